@@ -44,7 +44,7 @@ _PRINTS = re.compile(r"(?i)\w*?(info|query|quota|version|stats|status|report|col
 _SMALL = {
     "uniq", "tr", "paste", "diff", "comm", "basename", "dirname", "readlink", "realpath", "stat", "expr",
     "bc", "tput", "sstat", "tracejob", "jobstats", "quota", "lfs", "ldd", "lsof", "xset", "rev", "tac",
-    "split", "join", "column", "shuf", "dos2unix",
+    "join", "column", "shuf", "dos2unix",
 }  # fmt: skip
 # Parts of the shell's language, and commands that end the script.
 _SHELL = {

@@ -103,8 +103,6 @@ def _lost(script: Script, path: str) -> str | None:
     """,
 )
 def output_directory(script: Script) -> Iterator[Hit]:
-    if script.placeholders or script.is_template:
-        return  # the folder may be one of the values
     copied = script.dialect.copies_logs
     found: dict[str, DirectiveOption] = {}
     for option in _outputs(script):
@@ -115,7 +113,9 @@ def output_directory(script: Script) -> Iterator[Hit]:
         made = _made(script, folder)
         if _exists(script, folder) or (made is None and os.path.isabs(folder)) or (made and copied):
             continue
-        if made is None and (_is_made_beside(script, folder) or (copied and _makes_below(script, folder))):
+        if made is None and (_is_value(script) or _is_made_beside(script, folder)):
+            continue
+        if made is None and copied and _makes_below(script, folder):
             continue
         yield Hit.at(
             option,
@@ -146,6 +146,11 @@ def _above(script: Script) -> Iterator[str]:
         found.append(place)
     if os.path.exists(os.path.join(place, ".git")):
         yield from found
+
+
+def _is_value(script: Script) -> bool:
+    """Return whether a program or a person fills in the script, so that the folder may be another one."""
+    return bool(script.placeholders) or script.is_template
 
 
 def _is_made_beside(script: Script, folder: str) -> bool:

@@ -49,7 +49,7 @@ def no_walltime(script: Script) -> Iterator[Hit]:
     live, scheduler = script.directives.live, script.dialect.scheduler
     if not live or not script.directives.first_command:
         return
-    if _is_elsewhere(script) or _is_driven(script) or _is_documented(script):
+    if _is_elsewhere(script) or _is_documented(script):
         return
     late = [one for line in script.directives.late for one in read_options(line.rest, scheduler, line.number)]
     options = (*script.options, *late)  # late-directive reports those without effect
@@ -58,6 +58,8 @@ def no_walltime(script: Script) -> Iterator[Hit]:
     limits = {"walltime", "--time", "cput", key_of(form)}
     if not names & limits and not limits & _names(script.given):
         unsure = script.is_template or script.placeholders or _may_be_given(script)
+        if unsure and _is_driven(script):
+            return
         fix = f"add {scheduler.prefix} {form.format('01:00:00')}"
         yield Hit(live[-1].number, fix=fix, level=NOTE if unsure else None)
 
