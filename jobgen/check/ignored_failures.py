@@ -161,12 +161,24 @@ def _runs(script: Script, works: Sequence[Command], own: Sequence[Command]) -> I
     for one in own:
         if one not in works or _is_judged(script, works, one) or _is_sent_again(script, one):
             continue
+        if _is_uncalled(script, one):
+            continue
         if one == last:
             lost = _is_followed(script, one) or _is_in_loop(script, one.node)
         else:
             lost = not whole.start <= one.node.start < whole.end
         if lost:
             yield one
+
+
+def _is_uncalled(script: Script, command: Command) -> bool:
+    """Return whether a command is in a function that no other word of the script names."""
+    above = next((one for one in command.node.above() if one.type == "function_definition"), None)
+    name = above.get("name") if above is not None else None
+    return (
+        name is not None
+        and len(re.findall(rf"(?<![\w-]){re.escape(name.text)}(?![\w-])", script.tree.text)) < 2
+    )
 
 
 def only_cleanup(script: Script, work: Command) -> bool:

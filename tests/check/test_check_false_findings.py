@@ -506,6 +506,8 @@ def test_the_joined_log_of_nqsv() -> None:
             "module load a/b\npython3 a.py",
         ),
         "module load cuda\nconda run -n env python3 a.py",
+        # A function that nothing calls
+        "old() {\nsrun ./a 1\nsrun ./a 2\n}\nsrun ./b",
         # Alternatives
         'if [ "$ARCH" = A ]; then\nmpirun ./a\nfi\nif [ "$ARCH" = B ]; then\naprun ./a\nfi',
     ],
@@ -558,7 +560,7 @@ def test_the_fix_lets_the_script_save_results(lines: str, fix: str) -> None:
         ("task-total", f"{HEAD}#SBATCH -N 1 -n 1 --ntasks-per-node=4\nmpirun ./a"),
         ("output-directory", f"{PBS}#PBS -o logs/a.log\nmkdir -p logs/$PBS_JOBID\n./a"),
         ("output-directory", f"{HEAD}#SBATCH -o PATH_TO_LOGS/%j.out -n N_TASKS\n./a"),
-        ("personal-path", f"{HEAD}cd /home/centos/app || exit 1"),
+        *(("personal-path", f"{HEAD}cd /home/{name} || exit 1") for name in ("centos/app", "people/web/www")),
         *(
             ("short-walltime", f"#!/bin/bash\n#SBATCH --time={time}\n./a")
             for time in ("30:00", "45:00", "19:59")
