@@ -111,7 +111,7 @@ def foreign_scheduler(script: Script) -> Iterator[Hit]:
     without others that writes or submits a job itself, or has variables of another scheduler only; those that repeat
     the value of a directive in effect; those that only pass variables of the submission; those whose option a command
     in a file beside the script gives, too; and those of which the script has several with different values, which are
-    alternatives.)""",
+    alternatives, unless programs run between them.)""",
     fix="move it above the first command",
     bad="""
     #!/bin/bash
