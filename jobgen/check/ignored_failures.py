@@ -65,6 +65,7 @@ _HARMLESS = re.compile(
     r"(?:conda|mamba|micromamba)\s+(?:env\s+)?(?:create|init|config|clean|deactivate)|g?make\s+(?:dist)?clean|"
     r"g?make\s+(?:info|help|print\w*|show\w*)|taskset\s+-\w*p|"
     r"(?:wandb|huggingface-cli|hf)\s+(?:auth\s+)?(?:login|disabled|enabled|offline|online|artifact\s+cache))\b|"
+    r"(?:python[\d.]* -m )?pip[\d.]*\s+install\s(?:-\S+\s)*pip(?=\s|$)|"
     r"(?:source|\.)\s+(?:\S*/)?deactivate\b|(?:singularity|apptainer)\s.*\spython3?\s+-c\b"
 )
 # Commands that only clean up, or print.
@@ -75,7 +76,7 @@ _ENDS = ("stop", "shutdown", "close-session", "--shutdown", "--stop")  # words t
 _SHELLS = {"bash", "sh", "zsh", "ksh", "dash", "tcsh", "csh"}
 # Words with which a program does nothing but print.
 QUERY = {"hostname", "pwd", "nvidia-smi", "date", "env", "printenv", "ldd", "uname", "lscpu", "which"}
-_ASKS = {*QUERY, "--version", "-V", "-version", "--help", "--list", "--dry-run", "--dryrun"}
+_ASKS = {*QUERY, "--version", "-V", "-version", "--help", "--list", "--dry-run", "--dryrun", "--unlock"}
 # Programs that a person or a time limit ends.
 INTERRUPTED = {
     "timeout", "jupyter", "jupyter-lab", "jupyter-notebook", "tensorboard", "code-server", "sshd", "ssh",

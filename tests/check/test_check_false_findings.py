@@ -477,6 +477,10 @@ def test_the_joined_log_of_nqsv() -> None:
         *("dcgmi stats -e\nsrun python3 a.py", "nvidia-modprobe -u\nsrun python3 a.py"),
         "python3 - <<E\nimport torch\nprint(torch.__version__)\nE\nsrun ./a",
         "python3 -m torch.utils.collect_env\nsrun python3 a.py",
+        *(
+            "pip install --no-index --upgrade pip\nsrun python3 a.py",
+            "snakemake --cores 1 --unlock\nsnakemake -c 4",
+        ),
         "aws s3 cp --dryrun s3://a .\nsrun ./a",
         *("mail -s done $USER\nsrun ./a", "python3 $DIR/send_mail.py\nsrun python3 a.py"),
         *("mv a.log a.log.old\nsrun python3 a.py", "wandb artifact cache cleanup 1GB\nsrun python3 a.py"),
