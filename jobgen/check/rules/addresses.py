@@ -5,7 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.check.ranks.addresses import addresses, drawn_in, host, host_fault, loopback, port_range, ports
+from jobgen.check.ranks.addresses import (
+    addresses,
+    drawn_in,
+    host,
+    host_fault,
+    is_last_host,
+    loopback,
+    port_range,
+    ports,
+)
 from jobgen.check.ranks.model import code_of_tasks
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.script.launches import Launch
@@ -144,6 +153,16 @@ def master_address(script: Script) -> Iterator[Hit]:
             )
             yield Hit(one.line, f"{one.name} is {fault}{end}", level=WARNING if any_host else None)
             return
+        static = one.name != "--rdzv-endpoint" and not any(
+            launch.has("--rdzv-endpoint") for launch in script.launches
+        )
+        if static and is_last_host(script, one):
+            yield Hit(
+                one.line,
+                f"{one.name} is the last host, but rank 0 runs on the first one: the others wait where no rank 0 listens",
+                level=WARNING,
+            )
+            return
         if loopback(script, one):
             yield Hit(
                 one.line,
@@ -273,6 +292,6 @@ def random_rendezvous(script: Script) -> Iterator[Hit]:
         several = (one.nodes or 1) > 1 or (not one.sets_ranks and (one.tasks or 1) > 1)
         for line, name in drawn_in(code) if several else ():
             yield Hit(
-                line, f"{name} is drawn in each task: the nodes get different values, and wait for each other"
+                line, f"{name} differs in each task: the nodes get different values, and wait for each other"
             )
             return
