@@ -173,6 +173,7 @@ FOUND = [
     ("container-files", SLURM + "srun --container-image=torch --container-mounts=/data:/data python /scratch/me/t.py\n"),
     ("unpassed-variable", SLURM + DEBUG + "srun apptainer exec --nv --cleanenv -B /d i.sif python t.py\n"),
     ("unpassed-variable", SLURM + DEBUG + "srun bash -c 'cd /d; singularity exec --nv -C i.sif python t.py'\n"),
+    ("unpassed-variable", SLURM + f"srun apptainer exec --nv --cleanenv i.sif bash -c '{SET}'\n"),
     ("unpassed-variable", SLURM + DEBUG + "srun docker run --gpus all -e A -v /d:/d torch:2 python /d/t.py\n"),
     ("ranks-mismatch", PBS + "mpirun -np 8 --map-by ppr:4:node:PE=16 ./a\n"),
     ("ranks-mismatch", PBS + "mpiexec -n 8 --ppn 4 --depth 16 --cpu-bind depth ./a\n"),
@@ -275,6 +276,8 @@ SILENT = [
     ("unpassed-variable", SLURM + DEBUG + "export APPTAINERENV_NCCL_DEBUG=INFO\nsrun apptainer exec -e i.sif python t.py\n"),
     ("unpassed-variable", SLURM + DEBUG + "srun docker run -e NCCL_DEBUG -v /d:/d torch:2 python /d/t.py\n"),
     ("unpassed-variable", SLURM + DEBUG + "srun docker run --env-file env torch:2 python /d/t.py\n"),
+    ("unpassed-variable", SLURM + f"srun docker run -e SLURM_PROCID -e SLURM_LOCALID torch bash -c '{SET}'\n"),
+    ("unpassed-variable", SLURM + f"srun apptainer exec --nv i.sif bash -c '{SET}'\n"),
     ("ranks-mismatch", PBS + "mpirun -np 8 --map-by ppr:4:node:PE=8 ./a\n"),
     ("launcher-binding", OPEN + "mpirun -np 2 --map-by ppr:1:node --bind-to none " + RUN),
     ("launcher-binding", PBS + "module load impi\nmpirun -np 2 -ppn 1 " + RUN),
@@ -553,3 +556,13 @@ def test_a_shell_in_a_step_gets_the_signal_too(signal: str, start: str, found: b
     inside = SLURM.replace("#SBATCH --time", f"#SBATCH --signal={signal}\n#SBATCH --time")
     inside += f'srun bash -c "{start.replace(chr(10), "; ")}python t.py; echo done"\n'
     assert ("signal-to-steps" in {one.rule for one in check(inside.encode())}) is found
+
+
+@pytest.mark.parametrize(
+    ("options", "found"), [("--cleanenv --env SLURM_PROCID=1", False), ("--cleanenv", True), ("", False)]
+)
+def test_code_in_a_container_sets_variables_of_its_program(options: str, found: bool, tmp_path: Path) -> None:
+    (tmp_path / "t.py").write_text("import os\n\nprint(os.environ['RANK'])\n")
+    script = SLURM + f"srun apptainer exec {options} i.sif bash -c 'export RANK=$SLURM_PROCID; python t.py'\n"
+    rules = {one.rule for one in check(script.encode(), folder=str(tmp_path))}
+    assert ("unpassed-variable" in rules) is found
