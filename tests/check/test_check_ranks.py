@@ -212,6 +212,7 @@ FOUND = [
     ("rm-at-requeue", REQUEUE + "rm -rf out\nsrun python t.py --save_dir out/ck\n"),
     ("rm-at-requeue", REQUEUE + "rm -r $D\nsrun torchrun t.py --output-dir=\"$D\"\n"),
     ("nodes-mismatch", NODES.replace("nodes=2", "nodes=4") + f"srun -c 8 {RUN}"),
+    ("unwaited-background", PBS + f"for h in $H; do ssh $h {REMOTE} & done\nsleep 36000\n"),
     ("nodes-mismatch", NODES + "deepspeed --hostfile h --num_nodes 1 t.py\n"),
     ("launcher-binding", SLURM + "srun --cpu-bind=map_cpu:0,8,16,24 python t.py\n"),
     ("master-address", SLURM + "export MASTER_ADDR=$(scontrol show hostnames | tail -n 1)\nsrun python t.py\n"),
@@ -222,6 +223,8 @@ FOUND = [
     ("visible-devices", SLURM + f"export SINGULARITYENV_CUDA_VISIBLE_DEVICES=0\nsrun singularity exec --nv i.sif bash -c '{SET}'\n"),
 ]  # fmt: skip
 SILENT = [
+    ("unwaited-background", PBS + f"for h in $H; do ssh $h {REMOTE} & done\nsleep 60\nwait\nsleep 900\n"),
+    ("unwaited-background", NODES + "vllm serve m &\nsleep infinity\n"),
     ("nodes-mismatch", NODES.replace("nodes=2", "nodes=4") + f"srun -N 2 -c 8 {RUN}"),
     ("launcher-binding", SLURM + "srun --cpu-bind=mask_cpu:ff,ff00,ff0000,ff000000 python t.py\n"),
     ("launcher-binding", SLURM.replace("#SBATCH --cpus-per-task=8\n", "") + "srun --cpu-bind=map_cpu:0,1,2,3 python t.py\n"),

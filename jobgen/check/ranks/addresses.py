@@ -137,7 +137,7 @@ def _of_command(text: str) -> str:
     """Return the fault of what a command prints; one that is not understood has none."""
     text = text.strip()
     if re.fullmatch(_FIRST_ANSWER, text):
-        return "the host whose task answers first, and not always that of rank 0"
+        return "the host whose task answers first"
     if any(re.search(rf"(^|[\s|(/]){name}\b", text) for name in _EXPANDS):
         return ""
     if re.match(r"scontrol\s+show\s+host", text):
