@@ -282,6 +282,8 @@ SILENT = [
     ("unpassed-variable", SLURM + f"srun docker run -e SLURM_PROCID -e SLURM_LOCALID torch bash -c '{SET}'\n"),
     ("unpassed-variable", SLURM + f"srun apptainer exec --nv i.sif bash -c '{SET}'\n"),
     ("ranks-mismatch", PBS + "mpirun -np 8 --map-by ppr:4:node:PE=8 ./a\n"),
+    ("ranks-mismatch", "#PBS -l nodes=2:ncpus=4\naprun -n 8 -N 4 --cc depth -d 16 ./a\n"),
+    ("container-driver", ONE + "docker run -e CUDA_VISIBLE_DEVICES=$SLURM_JOB_GPUS -v /d:/d torch:2 python /d/t.py\n"),
     ("launcher-binding", OPEN + "mpirun -np 2 --map-by ppr:1:node --bind-to none " + RUN),
     ("launcher-binding", PBS + "module load impi\nmpirun -np 2 -ppn 1 " + RUN),
     ("launcher-binding", OPEN + "mpirun -np 2 ./a\n"),

@@ -159,7 +159,7 @@ _DRIVERS = {
     **{"docker": "--gpus all", "podman": "--device nvidia.com/gpu=all", "podman-hpc": "--gpu"},
 }
 _OPENS = re.compile(
-    r"--(gpus?|device|runtime|privileged|hooks-dir|annotation|security-opt)\b|NVIDIA_VISIBLE|nvidia-docker"
+    r"--(gpus?|device|runtime|privileged|hooks-dir|annotation|security-opt)\b|VISIBLE_DEVICES|nvidia-docker"
 )
 _MAY_BE_OPTIONS = re.compile(r"\$(?!.*(im|sif|cont))", re.I)  # and no image
 # Options and variables that give a container GPUs, and signs of AMD, whose devices need no option.

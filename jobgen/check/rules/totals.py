@@ -231,8 +231,8 @@ def _beyond_cores(script: Script, launch: Launch) -> Iterator[Hit]:
     """Yield a launcher whose ranks on a node are to have more cores than the job has there."""
     each, width, cores = ranks_of_node(launch), cores_of_option(launch), cores_of_script(script)
     chunks = script.request.chunks
-    counted_cores = chunks[0].get("ncpus") if chunks else script.request.cpus_per_rank
-    if each and width and width > 1 and cores and counted_cores and each * width > cores:
+    counts_cores = chunks[0].get("mpiprocs") if chunks else script.request.cpus_per_rank
+    if each and width and width > 1 and cores and counts_cores and each * width > cores:
         yield Hit(
             launch.line,
             f"{launch.kind} gets {each} ranks of {width} cores on a node, but the job requests {cores} cores there",
