@@ -24,12 +24,14 @@ _ELSEWHERE = ("exec", "shell")  # of docker: the container runs already
 class Container(NamedTuple):
     """A container: the name of its command, and the words of its options; an unknown word is None.
 
-    ``around``: the code that each task runs is inside of it, and does not start it.
+    ``around``: the code that each task runs is inside of it, and does not start it. ``of_step``: a plug-in of
+    the launcher makes it.
     """
 
     name: str
     words: tuple[str | None, ...]
     around: bool = True
+    of_step: bool = False
 
     @property
     def is_known(self) -> bool:
@@ -51,7 +53,7 @@ class Container(NamedTuple):
     @property
     def passes_files(self) -> bool:
         """Return whether directories of the node are in the container, whatever the options say."""
-        return self.name not in (*SEALED, "srun")
+        return self.name not in SEALED and not self.of_step
 
     @property
     def variables(self) -> frozenset[str]:
