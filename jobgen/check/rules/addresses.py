@@ -143,6 +143,7 @@ def fixed_master(script: Script) -> Iterator[Hit]:
     """,
 )
 def master_address(script: Script) -> Iterator[Hit]:
+    dynamic = any(launch.has("--rdzv-endpoint") for launch in script.launches)  # any host will do
     for one in addresses(script) if script.is_batch and script.request.several else ():
         if fault := host_fault(script, one):
             any_host = "answers first" in fault
@@ -151,10 +152,7 @@ def master_address(script: Script) -> Iterator[Hit]:
             reason = f"{one.name} is {fault}{effect if any_host else hang}"
             yield Hit(one.line, reason, level=WARNING if any_host else None)
             return
-        static = one.name != "--rdzv-endpoint" and not any(
-            launch.has("--rdzv-endpoint") for launch in script.launches
-        )
-        if static and is_last_host(script, one):
+        if not dynamic and is_last_host(script, one):
             reason = f"{one.name} is the last host: {_waiting(script)} there for rank 0, which runs on the first one"
             yield Hit(one.line, reason, level=WARNING)
             return
