@@ -173,6 +173,7 @@ FOUND = [
     ("container-files", SLURM + "srun --container-image=torch --container-mounts=/data:/data python /scratch/me/t.py\n"),
     ("unpassed-variable", SLURM + DEBUG + "srun apptainer exec --nv --cleanenv -B /d i.sif python t.py\n"),
     ("unpassed-variable", SLURM + DEBUG + "srun bash -c 'cd /d; singularity exec --nv -C i.sif python t.py'\n"),
+    ("unpassed-variable", SLURM + f"srun apptainer exec --nv --cleanenv i.sif bash -c '{SET}'\n"),
     ("unpassed-variable", SLURM + DEBUG + "srun docker run --gpus all -e A -v /d:/d torch:2 python /d/t.py\n"),
     ("ranks-mismatch", PBS + "mpirun -np 8 --map-by ppr:4:node:PE=16 ./a\n"),
     ("ranks-mismatch", PBS + "mpiexec -n 8 --ppn 4 --depth 16 --cpu-bind depth ./a\n"),
@@ -184,7 +185,6 @@ FOUND = [
     ("daemon-step", NODES + "srun -N 1 -n 1 ray start --head --port=6379\npython t.py\n"),
     ("daemon-step", NODES + "srun -w $H --overlap ray start --address \"$A:6379\" &\npython t.py\n"),
     ("daemon-step", NODES + "srun bash -c 'source v/bin/activate; ray start --address=$A'\npython t.py\n"),
-    ("loader-cores", "#!/bin/bash\n#SBATCH --gpus-per-node=4\n#SBATCH --ntasks=1\n#SBATCH --time=1:00:00\ntorchrun --nproc-per-node=4 t.py --num_workers 8\n"),
     ("world-size", NODES + f"srun {RUN.strip()} --tensor-model-parallel-size 8 --pipeline-model-parallel-size 2\n"),
     ("nested-tasks", OPEN + "mpirun -np 8 --map-by ppr:4:node --bind-to none " + RUN),
     ("nested-tasks", PBS + "mpiexec -n 8 -ppn 4 deepspeed --no_ssh t.py\n"),
@@ -211,8 +211,28 @@ FOUND = [
     ("identical-tasks", SLURM + "srun uv pip install -e .\n"),
     ("rm-at-requeue", REQUEUE + "rm -rf out\nsrun python t.py --save_dir out/ck\n"),
     ("rm-at-requeue", REQUEUE + "rm -r $D\nsrun torchrun t.py --output-dir=\"$D\"\n"),
+    ("nodes-mismatch", NODES.replace("nodes=2", "nodes=4") + f"srun -c 8 {RUN}"),
+    ("unwaited-background", PBS + f"for h in $H; do ssh $h {REMOTE} & done\nsleep 36000\n"),
+    ("nodes-mismatch", NODES + "deepspeed --hostfile h --num_nodes 1 t.py\n"),
+    ("launcher-binding", SLURM + "srun --cpu-bind=map_cpu:0,8,16,24 python t.py\n"),
+    ("master-address", SLURM + "export MASTER_ADDR=$(scontrol show hostnames | tail -n 1)\nsrun python t.py\n"),
+    ("random-rendezvous", SLURM + "srun bash -c 'export MASTER_PORT=$((2000 + SLURM_PROCID)) RANK=$SLURM_PROCID; python t.py'\n"),
+    ("ranks-mismatch", ONE.replace("gpus-per-node=4", "gpus-per-node=2") + "python t.py --gpus 0,1,2,3\n"),
+    ("first-node-only", SLURM + "mpirun -np 8 --host localhost:8 python t.py\n"),
+    ("hostname-master", NODES + "srun bash -c 'H=$(hostname)\ntorchrun --nnodes 2 --rdzv_backend c10d --rdzv_endpoint $H:2000 t.py'\n"),
+    ("visible-devices", SLURM + f"export SINGULARITYENV_CUDA_VISIBLE_DEVICES=0\nsrun singularity exec --nv i.sif bash -c '{SET}'\n"),
 ]  # fmt: skip
 SILENT = [
+    ("unwaited-background", PBS + f"for h in $H; do ssh $h {REMOTE} & done\nsleep 60\nwait\nsleep 900\n"),
+    ("unwaited-background", NODES + "vllm serve m &\nsleep infinity\n"),
+    ("nodes-mismatch", NODES.replace("nodes=2", "nodes=4") + f"srun -N 2 -c 8 {RUN}"),
+    ("launcher-binding", SLURM + "srun --cpu-bind=mask_cpu:ff,ff00,ff0000,ff000000 python t.py\n"),
+    ("launcher-binding", SLURM.replace("#SBATCH --cpus-per-task=8\n", "") + "srun --cpu-bind=map_cpu:0,1,2,3 python t.py\n"),
+    ("master-address", NODES + "export M=$(scontrol show hostnames | tail -n 1)\nsrun " + RUN),
+    ("random-rendezvous", SLURM + "srun bash -c 'export MASTER_PORT=$((2000 + SLURM_PROCID)); python t.py'\n"),
+    ("ranks-mismatch", ONE + "python t.py --gpus 0,1,2,3\n"),
+    ("first-node-only", SLURM + "mpirun -np 1 --host localhost python t.py\n"),
+    ("hostname-master", NODES + "H=$(hostname)\nsrun " + RUN.replace("$M", "$H")),
     ("world-size", NODES + f"srun {RUN.strip()} --tensor-model-parallel-size 4 --pipeline-model-parallel-size 2\n"),
     ("nested-tasks", OPEN + "mpirun -np 2 --map-by ppr:1:node --bind-to none " + RUN),
     ("master-address", SLURM + "export MASTER_ADDR=$(srun -n 1 hostname | head -n 1)\nsrun python t.py\n"),
@@ -221,6 +241,8 @@ SILENT = [
     ("ranks-mismatch", NODES + "srun ray start --address=$A --num-gpus=4 --block &\npython t.py\n"),
     ("absent-count", NODES + "srun torchrun --nproc_per_node $SLURM_GPUS_PER_NODE t.py\n"),
     ("absent-count", NODES.replace("gpus-per-node=4", "gres=gpu:4") + "echo $SLURM_GPUS_PER_NODE\nsrun t ${SLURM_GPUS_PER_NODE:-4}\n"),
+    ("absent-count", "#!/bin/bash\n#SBATCH -n 8\n#SBATCH -t 1\n[ -n \"$SLURM_NTASKS_PER_NODE\" ] && O=$SLURM_NTASKS_PER_NODE\n"),
+    ("container-driver", ONE + "docker run --gpus=\"device=$CUDA_VISIBLE_DEVICES\" -v /d:/d torch:2 python /d/t.py\n"),
     ("compressed-number", ONE + "export WORLD_SIZE=$((SLURM_NNODES * SLURM_TASKS_PER_NODE))\nsrun python t.py\n"),
     ("compressed-number", SLURM + "N=${SLURM_TASKS_PER_NODE%%(*}\nexport WORLD_SIZE=$((SLURM_NNODES * N))\nsrun python t.py\n"),
     ("unpassed-variable", PBS + "i=0\nfor h in $H; do ssh $h 'i=1; torchrun --node_rank=$i /x/t.py' & done\n"),
@@ -257,7 +279,11 @@ SILENT = [
     ("unpassed-variable", SLURM + DEBUG + "export APPTAINERENV_NCCL_DEBUG=INFO\nsrun apptainer exec -e i.sif python t.py\n"),
     ("unpassed-variable", SLURM + DEBUG + "srun docker run -e NCCL_DEBUG -v /d:/d torch:2 python /d/t.py\n"),
     ("unpassed-variable", SLURM + DEBUG + "srun docker run --env-file env torch:2 python /d/t.py\n"),
+    ("unpassed-variable", SLURM + f"srun docker run -e SLURM_PROCID -e SLURM_LOCALID torch bash -c '{SET}'\n"),
+    ("unpassed-variable", SLURM + f"srun apptainer exec --nv i.sif bash -c '{SET}'\n"),
     ("ranks-mismatch", PBS + "mpirun -np 8 --map-by ppr:4:node:PE=8 ./a\n"),
+    ("ranks-mismatch", "#PBS -l nodes=2:ncpus=4\naprun -n 8 -N 4 --cc depth -d 16 ./a\n"),
+    ("container-driver", ONE + "docker run -e CUDA_VISIBLE_DEVICES=$SLURM_JOB_GPUS -v /d:/d torch:2 python /d/t.py\n"),
     ("launcher-binding", OPEN + "mpirun -np 2 --map-by ppr:1:node --bind-to none " + RUN),
     ("launcher-binding", PBS + "module load impi\nmpirun -np 2 -ppn 1 " + RUN),
     ("launcher-binding", OPEN + "mpirun -np 2 ./a\n"),
@@ -535,3 +561,13 @@ def test_a_shell_in_a_step_gets_the_signal_too(signal: str, start: str, found: b
     inside = SLURM.replace("#SBATCH --time", f"#SBATCH --signal={signal}\n#SBATCH --time")
     inside += f'srun bash -c "{start.replace(chr(10), "; ")}python t.py; echo done"\n'
     assert ("signal-to-steps" in {one.rule for one in check(inside.encode())}) is found
+
+
+@pytest.mark.parametrize(
+    ("options", "found"), [("--cleanenv --env SLURM_PROCID=1", False), ("--cleanenv", True), ("", False)]
+)
+def test_code_in_a_container_sets_variables_of_its_program(options: str, found: bool, tmp_path: Path) -> None:
+    (tmp_path / "t.py").write_text("import os\n\nprint(os.environ['RANK'])\n")
+    script = SLURM + f"srun apptainer exec {options} i.sif bash -c 'export RANK=$SLURM_PROCID; python t.py'\n"
+    rules = {one.rule for one in check(script.encode(), folder=str(tmp_path))}
+    assert ("unpassed-variable" in rules) is found

@@ -635,6 +635,19 @@ def test_srun_exports_all_in_any_case_of_letters(line: str) -> None:
     assert not [one for one in done.remarks if one.lost]
 
 
+@pytest.mark.parametrize(
+    ("cores", "why"), [("4", ""), ("$C", "each rank is bound to 8 cores, those of the job")]
+)
+def test_ranks_that_are_bound_share_no_cores(cores: str, why: str) -> None:
+    text = SLURM.format(
+        "-N 2 --ntasks-per-node=4 -c 8", f"module load openmpi\nsrun -c {cores} --cpu-bind=cores ./a"
+    )
+    done = convert(text, "pbspro")
+    assert f"PE={cores if cores == '4' else 8} --bind-to core" in done.text
+    assert not [one for one in done.remarks if "share all cores" in one.why]
+    assert bool(why) is (why in [one.why for one in done.remarks])
+
+
 def test_an_option_with_its_value_is_named_once() -> None:
     done = convert(SLURM.format("-N 2", "srun -n8 -c2 ./a"), "torque")
     assert [one.what for one in done.remarks if "share all cores" in one.why] == ["-c 2"]

@@ -44,6 +44,7 @@ _FIRST_ANSWER = (
 _DEEPEST = 4
 _LAST_JOB = 67108863  # MaxJobId of Slurm
 _DRAWN = r"(?<!\w)RANDOM\b|\bshuf\b|\buuidgen\b|\bmktemp\b|/random/uuid|\$\(date\b|\$\$|\brandint\b|bind\(\("
+_OF_TASK = re.compile(r"SLURM_(PROCID|LOCALID|NODEID)|OMPI_COMM_WORLD_(LOCAL_)?RANK|PMI_RANK|SLURMD_NODENAME")
 _DRAWN_OPTIONS = r"--(rdzv[-_](?:id|endpoint)|(?:master|main[-_]process)[-_]port)(=|$)(.*)"
 
 
@@ -93,6 +94,17 @@ def host_fault(script: Script, address: Address) -> str:
     return _fault(script, text, address.node, 0)
 
 
+def is_last_host(script: Script, address: Address) -> bool:
+    """Return whether an address is the last host of the list, where the last ranks run."""
+    text = address.node.text.strip("\"'").partition("=" if address.name.startswith("--") else "\0")
+    names = [name for name, _ in expansions(address.node)]
+    values = [text[0], text[2], *(value.text for name in names for value in script.values.get(name, []))]
+    return any(
+        re.search(r"^[\"']?[$`(]+\s*scontrol\s+show\s+hostnames?\b[^|]*\|\s*tail\s+-n?\s*1\s*[)`]", value)
+        for value in values
+    )
+
+
 def _fault(script: Script, text: str, node: Node, depth: int) -> str:
     text = text.strip("\"'")
     if re.fullmatch(_LIST, text):
@@ -125,7 +137,7 @@ def _of_command(text: str) -> str:
     """Return the fault of what a command prints; one that is not understood has none."""
     text = text.strip()
     if re.fullmatch(_FIRST_ANSWER, text):
-        return "the host whose task answers first, and not always that of rank 0"
+        return "the host whose task answers first"
     if any(re.search(rf"(^|[\s|(/]){name}\b", text) for name in _EXPANDS):
         return ""
     if re.match(r"scontrol\s+show\s+host", text):
@@ -206,10 +218,14 @@ def drawn(text: str) -> bool:
 
 
 def drawn_in(tree: Node) -> Iterator[tuple[int, str]]:
-    """Yield the line and the name of each address, port or id of the rendezvous that code draws anew."""
+    """Yield the line and the name of each address, port or id of the rendezvous that differs in each task."""
+    joins = (
+        re.search(r"\bRANK=|--nnodes|--num_machines", tree.text) is not None
+    )  # else each may be a job of its own
     for node in tree.all("variable_assignment"):
         name = node.text.partition("=")[0]
-        if name in ("MASTER_PORT", "MASTER_ADDR", "RDZV_ID") and drawn(node.text):
+        of_task = joins and _OF_TASK.search(node.text)
+        if name in ("MASTER_PORT", "MASTER_ADDR", "RDZV_ID") and (drawn(node.text) or of_task):
             yield node.line, name
     own = {name for name, value, _ in assignments(tree) if drawn(value.text.replace('\\"', '"'))}
     for command in commands(tree):

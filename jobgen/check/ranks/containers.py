@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from jobgen.check.ranks.model import RankGroup, code, forms
@@ -22,10 +22,16 @@ _ELSEWHERE = ("exec", "shell")  # of docker: the container runs already
 
 
 class Container(NamedTuple):
-    """A container: the name of its command, and the words of its options; an unknown word is None."""
+    """A container: the name of its command, and the words of its options; an unknown word is None.
+
+    ``around``: the code that each task runs is inside of it, and does not start it. ``of_step``: a plug-in of
+    the launcher makes it.
+    """
 
     name: str
     words: tuple[str | None, ...]
+    around: bool = True
+    of_step: bool = False
 
     @property
     def is_known(self) -> bool:
@@ -47,7 +53,7 @@ class Container(NamedTuple):
     @property
     def passes_files(self) -> bool:
         """Return whether directories of the node are in the container, whatever the options say."""
-        return self.name not in (*SEALED, "srun")
+        return self.name not in SEALED and not self.of_step
 
     @property
     def variables(self) -> frozenset[str]:
@@ -81,12 +87,11 @@ class Container(NamedTuple):
 
 def containers(script: Script, group: RankGroup) -> Iterator[Container]:
     """Yield the containers around a program, the outer one first."""
-    lines: list[Sequence[str | None]] = [forms(script, group.command.words)]
-    lines += [forms(script, launch.program) for launch in group.chain]
-    lines += (
-        [forms(script, one.words) for one in commands(code(group.text))] if group.text is not None else []
-    )
-    for words in lines:
+    outside = [group.command.words, *(launch.program for launch in group.chain)]
+    inside = [one.words for one in commands(code(group.text))] if group.text is not None else []
+    for at, nodes in enumerate([*outside, *inside]):
+        words = forms(script, nodes)
         for wrapper, start, end in wrappers(words):
             if wrapper.container:
-                yield Container(os.path.basename(words[start] or ""), tuple(words[start + 1 : end]))
+                name, options = os.path.basename(words[start] or ""), tuple(words[start + 1 : end])
+                yield Container(name, options, at < len(outside))

@@ -11,12 +11,13 @@ from jobgen.check.ranks.program import RankProgram
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, exported
 
-VISIBLE = (
+VISIBLE: tuple[str, ...] = (
     "CUDA_VISIBLE_DEVICES",
     "HIP_VISIBLE_DEVICES",
     "ROCR_VISIBLE_DEVICES",
     "ASCEND_RT_VISIBLE_DEVICES",
 )
+VISIBLE += tuple(f"{before}ENV_{name}" for before in ("APPTAINER", "SINGULARITY") for name in VISIBLE)
 # Options of programs with a number of devices on a node, and those with the numbers of devices.
 COUNTS = (
     *("devices", "num_devices", "n_devices", "gpus", "num_gpus", "n_gpus", "ngpus", "num_gpu", "n_gpu"),

@@ -36,7 +36,7 @@ class Filter(NamedTuple):
 
     ``cause`` begins the message. ``passed`` are those that it passes or sets, ``excepted`` those that it
     drops if all others pass. Without ``certain`` it may pass all. ``of_tasks``: it drops those that Slurm and
-    the MPIs set in each task, too.
+    the MPIs set in each task, too; ``around_code``: also from the code that each task runs.
     """
 
     cause: str
@@ -45,6 +45,7 @@ class Filter(NamedTuple):
     excepted: frozenset[str] | None = None
     certain: bool = True
     of_tasks: bool = False
+    around_code: bool = False
 
     def drops(self, name: str) -> bool:
         """Return whether a variable does not pass."""
@@ -93,6 +94,7 @@ def _of_container(script: Script, container: Container) -> Filter | None:
         "add -e NAME for each" if sealed else "leave it out, or add --env NAME=VALUE for each",
         container.variables | (set() if sealed else more.keys()),
         of_tasks=True,
+        around_code=container.around,
     )
 
 

@@ -5,8 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.check.ranks.addresses import addresses, drawn_in, host, host_fault, loopback, port_range, ports
-from jobgen.check.ranks.model import code_of_tasks
+from jobgen.check.ranks.addresses import (
+    addresses,
+    drawn_in,
+    host,
+    host_fault,
+    is_last_host,
+    loopback,
+    port_range,
+    ports,
+)
+from jobgen.check.ranks.model import code_of_tasks, ranks
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.script.launches import Launch
 from jobgen.script.script import Hit, Script
@@ -134,15 +143,18 @@ def fixed_master(script: Script) -> Iterator[Hit]:
     """,
 )
 def master_address(script: Script) -> Iterator[Hit]:
+    dynamic = any(launch.has("--rdzv-endpoint") for launch in script.launches)  # any host will do
     for one in addresses(script) if script.is_batch and script.request.several else ():
         if fault := host_fault(script, one):
             any_host = "answers first" in fault
-            end = (
-                ": the others wait at a host where no rank 0 listens"
-                if any_host
-                else ", not a host of the job: the ranks wait for each other forever"
-            )
-            yield Hit(one.line, f"{one.name} is {fault}{end}", level=WARNING if any_host else None)
+            effect = f": {_waiting(script)} there for rank 0, which may run elsewhere"
+            hang = ", not a host of the job: the ranks wait for each other forever"
+            reason = f"{one.name} is {fault}{effect if any_host else hang}"
+            yield Hit(one.line, reason, level=WARNING if any_host else None)
+            return
+        if not dynamic and is_last_host(script, one):
+            reason = f"{one.name} is the last host: {_waiting(script)} there for rank 0, which runs on the first one"
+            yield Hit(one.line, reason, level=WARNING)
             return
         if loopback(script, one):
             yield Hit(
@@ -152,6 +164,12 @@ def master_address(script: Script) -> Iterator[Hit]:
                 level=NOTE,
             )
             return
+
+
+def _waiting(script: Script) -> str:
+    """Return the ranks that wait for rank 0, with their verb."""
+    total = max((one.total or 0 for one in ranks(script)), default=0)
+    return f"ranks 1 to {total - 1} wait" if total > 2 else "the other ranks wait"
 
 
 @rule(
@@ -273,6 +291,6 @@ def random_rendezvous(script: Script) -> Iterator[Hit]:
         several = (one.nodes or 1) > 1 or (not one.sets_ranks and (one.tasks or 1) > 1)
         for line, name in drawn_in(code) if several else ():
             yield Hit(
-                line, f"{name} is drawn in each task: the nodes get different values, and wait for each other"
+                line, f"{name} differs in each task: the nodes get different values, and wait for each other"
             )
             return

@@ -83,7 +83,7 @@ def _of_step(one: RankGroup) -> Iterator[Container]:
             return
         words = [word for mount in (mounts or "").split(",") if mount for word in ("-v", mount)]
         home = ["--container-mount-home"] * outer.has("--container-mount-home")
-        yield Container("docker", (*words, *home))._replace(name=outer.kind)
+        yield Container(outer.kind, (*words, *home), of_step=True)
 
 
 def _is_below(file: str, mount: str) -> bool:
@@ -97,7 +97,7 @@ def _listed(mounts: tuple[str, ...]) -> str:
 
 def _fix(container: Container, file: str) -> str:
     folder = os.path.dirname(file)
-    if container.name == "srun":
+    if container.of_step:
         return f"add --container-mounts={folder}:{folder}"
     return f"add -v {folder}:{folder}"
 

@@ -121,8 +121,9 @@ def absent_count(script: Script) -> Iterator[Hit]:
     given = {one.flag for one in (*script.options, *script.given)}
     if not script.is_batch or script.components or "export-file" in script.tree.text:
         return
+    tested = {name for node in script.tree.all("test_command") for name, _ in expansions(node)}
     for name, node in script.expansions:
-        option = _BY_OPTION.get(name)
+        option = _BY_OPTION.get(name) if name not in tested else None
         plain = node.type != "expansion" or re.fullmatch(r"\$\{\w+\}", node.text)
         if option is None or option in given or not plain or name in script.values or only_printed(node):
             continue

@@ -157,7 +157,7 @@ def visible_devices(script: Script) -> Iterator[Hit]:
             if listed and one.tasks and one.tasks > listed[1] > 0 and (how or environment.has_devices(one)):
                 yield Hit(
                     one.line,
-                    f"{one.tasks} ranks of a node see {listed[1]} devices ({listed[0]})"
+                    f"{one.tasks} ranks of a node see {counted(listed[1], 'device')} ({listed[0]})"
                     + (
                         f", but {how}: the ranks from {listed[1]} on fail"
                         if how

@@ -218,10 +218,12 @@ def unpassed(script: Script) -> Iterator[Hit]:
         source = one.program.source
         proof = source.needs if source is not None else frozenset()
         read = proof | needs(one) | {name for name in exported_names if OF_LIBRARIES.fullmatch(name)}
-        of_tasks = (set(NUMBERS) | _of_code(one)) & proof
+        sets, reads = _of_code(one)
+        of_tasks = NUMBERS.keys() & (proof | reads) | sets & proof
         for found in filters(script, one) if exported_names or of_tasks else ():
             names = exported_names | (of_tasks if found.of_tasks else frozenset())
-            lost = sorted(name for name in names & read if found.drops(name))
+            names, needed = (names - sets, read | reads) if found.around_code else (names, read)
+            lost = sorted(name for name in names & needed if found.drops(name))
             if lost:
                 more = " and others" if len(lost) > _NAMED else ""
                 level = None if found.certain else NOTE
@@ -308,11 +310,13 @@ def _of_quotes(script: Script) -> Iterator[Hit]:
                 return
 
 
-def _of_code(one: RankGroup) -> frozenset[str]:
-    """Return the variables that the code of each task sets."""
-    return (
-        frozenset(name for name, _, _ in assignments(code(one.text))) if one.text is not None else frozenset()
-    )
+def _of_code(one: RankGroup) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the variables that the code of each task sets, and the numbers of its task that it reads."""
+    if one.text is None:
+        return frozenset(), frozenset()
+    tree = code(one.text)
+    reads = frozenset(name for name, _ in expansions(tree)) & NUMBERS.keys()
+    return frozenset(name for name, _, _ in assignments(tree)), reads
 
 
 @rule(

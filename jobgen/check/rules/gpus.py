@@ -139,7 +139,7 @@ def container_driver(script: Script) -> Iterator[Hit]:
         program = next(starts, None)
         between = zip(values[at:program], words[at:program], strict=True)
         unknown = any(value is None and _MAY_BE_OPTIONS.match(word.text) for value, word in between)
-        opens = _OPENS.search(" ".join(filter(None, values[at:program])))
+        opens = _OPENS.search(" ".join(word.text for word in words[at:program]))
         if program is None or unknown or (names[at] in SEALED and opens):
             continue
         if any("instance://" in (value or "") for value in values):
@@ -159,7 +159,7 @@ _DRIVERS = {
     **{"docker": "--gpus all", "podman": "--device nvidia.com/gpu=all", "podman-hpc": "--gpu"},
 }
 _OPENS = re.compile(
-    r"--(gpus?|device|runtime|privileged|hooks-dir|annotation|security-opt)\b|NVIDIA_VISIBLE|nvidia-docker"
+    r"--(gpus?|device|runtime|privileged|hooks-dir|annotation|security-opt)\b|VISIBLE_DEVICES|nvidia-docker"
 )
 _MAY_BE_OPTIONS = re.compile(r"\$(?!.*(im|sif|cont))", re.I)  # and no image
 # Options and variables that give a container GPUs, and signs of AMD, whose devices need no option.

@@ -46,6 +46,7 @@ def first_node_only(script: Script) -> Iterator[Hit]:
     if not script.is_batch or not script.request.several:
         return
     yield from _without_hosts(script)
+    yield from _on_this_host(script)
     for one in () if reaches_others(script) else ranks(script):
         launch = one.inner
         if launch is None or one.outer is not launch or launch.row.line.reaches_nodes:
@@ -89,6 +90,28 @@ def _without_hosts(script: Script) -> Iterator[Hit]:
                 f"{others(script)} stay{'s' if script.request.nodes == 2 else ''} idle",
                 "add --hostfile, or start the ranks with "
                 f"{script.dialect.scheduler.node_step or 'mpirun'} instead of horovodrun",
+            )
+
+
+def _on_this_host(script: Script) -> Iterator[Hit]:
+    """Yield an mpirun that gets no host but the first one."""
+    for launch in script.launches:
+        hosts = launch.options.get("--host") or launch.options.get("-host") or launch.options.get("-H") or ""
+        local = hosts and all(_LOCAL_HOSTS.fullmatch(one) for one in hosts.split(","))
+        total = launch.number(*launch.row.line.ranks)
+        if (
+            local
+            and launch.row.of_mpi
+            and launch.outer is None
+            and script.only(launch)
+            and total
+            and total > 1
+        ):
+            yield Hit(
+                launch.line,
+                f"{launch.kind} starts all ranks on the first node: the other {others(script)} stay{'s' if script.request.nodes == 2 else ''} idle",
+                "leave --host out",
+                WARNING,
             )
 
 

@@ -56,7 +56,15 @@ def hostname_master(script: Script) -> Iterator[Hit]:
     if script.in_job and not script.request.several:
         return
     for node in _run_by_all(script):
-        match = re.search(_OWN_MASTER, node.text)
+        names = "|".join(
+            re.findall(rf"(?m)(?:^|[\s;'\"])(\w+)=\\?[\"']?(?:{_HOSTNAME})\\?[\"']?\s*(?:;|&|$)", node.text)
+        )
+        own = (
+            rf"(?:--master[-_]addr|--main_process_ip|--rdzv[-_]endpoint)[= ]\\?[\"']?\$\{{?(?:{names})\b"
+            if names
+            else _OWN_MASTER
+        )
+        match = re.search(_OWN_MASTER, node.text) or re.search(own, node.text)
         if match and not re.search(_OF_RANK_0, node.text) and "scontrol" not in node.text:
             yield Hit(node.line + node.text[: match.start()].count("\n"))
             return

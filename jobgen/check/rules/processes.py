@@ -152,6 +152,7 @@ _SERVICE = re.compile(
     """,
 )
 def unwaited(script: Script) -> Iterator[Hit]:
+    yield from _sleeps(script)
     own_way = any(script.named("jobs", "pgrep", "tail")) or re.search(r"kill +-0", script.tree.text)
     started = [one for one in script.commands if one.background and _lasts(one)]
     if own_way or not started or not script.is_batch:
@@ -176,6 +177,21 @@ def unwaited(script: Script) -> Iterator[Hit]:
             if bisect(busy, start) == len(busy):
                 seen.add(group)
                 yield Hit(command.line)
+
+
+def _sleeps(script: Script) -> Iterator[Hit]:
+    """Yield a sleep at the end of a script, in place of a wait for the ranks in the background."""
+    trains = any(one.row.once_a_node and one.command.background for one in script.launches)
+    last = script.commands[-1] if script.commands else None
+    if not trains or last is None or last.name != "sleep" or any(script.named("wait")) or not script.is_batch:
+        return
+    number = (script.constants.value(last.words[1]) if len(last.words) > 1 else None) or ""
+    if number == "infinity" or (number.isascii() and number.isdigit() and int(number) >= _LONG):
+        reason = "the job sleeps on when the ranks have ended, and its status is that of sleep"
+        yield Hit(last.line, reason, "wait for each process instead")
+
+
+_LONG = 600  # s, of a sleep that is to last as long as a training
 
 
 def _tests_for_job(node: Node) -> bool:

@@ -388,7 +388,7 @@ def loader_cores(script: Script) -> Iterator[Hit]:
         return
     for one in ranks(script):
         workers = one.program.workers
-        if workers and workers > 1 and one.cores in (0, 1):
+        if workers and workers > 1 and one.cores == 1:
             yield Hit(
                 one.line,
                 f"{one.program.file or one.name} has {workers} processes for its data, but no option requests cores: "
@@ -404,7 +404,8 @@ def loader_cores(script: Script) -> Iterator[Hit]:
     "A launcher that is bound to a part of the cores",
     """Unless an option says otherwise, Open MPI binds each process to one core if it starts one or two of them, and to a
     socket or a NUMA domain if it starts more. torchrun and the like start their ranks, and the ranks their threads
-    and data loaders, on the cores of the process that mpirun has started: all of them share these. `taskset` and `numactl` in front of them do the same.""",
+    and data loaders, on the cores of the process that mpirun has started: all of them share these. `taskset` and `numactl` in front of
+    them do the same, and `srun --cpu-bind=map_cpu:...` binds each task to one core.""",
     fix="add --bind-to none",
     bad="""
     #!/bin/bash
@@ -434,6 +435,7 @@ def launcher_binding(script: Script) -> Iterator[Hit]:
     for one in ranks(script):
         outer = one.outer
         yield from _of_wrapper(script, one)
+        yield from _of_map(one)
         if outer is None or not outer.row.of_mpi or outer.unknown or cores_of_option(outer):
             continue
         total = outer.number(*outer.row.line.ranks)
@@ -488,6 +490,18 @@ def _of_wrapper(script: Script, one: RankGroup) -> Iterator[Hit]:
                     "leave it out, or bind each rank",
                 )
                 return
+
+
+def _of_map(one: RankGroup) -> Iterator[Hit]:
+    """Yield a step that binds each task to one core, where it has several."""
+    bind = one.outer.options.get("--cpu-bind") if one.outer is not None and one.is_step else None
+    cores = one.cores * one.each // one.tasks if one.cores and one.each and one.tasks else 0
+    if re.match(r"(v,|verbose,)?map_cpu:[\dx,*-]+$", bind or "") and cores > 1:
+        yield Hit(
+            one.line,
+            f"--cpu-bind={bind} binds each task to one core, and it has {cores}",
+            "write mask_cpu with the cores of each task, or --cpu-bind=cores",
+        )
 
 
 def _listed_cores(text: str) -> int:

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from jobgen.check.ranks.devices import count
+from jobgen.check.ranks.devices import count, numbers
 from jobgen.check.ranks.environment import RankEnvironment
 from jobgen.check.ranks.launcher_config import launches
-from jobgen.check.ranks.model import RankGroup, cores_of_option, cores_of_script, ranks, ranks_of_node
+from jobgen.check.ranks.model import RankGroup, cores_of_option, cores_of_script, ranks, ranks_of_node, size
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.errors import counted
 from jobgen.script.launches import Launch
@@ -60,10 +60,10 @@ def nodes_mismatch(script: Script) -> Iterator[Hit]:
                 + ("" if launch.row.line.reaches_nodes else waits),
                 place=launch.place(*launch.row.line.nodes),
             )
-        elif count > 1 and _has_all_nodes(script, launch):
+        elif (count > 1 or launch.row.remote_shell) and _has_all_nodes(script, launch):
             yield Hit(
                 launch.line,
-                f"{launch.title} gets {count} nodes, but the job requests {request.nodes}: {request.nodes - count} stay idle",
+                f"{launch.title} gets {counted(count, 'node')}, but the job requests {request.nodes}: {request.nodes - count} stay idle",
                 level=WARNING,
                 place=launch.place(*launch.row.line.nodes),
             )
@@ -105,7 +105,7 @@ _OFTEN = (*LOOPS, "function_definition", "if_statement", "case_statement")
 def _has_all_nodes(script: Script, launch: Launch) -> bool:
     """Return whether a launcher is the only one of its kind, runs once, and is not kept to some of the nodes."""
     outer = launch.outer
-    free = outer is None or not (outer.unknown or outer.options)
+    free = outer is None or (not outer.unknown and size(script, outer)[0] == script.request.nodes)
     around = launch.command.node.under(*LOOPS, "function_definition")
     return (
         launch.row.once_a_node
@@ -142,7 +142,8 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
     request = script.request
     if not script.in_job or len(request.chunks) > 1:
         return
-    gpus = None if request.exclusive else request.gpus_per_node  # an exclusive node gives all that it has
+    of_node = request.gpus_per_node or (request.gpus if request.ranks == 1 else None)
+    gpus = None if request.exclusive else of_node  # an exclusive node gives all that it has
     environment = RankEnvironment.of(script)
     for one in ranks(script) if gpus else ():
         if one.tasks and gpus and one.tasks > gpus and not one.sets_ranks and environment.has_devices(one):
@@ -159,6 +160,17 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
                 f"write --ntasks-per-node={gpus}"
                 if not script.is_pbs
                 else f"start {gpus} ranks on each node",
+            )
+        named = (
+            numbers(one.program)
+            if one.program.file and not one.sets_ranks and request.nodes in (None, 1)
+            else None
+        )
+        if named and gpus and max(named[1]) >= gpus and len(named[1]) > gpus:
+            yield Hit(
+                one.line,
+                f"{named[0]} has {len(named[1])} devices, but the job has {counted(gpus, 'GPU')}",
+                f"write {gpus}, or request {len(named[1])} GPUs",
             )
         option, devices = _devices(one)
         if gpus and devices and devices > gpus and devices != gpus * (request.nodes or 1):
@@ -219,8 +231,8 @@ def _beyond_cores(script: Script, launch: Launch) -> Iterator[Hit]:
     """Yield a launcher whose ranks on a node are to have more cores than the job has there."""
     each, width, cores = ranks_of_node(launch), cores_of_option(launch), cores_of_script(script)
     chunks = script.request.chunks
-    counted_cores = chunks[0].get("ncpus") if chunks else script.request.cpus_per_rank
-    if each and width and width > 1 and cores and counted_cores and each * width > cores:
+    counts_cores = chunks[0].get("mpiprocs") if chunks else script.request.cpus_per_rank
+    if each and width and width > 1 and cores and counts_cores and each * width > cores:
         yield Hit(
             launch.line,
             f"{launch.kind} gets {each} ranks of {width} cores on a node, but the job requests {cores} cores there",

@@ -222,12 +222,21 @@ def _bound(line: LaunchLine, text: str, bind: str, cores: int) -> str:
     """Return a command that binds the ranks, each to all of its cores."""
     found = re.sub(r"(--?bind-to|--cpu-bind) none", rf"\1 {bind}", text)
     many = cores > 1 and bind in ("core", "hwthread")
-    if bind == "core" and many and "ppr:" in found:
-        return re.sub(r"(ppr:[^ ]+:node)", rf"\1:PE={cores}", found)
-    if bind == "core" and many and " -bind-to core" in found:
-        return found.replace(" -bind-to core", f" -bind-to core:{cores}")
-    if bind == "core" and many and " --cpu-bind" in found:
-        return found.replace(" --cpu-bind core", f" --depth {cores} --cpu-bind depth")
+    if bind == "core" and many:
+        of_rank = re.sub(r"(ppr:[^ ]+:node)", rf"\1:PE={cores}", found)
+        if of_rank == found:
+            of_rank = found.replace(" -bind-to core", f" -bind-to core:{cores}")
+        if of_rank == found:
+            of_rank = found.replace(" --cpu-bind core", f" --depth {cores} --cpu-bind depth")
+        if of_rank != found:
+            why = f"each rank is bound to {cores} cores, those of the job"
+            shared = [
+                what for what, why in line.notes if why == srun_line.SHARED and "cores" not in line.numbers
+            ]
+            line.notes = [one for one in line.notes if one[1] != srun_line.SHARED] + [
+                (one, why) for one in shared
+            ]
+            return of_rank
     found = found.replace("--cpu-bind hwthread", "--cpu-bind thread")
     if threads := line.values.get("threads"):  # one core for all threads of a rank is worse than all
         why = "binds threads to the cores of their rank: unbound, all ranks of a node use the same cores"
