@@ -2031,6 +2031,21 @@ def test_a_variable_of_the_image_has_a_remark(name: str, named: bool) -> None:
     assert ("value of the container" in str(done.remarks)) is named
 
 
+def test_an_array_that_an_eval_sets_is_given_by_its_value() -> None:
+    code = 'for p in a b; do eval "$p=( x y )"; done\nls\n./a $a "$b" > $HOME/c'
+    found = values(job_file(SLURM.format("-n 1", code)).text)
+    assert 'export array_a="$(declare -p a)"' in found["setup"]
+    assert 'eval "$array_b"' in found["command"][2]
+    assert "array_HOME" not in found["setup"]
+
+
+def test_a_number_that_printf_sets_is_no_code_of_hosts() -> None:
+    code = 'n=$SLURM_NNODES\nl=`echo "l($n)" | bc -l`\nprintf -v p %.0f "$l"\nfor i in 1 2; do ./a $p; done'
+    found = values(job_file(SLURM.format("-N 2", code)).text)
+    assert "printf -v p" in found["setup"]
+    assert "bc -l" in found["setup"]
+
+
 def test_the_time_of_each_rank_that_is_left_out_has_a_remark() -> None:
     assert (False, 3, "time") in remarks(job_file(SLURM.format("-n 4", "srun -n 4 time ./a")))
 
