@@ -2064,6 +2064,8 @@ def test_the_time_of_each_rank_that_is_left_out_has_a_remark() -> None:
         ("if [ -e x ]; then srun ./a; m=3; fi\nm=4\necho $m > x", []),
         ("n=0\nfor i in 1 2; do n=$((n + i)); srun ./a $n; done", ["$n"]),
         ("e=$(ls)\nf() { e=$1; srun ./a $e; }\nf 1; f 2", ["$e"]),
+        ('for i in 1 2; do srun ./a & p="$p $!"; done\nwait $p', []),
+        ("for i in 1 2; do srun ./a & p+=($!); done\nwait ${p[@]}", []),
     ],
 )
 def test_variables_of_a_loop_that_is_left_out_are_named(code: str, named: list[str]) -> None:
@@ -2382,3 +2384,65 @@ def test_threads_of_the_ranks_that_only_a_launcher_counts(
 def test_labels_of_ranks_differ(module: str, label: str) -> None:
     text = SLURM.format("-N 2", f"module load {module}\nsrun -l ./a")
     assert label in next(one.why for one in convert(text, "pbspro").remarks if one.what == "--label")
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ('python -c "f($X)"', ["bash", "-c", 'exec python -c "f($X)"']),
+        ("python -c 'f($X)'", ["python", "-c", "f($X)"]),
+        ('python -c "f($Y)"', ["python", "-c", "f(3)"]),
+        ('bash -c "./f $X"', ["bash", "-c", 'eval "./f $X"']),
+    ],
+)
+def test_values_in_the_text_of_python(line: str, command: list[str]) -> None:
+    """A shell puts them there: eval is no command of Python."""
+    assert values(job_file(SLURM.format("-n 1", f"Y=3\n{line}")).text)["command"] == command
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("srun --prolog a.sh --epilog=b.sh ./a x", ["./a", "x"]),
+        ("srun --task-epilog b.sh c.sh", ["c.sh"]),
+        ("mpirun -launcher-exec ssh.sh ./a", ["./a"]),
+        ("srun --epilog b.sh torchrun --nproc-per-node 4 t.py", ["t.py"]),
+    ],
+)
+def test_an_option_of_a_launcher_with_a_script(line: str, command: list[str]) -> None:
+    assert values(job_file(SLURM.format("-n 4", line)).text)["command"] == command
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [("ls | ./a -x $(date +%s)", False), ("ls | ./a | wc -l", False), ("srun ./a | wc -l", True)],
+)
+def test_the_status_of_a_pipeline_that_is_the_program(line: str, named: bool) -> None:
+    done = job_file(SLURM.format("-n 4", line))
+    assert any("the job ends with the status of the program" in one.why for one in done.remarks) is named
+
+
+@pytest.mark.parametrize(("name", "named"), [("$A$B", False), ("slurm-$A.out", True)])
+def test_a_file_with_an_unknown_name_is_not_the_log(name: str, named: bool) -> None:
+    done = job_file(SLURM.format("-n 1", f"A=$1; B=$2\n./a\ngrep -c x {name}"))
+    assert any("reads the log" in one.why for one in done.remarks) is named
+
+
+@pytest.mark.parametrize(
+    ("code", "named"),
+    [
+        ("TMP=/a\n./b $TMP/c $d\nls $TMP", ["TMP"]),
+        ("export TMP=/a\n./b $TMP/c $d\nls $TMP", []),
+        ("TMP=/a\n./b", []),
+        ("DATA=/a\nls $DATA\n./b", []),
+        ("CC=gcc\nls $CC\n./b", ["CC"]),
+    ],
+)
+def test_a_variable_that_programs_read_is_exported_by_setup(code: str, named: list[str]) -> None:
+    done = job_file(SLURM.format("-n 1", code))
+    assert [one.what for one in done.remarks if "setup exports it" in one.why] == named
+
+
+def test_a_command_of_the_scheduler_is_not_the_program() -> None:
+    found = values(job_file(SLURM.format("-n 1", './a "$1"\nsinfo -s\necho done')).text)
+    assert found["command"] == ["./a", "$1"]

@@ -124,7 +124,7 @@ def by_value(script: Script, nodes: Sequence[Node] | None = None) -> set[str]:
 
 
 def _by_eval(script: Script) -> set[str]:
-    """Return the variables that the script reads, and that only an ``eval`` may set, as the array ``$NAME``."""
+    """Return the variables of the script that only an ``eval`` may set, as an array ``$NAME``."""
     if not any(re.search(r"\$\{?\w+\}?\+?=\s*\(", one.node.text) for one in script.named("eval")):
         return set()
     known = {*script.values, *script.loop_variables}
