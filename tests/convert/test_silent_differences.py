@@ -2446,3 +2446,44 @@ def test_a_variable_that_programs_read_is_exported_by_setup(code: str, named: li
 def test_a_command_of_the_scheduler_is_not_the_program() -> None:
     found = values(job_file(SLURM.format("-n 1", './a "$1"\nsinfo -s\necho done')).text)
     assert found["command"] == ["./a", "$1"]
+
+
+@pytest.mark.parametrize(
+    ("code", "command"),
+    [
+        ("P=$(which python)\nsrun -n 4 $P -u m.py", ["$P", "-u", "m.py"]),
+        ("P=`which python`\nsrun $P m.py", ["$P", "m.py"]),
+        ("P=$HOME/bin/python\nsrun ${P} m.py", ["$P", "m.py"]),
+        ("P=$HOME/bin/mpirun\n$P -n 4 ./a", ["./a"]),
+    ],
+)
+def test_a_program_whose_path_is_known_only_when_the_job_runs(code: str, command: list[str]) -> None:
+    assert values(job_file(SLURM.format("-n 4", code)).text)["command"] == command
+
+
+def test_cores_of_a_device_beside_those_of_a_rank() -> None:
+    """srun ends with: --cpus-per-task, --tres-per-task=cpu:#, and --cpus-per-gpu are mutually exclusive."""
+    done = job_file(SLURM.format("-N 2", "srun -n 4 --gpus-per-node=2 --cpus-per-gpu=4 ./a"))
+    assert "launcher_arg" not in values(done.text)
+    assert [one.lost for one in done.remarks if "set cpus_per_rank" in one.why] == [True]
+
+
+@pytest.mark.parametrize(
+    ("options", "mem"),
+    [
+        ("--mem-per-cpu=16G --mem=128G", "131072M"),
+        ("--mem=128G\n#SBATCH --mem-per-cpu=16G", "65536M"),
+    ],
+)
+def test_two_options_for_the_memory(options: str, mem: str) -> None:
+    done = job_file(SLURM.format(f"-N 1 -c 4\n#SBATCH {options}", "./a"))
+    assert values(done.text)["mem"] == mem
+    assert [one.what for one in done.remarks if "exclude each other" in one.why] == [
+        "--mem and --mem-per-cpu"
+    ]
+
+
+@pytest.mark.parametrize("word", ["$(cat $i)", "$((i + 1))", "$i"])
+def test_a_word_of_the_program_with_a_variable_of_the_loop(word: str) -> None:
+    done = job_file(SLURM.format("-n 4", f"for i in a b; do srun ./a {word}; done"))
+    assert [one.what for one in done.remarks if "around the program" in one.why] == ["$i"]

@@ -299,7 +299,10 @@ def left_out(script: Script, file: JobFile, program: Command) -> Iterator[Remark
     found |= changed_variables(around[-1]) - changed_variables(parse(setup.encode()))
     found -= {*file.variables, *RANK_VARIABLES, "OMP_NUM_THREADS"}
     numbers = {*re.findall(r"\b(\w+)(?:\[[^]]*\])?\+?=[^\n;]*\$!", around[-1].text)}  # of processes
-    for name in sorted({*names(file.list("command")), *read} & found - numbers):
+    words = {*names(file.list("command"))}
+    for name, value in re.findall(r"(?m)^(?:export )?(argument_\d+)=(.*)", setup):
+        words |= _read_in(parse(f"echo {value}".encode())) if name in words | read else set()
+    for name in sorted((words | read) & found - numbers):
         why = "is set by the commands around the program, which are not in the job file: set it in setup"
         yield Remark(program.line, f"${name}", why)
 
@@ -469,7 +472,9 @@ def exported_too(script: Script, found: Sequence[str]) -> Iterator[Remark]:
     """Yield a remark on each variable that setup exports for other parts of the job, and the script does not,
     if programs read it."""
     for name in found:
-        if _READ_BY_PROGRAMS.fullmatch(name) and name != "OMP_NUM_THREADS":
+        values = [value.text for one, value, _ in script.assignments if one == name]
+        own = all(re.search(rf"\$\{{?{name}\b", text) for text in values)  # A=${A:-0}
+        if _READ_BY_PROGRAMS.fullmatch(name) and name != "OMP_NUM_THREADS" and not own:
             line = next((node.line for one, _, node in script.assignments if one == name), 1)
             why = "setup exports it for the other commands of the job, so that programs read it, too"
             yield Remark(line, name, why, lost=False)
