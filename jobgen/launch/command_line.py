@@ -15,6 +15,11 @@ _PYTHON_LAUNCHERS = {name for name, kind in _KINDS.items() if LAUNCHERS[kind].li
 # Words that end the options of a launcher.
 SHELLS = ("bash", "sh", "zsh", "ksh", "dash")
 _PROGRAMS = ("bash", "sh", "singularity", "apptainer", "shifter", "numactl", "ssh")
+# Options with the name of another program, of srun and of MPICH.
+_OTHER_PROGRAMS = (
+    *("--prolog", "--epilog", "--task-prolog", "--task-epilog"),
+    *("-launcher-exec", "-bootstrap-exec"),
+)
 
 
 class LauncherCall(NamedTuple):
@@ -64,6 +69,9 @@ def program_at(texts: Sequence[str | None], start: int, kind: str) -> int:
     for at in range(start, len(texts)):
         text = texts[at] or ""
         name = os.path.basename(text)
+        if at > start and texts[at - 1] in _OTHER_PROGRAMS:
+            values = 0
+            continue
         if text.endswith((".py", ".sh")) and not text.startswith("-"):
             return at
         starts = name in _PROGRAMS or is_python(name) or name in _PYTHON_LAUNCHERS

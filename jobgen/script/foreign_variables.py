@@ -15,6 +15,9 @@ from jobgen.spec import Specification
 # A variable with a default, as ${NAME:-1}, is read on purpose where it is not set.
 _READ = re.compile(r"(?<!\\)\$(?:(\w+)|\{[#!]?(\w+)(?![\w]|:?[-+=?]))")
 _COMMENT = re.compile(r"(?m)(?:^|\s)#.*")
+_OF_WORKFLOW = re.compile(
+    r"\bsnakemake\s[^;&|]*?--cluster(?:-sync|-generic-submit-cmd)?[ =][\"']?(\w+)", re.DOTALL
+)
 
 
 def warnings(spec: Specification, scheduler: Scheduler) -> tuple[str, ...]:
@@ -22,7 +25,7 @@ def warnings(spec: Specification, scheduler: Scheduler) -> tuple[str, ...]:
     code = dict(_texts(spec))
     read = dict(_reads(spec))
     given = {one: place for place, words in _programs(spec).items() for one in words[:4] if one.isalpha()}
-    if not code and not read and not given:
+    if not code and not read and not given and not _programs(spec):
         return ()
     from jobgen.script.dialects.table import DIALECTS, of_script  # late: most jobs have no code
 
@@ -31,6 +34,9 @@ def warnings(spec: Specification, scheduler: Scheduler) -> tuple[str, ...]:
     whole = "\n".join(code.values())
     calls = {name: place for place, text in code.items() for name in _called(text, whole) if name in others}
     calls |= {name: place for name, place in given.items() if name in others}
+    texts = {place: " ".join(words) for place, words in _programs(spec).items()} | code
+    for place, text in texts.items():
+        calls |= {name: place for name in _OF_WORKFLOW.findall(text) if name in others}
     known = {name: meaning for one in DIALECTS.values() for name, meaning in one.job_variables.items()}
     prefixes = {one.variable_prefix for one in DIALECTS.values()} - {own.variable_prefix, ""}
     found = []

@@ -21,7 +21,8 @@ from jobgen.script.syntax import MISSING, Node, parse
 from jobgen.script.word_lists import DEEPEST, expanded, is_empty, shell_text, text_of
 
 _ARGUMENTS = ("$@", "${@}", "$*")
-_WHICH = re.compile(r"[\"']?\$\((?:which|command -v|type -P) ([\w.-]+)\)[\"']?")
+_WHICH = re.compile(r"[\"']?(?:\$\(|`)\s*(?:which|command -v|type -P) ([\w.-]+)\s*[)`][\"']?")
+_VARIABLE = re.compile(r"\"?\$(?:(\w+)|\{(\w+)\})\"?")
 
 
 class Launch(NamedTuple):
@@ -128,8 +129,16 @@ class _Search(NamedTuple):
         pairs = [(one, node) for node in nodes for one in expanded(node, self.constants, self.place)]
         found = [node for node, _ in pairs]
         texts = [self.constants.value(node) for node in found]
-        forms = [_form(*pair) for pair in zip(found, texts, strict=True)]
+        forms = [_form(*pair) or self._of_path(pair[0]) for pair in zip(found, texts, strict=True)]
         yield from self._behind(_Words(found, texts, forms, [origin for _, origin in pairs]), 0)
+
+    def _of_path(self, word: Node) -> str | None:
+        """Return the form of a variable with the path of a program that is known only when the job runs."""
+        match = _VARIABLE.fullmatch(word.text)
+        node = self.constants.node(match[1] or match[2]) if match else None
+        if node is None or not (_WHICH.fullmatch(node.text) or re.search(r"/[\w.+-]+[\"']?$", node.text)):
+            return None
+        return None if re.search(r"\s-", node.text) else _form(node, None)
 
     def _behind(self, words: _Words, first: int) -> Iterator[Launch | Start]:
         """Yield the launchers from a word on: behind wrappers, shells, other launchers and ssh."""

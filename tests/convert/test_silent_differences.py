@@ -2044,6 +2044,21 @@ def test_a_variable_of_the_image_has_a_remark(name: str, named: bool) -> None:
     assert ("value of the container" in str(done.remarks)) is named
 
 
+def test_an_array_that_an_eval_sets_is_given_by_its_value() -> None:
+    code = 'for p in a b; do eval "$p=( x y )"; done\nls\n./a $a "$b" > $HOME/c'
+    found = values(job_file(SLURM.format("-n 1", code)).text)
+    assert 'export array_a="$(declare -p a)"' in found["setup"]
+    assert 'eval "$array_b"' in found["command"][2]
+    assert "array_HOME" not in found["setup"]
+
+
+def test_a_number_that_printf_sets_is_no_code_of_hosts() -> None:
+    code = 'n=$SLURM_NNODES\nl=`echo "l($n)" | bc -l`\nprintf -v p %.0f "$l"\nfor i in 1 2; do ./a $p; done'
+    found = values(job_file(SLURM.format("-N 2", code)).text)
+    assert "printf -v p" in found["setup"]
+    assert "bc -l" in found["setup"]
+
+
 def test_the_time_of_each_rank_that_is_left_out_has_a_remark() -> None:
     assert (False, 3, "time") in remarks(job_file(SLURM.format("-n 4", "srun -n 4 time ./a")))
 
@@ -2062,6 +2077,8 @@ def test_the_time_of_each_rank_that_is_left_out_has_a_remark() -> None:
         ("if [ -e x ]; then srun ./a; m=3; fi\nm=4\necho $m > x", []),
         ("n=0\nfor i in 1 2; do n=$((n + i)); srun ./a $n; done", ["$n"]),
         ("e=$(ls)\nf() { e=$1; srun ./a $e; }\nf 1; f 2", ["$e"]),
+        ('for i in 1 2; do srun ./a & p="$p $!"; done\nwait $p', []),
+        ("for i in 1 2; do srun ./a & p+=($!); done\nwait ${p[@]}", []),
     ],
 )
 def test_variables_of_a_loop_that_is_left_out_are_named(code: str, named: list[str]) -> None:
@@ -2380,3 +2397,106 @@ def test_threads_of_the_ranks_that_only_a_launcher_counts(
 def test_labels_of_ranks_differ(module: str, label: str) -> None:
     text = SLURM.format("-N 2", f"module load {module}\nsrun -l ./a")
     assert label in next(one.why for one in convert(text, "pbspro").remarks if one.what == "--label")
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ('python -c "f($X)"', ["bash", "-c", 'exec python -c "f($X)"']),
+        ("python -c 'f($X)'", ["python", "-c", "f($X)"]),
+        ('python -c "f($Y)"', ["python", "-c", "f(3)"]),
+        ('bash -c "./f $X"', ["bash", "-c", 'eval "./f $X"']),
+    ],
+)
+def test_values_in_the_text_of_python(line: str, command: list[str]) -> None:
+    """A shell puts them there: eval is no command of Python."""
+    assert values(job_file(SLURM.format("-n 1", f"Y=3\n{line}")).text)["command"] == command
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("srun --prolog a.sh --epilog=b.sh ./a x", ["./a", "x"]),
+        ("srun --task-epilog b.sh c.sh", ["c.sh"]),
+        ("mpirun -launcher-exec ssh.sh ./a", ["./a"]),
+        ("srun --epilog b.sh torchrun --nproc-per-node 4 t.py", ["t.py"]),
+    ],
+)
+def test_an_option_of_a_launcher_with_a_script(line: str, command: list[str]) -> None:
+    assert values(job_file(SLURM.format("-n 4", line)).text)["command"] == command
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [("ls | ./a -x $(date +%s)", False), ("ls | ./a | wc -l", False), ("srun ./a | wc -l", True)],
+)
+def test_the_status_of_a_pipeline_that_is_the_program(line: str, named: bool) -> None:
+    done = job_file(SLURM.format("-n 4", line))
+    assert any("the job ends with the status of the program" in one.why for one in done.remarks) is named
+
+
+@pytest.mark.parametrize(("name", "named"), [("$A$B", False), ("slurm-$A.out", True)])
+def test_a_file_with_an_unknown_name_is_not_the_log(name: str, named: bool) -> None:
+    done = job_file(SLURM.format("-n 1", f"A=$1; B=$2\n./a\ngrep -c x {name}"))
+    assert any("reads the log" in one.why for one in done.remarks) is named
+
+
+@pytest.mark.parametrize(
+    ("code", "named"),
+    [
+        ("TMP=/a\n./b $TMP/c $d\nls $TMP", ["TMP"]),
+        ("export TMP=/a\n./b $TMP/c $d\nls $TMP", []),
+        ("TMP=/a\n./b", []),
+        ("DATA=/a\nls $DATA\n./b", []),
+        ("CC=gcc\nls $CC\n./b", ["CC"]),
+    ],
+)
+def test_a_variable_that_programs_read_is_exported_by_setup(code: str, named: list[str]) -> None:
+    done = job_file(SLURM.format("-n 1", code))
+    assert [one.what for one in done.remarks if "setup exports it" in one.why] == named
+
+
+def test_a_command_of_the_scheduler_is_not_the_program() -> None:
+    found = values(job_file(SLURM.format("-n 1", './a "$1"\nsinfo -s\necho done')).text)
+    assert found["command"] == ["./a", "$1"]
+
+
+@pytest.mark.parametrize(
+    ("code", "command"),
+    [
+        ("P=$(which python)\nsrun -n 4 $P -u m.py", ["$P", "-u", "m.py"]),
+        ("P=`which python`\nsrun $P m.py", ["$P", "m.py"]),
+        ("P=$HOME/bin/python\nsrun ${P} m.py", ["$P", "m.py"]),
+        ("P=$HOME/bin/mpirun\n$P -n 4 ./a", ["./a"]),
+    ],
+)
+def test_a_program_whose_path_is_known_only_when_the_job_runs(code: str, command: list[str]) -> None:
+    assert values(job_file(SLURM.format("-n 4", code)).text)["command"] == command
+
+
+def test_cores_of_a_device_beside_those_of_a_rank() -> None:
+    """srun ends with: --cpus-per-task, --tres-per-task=cpu:#, and --cpus-per-gpu are mutually exclusive."""
+    done = job_file(SLURM.format("-N 2", "srun -n 4 --gpus-per-node=2 --cpus-per-gpu=4 ./a"))
+    assert "launcher_arg" not in values(done.text)
+    assert [one.lost for one in done.remarks if "set cpus_per_rank" in one.why] == [True]
+
+
+@pytest.mark.parametrize(
+    ("options", "mem"),
+    [
+        ("--mem-per-cpu=16G --mem=128G", "131072M"),
+        ("--mem=128G\n#SBATCH --mem-per-cpu=16G", "65536M"),
+    ],
+)
+def test_two_options_for_the_memory(options: str, mem: str) -> None:
+    done = job_file(SLURM.format(f"-N 1 -c 4\n#SBATCH {options}", "./a"))
+    assert values(done.text)["mem"] == mem
+    assert [one.what for one in done.remarks if "exclude each other" in one.why] == [
+        "--mem and --mem-per-cpu"
+    ]
+
+
+@pytest.mark.parametrize("word", ["$(cat $i)", "$((i + 1))", "$i"])
+def test_a_word_of_the_program_with_a_variable_of_the_loop(word: str) -> None:
+    done = job_file(SLURM.format("-n 4", f"for i in a b; do srun ./a {word}; done"))
+    assert [one.what for one in done.remarks if "around the program" in one.why] == ["$i"]

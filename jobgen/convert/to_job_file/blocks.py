@@ -175,6 +175,7 @@ class Body:
             code += f"\n{PRINT_STACK}"
         for name in unexported:
             code += f"\nexport {name}"
+        self.file.remarks += notes.exported_too(self.script, unexported)
         strict = bool(statements) and self._strict(statements[0].start)
         pipes = not self.script.pipefail and any(_reads_status(one, strict) for one in statements)
         unset = ["+e"] * (not strict) + ["+o pipefail"] * pipes

@@ -118,8 +118,18 @@ def by_value(script: Script, nodes: Sequence[Node] | None = None) -> set[str]:
         of_files = {name for name in parts - {*script.values} if not _OF_BASH.fullmatch(name)}
         if not any(map(is_own_file, script.commands)):
             of_files = set()
-        return _among_programs(script) | changed_arrays(script.tree) | (script.changed & arrays) | of_files
+        found = _among_programs(script) | changed_arrays(script.tree) | (script.changed & arrays) | of_files
+        return found | _by_eval(script)
     return {name for one in nodes for name in changed_arrays(one) | (changed_variables(one) & arrays)}
+
+
+def _by_eval(script: Script) -> set[str]:
+    """Return the variables of the script that only an ``eval`` may set, as an array ``$NAME``."""
+    if not any(re.search(r"\$\{?\w+\}?\+?=\s*\(", one.node.text) for one in script.named("eval")):
+        return set()
+    known = {*script.values, *script.loop_variables}
+    read = {name for name, _ in script.expansions if name.isidentifier() and not name.isupper()}
+    return read - known
 
 
 def _among_programs(script: Script) -> set[str]:

@@ -264,7 +264,8 @@ def _piped(node: Node) -> bool:
 def _prints(statement: Node) -> set[str]:
     """Return the variables of a statement that only prints; jobgen prints the hosts when the job starts."""
     printed = [one.name for one in commands(statement)]
-    if statement.type != "command" or printed not in (["echo"], ["printf"]):
+    sets = any("-v" in one.literals for one in commands(statement))  # printf -v NAME
+    if statement.type != "command" or printed not in (["echo"], ["printf"]) or sets:
         return set()
     return {node.text for node, _ in names_read(statement, 0)}
 

@@ -141,6 +141,8 @@ def _of_its_own(
     elif re.fullmatch(r"-r\d*|--relative", name) and launch.row.by_scheduler:
         if re.sub(r"^-+(r|relative=?)", "", text or "1") != "0":
             why = "the ranks of jobgen begin on the first node of the job"
+    elif name == "--cpus-per-gpu" and launch.row.by_scheduler:
+        why = f"{launch.kind} refuses it beside the cores of a rank, which jobgen names: set cpus_per_rank"
     else:
         return None
     return [Remark(launch.line, given, why)] if why else []

@@ -298,7 +298,11 @@ def left_out(script: Script, file: JobFile, program: Command) -> Iterator[Remark
     found = {name for node in given for name, _, _ in assignments(node)}
     found |= changed_variables(around[-1]) - changed_variables(parse(setup.encode()))
     found -= {*file.variables, *RANK_VARIABLES, "OMP_NUM_THREADS"}
-    for name in sorted({*names(file.list("command")), *read} & found):
+    numbers = {*re.findall(r"\b(\w+)(?:\[[^]]*\])?\+?=[^\n;]*\$!", around[-1].text)}  # of processes
+    words = {*names(file.list("command"))}
+    for name, value in re.findall(r"(?m)^(?:export )?(argument_\d+)=(.*)", setup):
+        words |= _read_in(parse(f"echo {value}".encode())) if name in words | read else set()
+    for name in sorted((words | read) & found - numbers):
         why = "is set by the commands around the program, which are not in the job file: set it in setup"
         yield Remark(program.line, f"${name}", why)
 
@@ -429,8 +433,9 @@ def log_text(script: Script) -> Iterator[Remark]:
         files = [script.constants.value(word) or word.text.strip("\"'") for word in one.arguments]
         if above is not None and above.type == "redirected_statement":
             files += re.findall(r"(?<!<)<\s*[\"']?([\w./${}-]+)", above.text)
-        names = {re.sub(codes, "*", os.path.basename(name)) for name in files} - {"", "*", "null"}
-        read = any(name == log or fnmatchcase(log.replace("*", "1"), name) for name in names for log in logs)
+        names = {re.sub(codes, "*", os.path.basename(name)) for name in files} - {"null"}
+        known = [name for name in names if name.strip("*")]
+        read = any(name == log or fnmatchcase(log.replace("*", "1"), name) for name in known for log in logs)
         if (one.name in _READS_TEXT or "<" in (above.text if above else "")) and read:
             why = "reads the log, in which the job of jobgen writes lines of its own, too"
             yield Remark(one.line, shown(one.node), why, lost=False)
@@ -454,6 +459,25 @@ def child_jobs(script: Script, file: JobFile) -> Iterator[Remark]:
             why = "the new job gets OMP_NUM_THREADS of this one, too, which the script leaves unset"
             yield Remark(one.line, shown(one.node), why, lost=False)
             return
+
+
+# Variables that compilers, interpreters and libraries read.
+_READ_BY_PROGRAMS = re.compile(
+    r"TE?MP|CC|CXX|FC|F77|F90|[A-Z]+FLAGS|LIBS|CLASSPATH|R_LIBS|PERL5LIB|PYTHON(PATH|HOME)|LD_PRELOAD|TZ"
+    r"|(OMP|MKL|OPENBLAS|KMP|GOMP|NCCL|OMPI|I_MPI|MPICH|UCX|TF|TORCH|SINGULARITY(ENV)?|APPTAINER(ENV)?)_\w+"
+)
+
+
+def exported_too(script: Script, found: Sequence[str]) -> Iterator[Remark]:
+    """Yield a remark on each variable that setup exports for other parts of the job, and the script does not,
+    if programs read it."""
+    for name in found:
+        values = [value.text for one, value, _ in script.assignments if one == name]
+        own = all(re.search(rf"\$\{{?{name}\b", text) for text in values)  # A=${A:-0}
+        if _READ_BY_PROGRAMS.fullmatch(name) and name != "OMP_NUM_THREADS" and not own:
+            line = next((node.line for one, _, node in script.assignments if one == name), 1)
+            why = "setup exports it for the other commands of the job, so that programs read it, too"
+            yield Remark(line, name, why, lost=False)
 
 
 def _workflow(script: Script, code: str) -> tuple[int, str] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -70,11 +71,15 @@ def read(script: Script, nodes: Sequence[Node], found_before: ProgramWords | Non
     """Return the words of a program; ``found_before`` has the variables of other words of it."""
     found = ProgramWords(setup=found_before.setup if found_before else [])
     nodes = _joined(nodes)
-    code = code_at([script.constants.value(node) or "" for node in nodes])
+    texts = [script.constants.value(node) or "" for node in nodes]
+    code = code_at(texts)
     for at, node in enumerate(nodes):
         text = script.constants.value(node)
         if at != code and (home := _below_home(script, node)):
             text = home
+        elif at == code and any(is_python(os.path.basename(one)) for one in texts[:code]):
+            found.several |= text is None  # a shell puts the values into the text of Python
+            text = node.text if text is None else text
         elif at == code:
             text = _code(script, node, found) if text is None else text
             text = "\n".join([*exported_functions(script, f"{node.text}\n{text}"), text])

@@ -285,7 +285,12 @@ def _cores(file: JobFile, script: Script, launch: Launch | None, each: int, gpus
         cores = per_gpu * gpus
         directives = file.list("directive")
         file.values["directive"] = [one for one in directives if not one.startswith("--cpus-per-gpu")]
-    if (per_core := mebibytes(_given(script, "--mem-per-cpu") or "")) and request.mem:
+    both = [flag for flag in ("--mem", "--mem-per-cpu", "--mem-per-gpu") if _given(script, flag)]
+    if len(both) > 1:
+        last = max((script.heeded[flag] for flag in both), key=lambda option: option.line)
+        why = "exclude each other, so that sbatch refuses the script: the job has the last one"
+        file.remarks.append(Remark(last.line, " and ".join(both), why, lost=False))
+    if request.mem_per_cpu and (per_core := mebibytes(_given(script, "--mem-per-cpu") or "")) and request.mem:
         file.values["mem"] = f"{per_core * cores}M"
         if request.exclusive:
             title = script.dialect.title

@@ -55,7 +55,7 @@ def split(script: Script, node: Node, remarks: list[Remark]) -> Split:
         else:
             break
     conditions, last = _beside(node, top, remarks)
-    pipeline = next((one for one in (node, *node.above()) if one.type == "pipeline" and one in top), None)
+    pipeline = next((one for one in node.above() if one.type == "pipeline" and one in top), None)
     end = pipeline.children[-1] if pipeline is not None and not script.pipefail else node
     piped = None if node is end or node in end else end
     return Split(tuple(before), tuple(after), tuple(conditions), tuple(last), piped)
