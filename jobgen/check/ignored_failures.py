@@ -52,7 +52,7 @@ _SHELL = {
     "wait", "exit", "return", "break", "continue", "unalias", "hash", "complete", "kill",
 }  # fmt: skip
 # Commands that print or change text: they fail if nothing is found, too.
-_TEXT = {
+TEXT = {
     *("grep", "egrep", "diff", "cmp", "find", "sort", "sed", "awk", "cut", "wc", "tr", "tee", "seq", "xargs"),
     *("uniq", "fgrep", "zgrep", "zcat"),
 }
@@ -185,7 +185,7 @@ def _is_uncalled(script: Script, command: Command) -> bool:
 def only_cleanup(script: Script, work: Command) -> bool:
     """Return whether the commands behind a program only save its results, remove files and print."""
     after = (one for one in run(script) if one.node.start > work.statement.end)
-    return all(one.name in {*INFORM, *_APART, *_PREPARE, *_SHELL, *_TEXT, *_SAVES} for one in after)
+    return all(one.name in {*INFORM, *_APART, *_PREPARE, *_SHELL, *TEXT, *_SAVES} for one in after)
 
 
 _SAVES = {"cp", "mv", "rsync", "scp", "tar", "zip", "gzip", "curl", "deactivate", "conda", "module"}
@@ -463,7 +463,7 @@ def _may_fail(script: Script, command: Command) -> bool:
     """Return whether a command does more than to print, to clean up or to change text. (A `cd` is the matter
     of unchecked-cd.)
     """
-    if command.name in {*_SHELL, *_PREPARE, *INFORM, *_APART, *_TEXT} or command.name in script.functions:
+    if command.name in {*_SHELL, *_PREPARE, *INFORM, *_APART, *TEXT} or command.name in script.functions:
         return False
     if command.name == "eval" and next(command.node.all("command_substitution"), None):
         return False  # such as the hook of conda
@@ -528,6 +528,8 @@ def _code(command: Command) -> str:
 
 def _lists(command: Command) -> bool:
     """Return whether conda or pip only show what is installed."""
+    if command.name.endswith("sum"):  # the checksum of a file, which is compared with none
+        return not {"-c", "--check"} & set(command.literals)
     shown = command.literals[:1] in (["list"], ["info"], ["show"], ["freeze"], ["--version"])
     return shown and command.name in ("conda", "mamba", "micromamba", "pip", "pip3", "spack", "git")
 

@@ -39,7 +39,8 @@ from jobgen.script.request import heeded, of_components, settings
 from jobgen.script.word_lists import expanded
 
 _WRITTEN = re.compile(r"# NEXTFLOW TASK\b|nxf_main\(\)")  # in each script of Nextflow for a task
-_TIME = r"(?<!\d)\d{4}-?[01]\d-?[0-3]\d[-_T .]?[012]\d\D{0,3}[0-5]\d"  # in the name of a folder
+# A date and a time, in the name of a folder.
+_TIME = r"(?<!\d)\d{4}-?[01]\d-?[0-3]\d[-_T .]?[012]\d(?:%3A|\D{0,3})[0-5]\d"
 _HOSTFILES = ("--hostfile", "-hostfile", "-machinefile", "-f")
 
 

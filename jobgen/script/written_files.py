@@ -53,8 +53,17 @@ def is_own(script: Script, path: Node) -> bool:
 
 def may_have_reader(script: Script, node: Node) -> bool:
     """Return whether a command below a node starts a script of its own, which may read any file."""
-    later = (one for one in script.commands if one.node.start > node.end)
-    return any(one.name in _SHELLS or re.match(r"\.{0,2}/", one.words[0].text) for one in later)
+    return _last_reader(script) > node.end
+
+
+@lru_cache(maxsize=4)
+def _last_reader(script: Script) -> int:
+    starts = (
+        one.node.start
+        for one in script.commands
+        if one.name in _SHELLS or re.match(r"\.{0,2}/", one.words[0].text)
+    )
+    return max(starts, default=-1)
 
 
 _SHELLS = {"bash", "sh", "source", "."}

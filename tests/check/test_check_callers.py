@@ -276,6 +276,7 @@ def test_a_script_that_is_copied_to_a_folder_of_its_job(tmp_path: Path) -> None:
     assert severities(tmp_path, script)["shared-hostfile"] == "warning"
     (tmp_path / "submit.sh").write_text('cp job.sh "run_$DATE/"\ncd "run_$DATE"\nsbatch job.sh\n')
     assert "shared-hostfile" not in severities(tmp_path, script)
-    folder = tmp_path / "D2024-04-18_15:54:02_R3"
-    folder.mkdir()
-    assert "shared-hostfile" not in severities(folder, script)
+    for name in ("D2024-04-18_15:54:02_R3", "D2024-04-18_15%3A54%3A02_R3"):
+        folder = tmp_path / name
+        folder.mkdir()
+        assert "shared-hostfile" not in severities(folder, script)

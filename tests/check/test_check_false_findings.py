@@ -12,6 +12,7 @@ from jobgen.script.script import Script
 from jobgen.script.submitted import scripts
 
 HEAD = "#!/bin/bash\n#SBATCH --time=01:00:00\n"
+NODES = "#!/bin/bash\n#SBATCH --mem=0\n#SBATCH --ntasks-per-node=8\n"
 TORQUE = "#!/bin/bash\n#PBS -l walltime=01:00:00\n#PBS -l nodes=1:ppn=4\n"
 PBS = "#!/bin/bash\n#PBS -l walltime=01:00:00\n"
 DATA = "cat > in <<END\nkey: {\nEND\n"
@@ -192,6 +193,13 @@ def test_a_text_in_three_quotes_is_not_the_place_of_an_error() -> None:
 @pytest.mark.parametrize(
     ("rule", "text"),
     [
+        ("no-errexit", f"{HEAD}sha256sum a.img\nexit 0"),
+        ("foreign-variable", f"{PBS}#PBS -l select=1:ncpus=4:scratch_local=30gb\n./a -t $PBS_NUM_PPN"),
+        ("array-output", f"{HEAD}#SBATCH --array=2\n#SBATCH --output=a.log\n./a"),
+        ("used-port", f"{HEAD}P_PORT=$(ss -tan | cut -f 2 | shuf -n 1)\ntorchrun --standalone t.py"),
+        ("sleep-as-sync", f"{HEAD}jupyter lab --port 80 &\nsleep 5\nsingularity exec a.sif rserver"),
+        ("no-pipefail", f"{HEAD}set -e\n./show | awk '{{print $1}}' | grep PASS || {{ echo FAIL; exit 1; }}"),
+        ("no-walltime", "#PBS -l nodes=2:ppn=8\n# msub a.pbs -v n=3 -l walltime=1:00:00\n./a"),
         ("no-errexit", f"{HEAD}work() {{\necho a\npython t.py\n}}\nwork"),
         ("no-errexit", f"{HEAD}module load apptainer\nA=1\napptainer exec a.sif ./b"),
         ("no-errexit", f"{HEAD}module load CUDA/12\n$CUDA_ROOT/deviceQuery"),
@@ -257,6 +265,24 @@ def test_a_text_in_three_quotes_is_not_the_place_of_an_error() -> None:
         ),
         ("bare-wait", f"{HEAD}srun jupyter lab &\nsrun dask-worker --nthreads 4 &\nwait"),
         ("bare-wait", f"{HEAD}work() {{\nsrun ./a $1 &\n}}\n# work 1\nwait\nwork 2"),
+        ("no-pipefail", f"{HEAD}set -e\ngrep x a | sed s/x/y/ | column -t\n./a"),
+        ("trap-status", f"{HEAD}end() {{\nif [ $? -gt 0 ]; then\nexit 1\nfi\nexit 0\n}}\ntrap end EXIT\n./a"),
+        (
+            "sleep-as-sync",
+            f"{HEAD}for n in 1 2; do srun ./a & done\nsleep 9\nfor n in $(seq 2); do srun ./b & done",
+        ),
+        ("memory-unit", f"{HEAD}#SBATCH --mem=100 # MB\n./a"),
+        ("ranks-mismatch", f"{HEAD}#SBATCH --ntasks=4\nmpirun -n $((SLURM_NTASKS + 2)) ./a"),
+        (
+            "blocking-steps",
+            f"{HEAD}#SBATCH --nodes=1 --ntasks=2\nfor i in 1 2; do\nsrun ./a &\nwhile ps -p $!; do sleep 1; done\ndone",
+        ),
+        (
+            "nodefile-count",
+            f"{PBS}#PBS -l nodes=2:ppn=4\nnodes=$(wc -l < $PBS_NODEFILE)\nmpirun -np $nodes ./a",
+        ),
+        ("mpi-plugin", f"{HEAD}module load openmpi upcxx\nsrun --mpi=pmi2 ./a"),
+        ("appended-deepspeed-env", f"{HEAD}echo A=1 >> .deepspeed_env\nsrun python3 t.py"),
         ("fixed-interface", f"{HEAD}#SBATCH --nodes=2\nexport NCCL_SOCKET_IFNAME=lo\nsrun ./a.sh"),
         ("shared-hostfile", f"{HEAD}H=hostfile\nsrun hostname > $H\ncat $H\nsrun python3 t.py"),
         (
@@ -307,6 +333,21 @@ def test_what_is_no_finding(rule: str, text: str) -> None:
         ("bare-wait", f"{HEAD}work() {{\nsrun ./a $1 &\n}}\nwork 1\nwait"),
         ("bare-wait", f"{HEAD}for a in 1 2; do\nwait\nsrun ./a $a &\ndone"),
         ("bare-wait", f"{HEAD}all() {{\nwait\n}}\nsrun ./a &\nall"),
+        ("no-pipefail", f"{HEAD}set -e\n./a | sed s/x/y/"),
+        ("no-pipefail", f"{HEAD}set -e\ngrep x a | sort > b"),
+        ("trap-status", f"{HEAD}end() {{\nrm a\nexit 0\n}}\ntrap end EXIT\n./a"),
+        ("memory-unit", f"{HEAD}#SBATCH --mem=100 # of memory\n./a"),
+        ("ranks-mismatch", f"{HEAD}#SBATCH --ntasks=4\nmpirun -n $((4 + 2)) ./a"),
+        (
+            "blocking-steps",
+            f"{HEAD}#SBATCH --nodes=1 --ntasks=2\nfor i in 1 2; do\nsrun ./a &\nif (( i == 2 )); then wait; fi\ndone",
+        ),
+        (
+            "nodefile-count",
+            f"{PBS}#PBS -l nodes=2:ppn=4\nnodes=$(wc -l < $PBS_NODEFILE)\nmpirun -np 8 ./a $nodes",
+        ),
+        ("mpi-plugin", f"{HEAD}module load openmpi\nsrun --mpi=pmi2 ./a"),
+        ("appended-deepspeed-env", f"{HEAD}echo A=1 >> .deepspeed_env\ndeepspeed t.py"),
         ("fixed-interface", f"{HEAD}#SBATCH --nodes=2\nexport NCCL_SOCKET_IFNAME=lo\nsrun python3 t.py"),
         ("shared-hostfile", f"{HEAD}srun hostname > hostfile\nsrun -n 1 date\n./a.sh"),
         (
@@ -322,6 +363,12 @@ def test_what_is_no_finding(rule: str, text: str) -> None:
         ("personal-path", f'{HEAD}A=/home/alice/work\nls --in="/users/alice/b"'),
         ("unchecked-cd", f"{HEAD}cd /a\nexec ./prog out/b"),
         ("conda-init", f"{HEAD}conda init bash\nconda activate a\nsource ~/.bashrc"),
+        ("array-output", f"{HEAD}#SBATCH --array=2-3\n#SBATCH --output=a.log\n./a"),
+        ("used-port", f"{HEAD}P_PORT=$(ss -tan | cut -f 2 | shuf -n 1)\n./a --port $P_PORT"),
+        ("used-port", f"{HEAD}export P_PORT=$(ss -tan | cut -f 2 | shuf -n 1)\n./a"),
+        ("used-port", f"{HEAD}P_PORT=$(ss -tan | cut -f 2 | shuf -n 1)\nexport P_PORT\n./a"),
+        ("sleep-as-sync", f"{HEAD}jupyter lab --port 80 &\nsleep 5\njupyter lab list"),
+        ("no-pipefail", f"{HEAD}set -e\n./show | sort | grep -v FAIL > a || exit 1"),
     ],
 )
 def test_what_is_still_a_finding(rule: str, text: str) -> None:
@@ -345,9 +392,25 @@ def test_what_is_still_a_finding(rule: str, text: str) -> None:
         ),
         ("conda-init", f'{HEAD}eval "$(conda shell.bash hook)"\nconda init\nconda activate a', "note"),
         ("conda-init", f"{HEAD}source ~/miniconda3/bin/activate\nconda init\nconda activate a", "note"),
+        ("home-directory", f"{PBS}#PBS -l select=1:ncpus=4\nmodule load ncarenv\npython a.py", "note"),
+        ("home-directory", f"{PBS}#PBS -l select=1:ncpus=4\npython a.py", "warning"),
+        ("unset-variable", f"{HEAD}sshkey=$ssh_key\n./a $sshkey", "note"),
+        ("unset-variable", f"{HEAD}sshkey=b\n./a $ssh_key", "warning"),
+        ("output-variable", f"{PBS}#PBS -o $PBS_JOBNAME.log\n./a", "note"),
+        ("output-variable", f"{PBS}#PBS -l select=1:ncpus=4\n#PBS -o $PBS_JOBNAME.log\n./a", "warning"),
+        ("conda-init", f"{HEAD}source activate\nconda init\nconda activate a", "note"),
         ("conda-init", f"{HEAD}source ~/.bashrc\nconda init\nconda activate a", "note"),
         ("conda-init", f'{HEAD}conda init\neval "$(conda shell.bash hook)"\nconda activate a', "note"),
         ("conda-init", f"{HEAD}module load anaconda3\nconda init\nconda activate a", "warning"),
+        ("short-walltime", "#!/bin/bash\n#SBATCH --time=120:00\n./a", "note"),
+        ("no-walltime", f"{NODES}srun -n $SLURM_JOB_NUM_NODES ./a", "note"),
+        ("no-walltime", f"{NODES}#SBATCH --nodes=2\nsrun -n $SLURM_JOB_NUM_NODES ./a", "warning"),
+        ("no-errexit", f"{HEAD}sha256sum -c data.sha256\nexit 0", "warning"),
+        (
+            "no-errexit",
+            f"{HEAD}end() {{\nscancel $1\n}}\nmake\n./a\nif [ ! -f b ]; then\nend 1\nfi\ndate",
+            "note",
+        ),
         ("no-errexit", f"{HEAD}make\nctest -D Nightly\nexit 0", "note"),
         ("no-errexit", f"{HEAD}ctest -j 4\nexit 0", "warning"),
         ("no-errexit", f"{HEAD}send() {{\nmail -s $1 a@b < log\n}}\nmake\n./a > log\nsend a\ndate", "note"),

@@ -58,7 +58,10 @@ FOUND = [
     ("shared-config", SLURM + 'CFG=./a.yaml\necho "ip: $(hostname) $X" > $CFG\nsrun ./a $CFG\n'),
     ("bash-in-sh", SLURM.replace("/bin/bash", "/usr/bin/env sh") + "source x/activate\n"),
     ("bash-in-sh", SLURM.replace("/bin/bash", "/bin/sh -l") + "for ((i=0;i<3;i++)); do ./a; done\n"),
-    ("used-port", SLURM + "PORT=`ss -Htan | awk '{print $4}' | cut -d: -f2 | sort -R | head -n 1`\n"),
+    (
+        "used-port",
+        SLURM + "PORT=`ss -Htan | awk '{print $4}' | cut -d: -f2 | sort -R | head -n 1`\n./a $PORT\n",
+    ),
     ("overwritten-path", SLURM + "ml gcc\nexport PATH=/opt/x/bin\n"),
     ("overwritten-path", SLURM + "module load x\nLD_LIBRARY_PATH=$A/lib\nexport LD_LIBRARY_PATH\n"),
     ("rm-variable", SLURM + "module load x\nrm -fr ${TMP_OUT}/*\n"),

@@ -108,7 +108,7 @@ def test_a_tunnel_is_no_process_on_another_node() -> None:
 
 
 def test_the_lines_of_the_node_file_of_nqsv() -> None:
-    text = 'NNODES=$(wc -l < "$PBS_NODEFILE")\nmpirun -np $NNODES ./a'
+    text = 'NNODES=$(wc -l < "$PBS_NODEFILE")\nmpirun -np $((NNODES * 4)) ./a'
     assert levels(f"#!/bin/bash\n#PBS -b 4\n{text}", "nodefile-count") == []
     assert levels(f"#!/bin/bash\n#PBS -l select=4:ncpus=4:mpiprocs=4\n{text}", "nodefile-count") == [
         "warning"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -104,6 +105,7 @@ def _ranks(script: Script) -> Iterator[RankGroup]:
 def beside(script: Script) -> Iterator[list[RankGroup]]:
     """Yield the processes in the background that run at the same time; one in a loop is there twice."""
     waits = [one.node for one in script.named("wait")]
+    starts = sorted(wait.start for wait in waits)
     found: list[RankGroup] = []
     end = 0
     for one in ranks(script):
@@ -119,7 +121,7 @@ def beside(script: Script) -> Iterator[list[RankGroup]]:
         loops = [above for above in node.above() if above.type in LOOPS]
         if any(wait in loop for wait in waits for loop in loops):
             continue  # it waits between the iterations
-        if found and any(end < wait.start < node.start for wait in waits):
+        if found and bisect_right(starts, end) < bisect_left(starts, node.start):
             yield found
             found = []
         end = node.end

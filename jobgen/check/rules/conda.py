@@ -155,7 +155,9 @@ def _is_hooked(script: Script, init: Command) -> bool:
     return any(_DEFINES.search(text) for text in before)
 
 
-_DEFINES = re.compile(r"conda[\w ._-]*hook|conda\.sh\b|conda\S*/activate\b|conda_setup|\.bashrc\b")
+_DEFINES = re.compile(
+    r"conda[\w ._-]*hook|conda\.sh\b|conda\S*/activate\b|conda_setup|\.bashrc\b|^(source|\.)\s+activate\b"
+)
 
 
 def _is_read(script: Script, init: Command) -> bool:

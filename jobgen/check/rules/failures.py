@@ -9,6 +9,7 @@ from jobgen.check.ignored_failures import (
     INFORM,
     INTERRUPTED,
     QUERY,
+    TEXT,
     Reason,
     handled,
     ignored,
@@ -37,8 +38,8 @@ from jobgen.script.syntax import LOOPS, Node, expansions
     start, and no mail says that it failed. `set -u` ends many scripts at an activation of conda or at a variable
     that may be unset: add it only after a test. dash, which is `sh` on Debian and Ubuntu, has no `pipefail`. (It
     is a note if a program goes on without its environment, such as `python3` without the activation above it, if a
-    later command reads what one makes, such as a compiler, if a later command may fail with the program, and if the
-    program is one of several runs. It is silent about commands that only print, where the script judges the results
+    later command reads what one makes, such as a compiler, if a later command may fail with the program, if the
+    program is one of several runs, and if its failure is reported, by `ctest` to a dashboard or with a mail of a file. It is silent about commands that only print, where the script judges the results
     or submits itself again, and where nothing is hidden: without the module of its program a job fails anyway. `cd` is
     the matter of unchecked-cd.)""",
     bad="""
@@ -209,10 +210,28 @@ def no_pipefail(script: Script) -> Iterator[Hit]:
         if node.start < begin:
             continue  # set -e comes later
         names = [one.name for one in commands(node) if not one.node.under("command_substitution")]
-        tested = node.under("command_substitution", "if_statement", "while_statement")
-        if not tested and not _teed(node) and not INFORM.issuperset(names[:-1]):
+        tested = node.under("command_substitution", "if_statement", "while_statement") or _prints_text(node)
+        if not tested and not _finds(node) and not _teed(node) and not INFORM.issuperset(names[:-1]):
             yield Hit.at(node, fix=_set(script, "-o"))
             return
+
+
+def _finds(pipeline: Node) -> bool:
+    """Return whether a pipeline ends with a grep that finds nothing after a failure, which the script handles."""
+    greps = (one for one in commands(pipeline) if one.name in ("grep", "egrep", "fgrep"))
+    return any(one.guarded and not _INVERTS.search(one.node.text) for one in greps)
+
+
+_INVERTS = re.compile(r"\s-[a-zA-Z]*[vL]|--invert|--files-without")
+
+
+def _prints_text(pipeline: Node) -> bool:
+    """Return whether a pipeline prints lines of files, and writes no file."""
+    above = pipeline.parent
+    whole = above if above is not None and above.type == "redirected_statement" else pipeline
+    return not any(whole.all("file_redirect")) and all(
+        one.name in {*TEXT, *INFORM, "column"} for one in commands(pipeline)
+    )
 
 
 _SETS_E = re.compile(r"(-\w+ )*-(\w*e|o errexit)")

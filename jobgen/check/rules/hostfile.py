@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.script.script import Hit, Script
@@ -44,12 +45,19 @@ def _is_read(script: Script, last: str) -> bool:
 def _has_no_reader(script: Script, node: Node, name: str) -> bool:
     """Return whether the scheduler, which knows the nodes itself, starts all programs, and nothing names the file."""
     last = name.rpartition("/")[2]
-    launches = [one for one in script.launches if not one.command.node.under("command_substitution")]
-    later = any(one.command.node.start > node.end for one in launches)
-    own = later and not may_have_reader(script, node) and all(one.row.by_scheduler for one in launches)
+    if node.end > _last_launch(script) or may_have_reader(script, node):
+        return False
     read = (one for one in script.named("cat") if one.node.under("command_substitution", "pipeline"))
     named = any(last in (script.constants.value(word) or word.text) for one in read for word in one.arguments)
-    return own and not named and not _is_read(script, last)
+    return not named and not _is_read(script, last)
+
+
+@lru_cache(maxsize=4)
+def _last_launch(script: Script) -> int:
+    """Return where the last program starts, if the scheduler starts all; otherwise -1."""
+    launches = [one for one in script.launches if not one.command.node.under("command_substitution")]
+    starts = [one.command.node.start for one in launches]
+    return max(starts, default=-1) if all(one.row.by_scheduler for one in launches) else -1
 
 
 @rule(
@@ -59,7 +67,8 @@ def _has_no_reader(script: Script, node: Node, name: str) -> bool:
     """If all jobs write their hostfile to one path, the next job that starts overwrites it, and the launcher
     of the first job reads the hosts of the second. Ten of 45 public scripts do that. (It is a note in `/tmp`,
     which only jobs on the same node share. It is silent with `--dependency=singleton`: one job of this name runs at a
-    time, if nothing reads the file, and if the script is copied to a folder of the job.)""",
+    time, if only `srun` starts programs and nothing names the file, if the script is copied to a folder of the job, or
+    has a date and a time in the name of its own, and if it ends where its folder exists.)""",
     bad="""
     #!/bin/bash
     #PBS -l select=2:ncpus=32:mpiprocs=1

@@ -41,7 +41,8 @@ _EACH_NODE = (
     fails at its start if no interface has the name, and hangs if one has it, but no route to the other
     nodes. It is safer to exclude wrong interfaces than to name the right one, where the library can: NCCL and
     HCCL read `^lo,docker`, Open MPI has parameters for it, Gloo and TensorPipe take names only. (The names of
-    fast networks, such as `ib0` and `hsn0`, are only a note, `lo` in a job of several nodes is an error. A prefix
+    fast networks, such as `ib0` and `hsn0`, are only a note, `lo` in a job of several nodes whose
+    ranks connect is an error. A prefix
     without a number, such as `eth`, is no fixed name, and one in a branch of an `if` or a `case` is chosen for its nodes.)""",
     fix="remove it",
     bad="""

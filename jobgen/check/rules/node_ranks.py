@@ -244,5 +244,12 @@ def used_port(script: Script) -> Iterator[Hit]:
         picks = re.search(r"\|\s*(shuf|sort -R|head -n? ?1|tail -n? ?1)\b", others)
         if picks and not re.search(r"\b(comm|seq|wc|diff|while|until|python3?)\b|<\(|:\$|-v -?f", others):
             named = around.parent.text.partition("=")[0] if around and around.parent else ""
-            if re.search(r"port", named, re.I):
+            if re.search(r"port", named, re.I) and _is_read(script, named):
                 yield Hit(command.line)
+
+
+def _is_read(script: Script, name: str) -> bool:
+    """Return whether the script uses or exports a variable."""
+    word = re.compile(rf"\b{re.escape(name)}\b")
+    exported = (one.text for one in script.tree.all("declaration_command"))
+    return any(map(word.search, exported)) or any(name == one for one, _ in script.expansions)

@@ -247,6 +247,8 @@ def memory(script: Script) -> Iterator[Hit]:
     bare, unit, likely = script.dialect.bare_size
     for option, name, text in _memories(script):
         if matches(bare, text):
+            if re.search(rf"#.*\b(?:{unit}s?|{unit[0]}b?)\b", script.line(option.line)[1:], re.I):
+                continue  # a comment has the unit
             reason = f"{name}={text} is {text} {unit}{'' if text == '1' else 's'}"
             yield Hit.at(option, reason, f"add the unit: {text}{likely}", WARNING)
         elif not re.fullmatch(script.dialect.size_pattern, text, re.I | re.ASCII):

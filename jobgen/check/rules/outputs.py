@@ -32,7 +32,8 @@ def _outputs(script: Script) -> Iterator[DirectiveOption]:
     """Directives are not read by a shell: `-o $HOME/x` is a file with a dollar sign in its name, on PBS Pro
     and on Slurm (`src/slurmd/slurmstepd/fname.c`). PBS Pro supports only `^array_index^`; Slurm supports `%j`,
     `%x`, `%A` and `%a`. Slurm does not start a job whose output is in a directory that does not exist. (For
-    a name without a directory, and on PBS, this is only a warning.)""",
+    a name without a directory, and on PBS, this is only a warning, and a note in a script that may be for Torque,
+    which expands variables.)""",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
@@ -53,7 +54,7 @@ def output_variable(script: Script) -> Iterator[Hit]:
                 option,
                 f"{script.dialect.command} {EXPANDS_NOTHING}: the file is called {shown(option.value)}",
                 f"write the full path; the scheduler supports {script.dialect.log_words}",
-                _lost(script, option.value),
+                _lost(script, option.value) if script.is_sure else NOTE,
             )
         elif option.value.startswith("~"):
             yield Hit.at(
@@ -246,7 +247,8 @@ def rerun_array(script: Script) -> Iterator[Hit]:
     schedulers=("slurm",),
 )
 def array_output(script: Script) -> Iterator[Hit]:
-    if script.request.array:
+    tasks = script.request.array
+    if tasks and not re.fullmatch(r"(\d+)(-\1)?(%\d+)?", tasks):
         for option in _outputs(script):
             shared = not re.search(r"%\d*[ajJb]|\\", option.value.replace("%%", ""))
             if option.flag != "--input" and shared and not re.match(r"/dev/|.*{{", option.value):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from jobgen.check.rule import ERROR, WARNING, rule
+from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.errors import shown
 from jobgen.script.request import resources
 from jobgen.script.script import Hit, Script
@@ -82,7 +82,8 @@ def after_array(script: Script) -> Iterator[Hit]:
     WARNING,
     "A relative path in the home directory",
     """PBS starts a job in the home directory, and relative paths are resolved there. Slurm starts it in the
-    directory where it was submitted. (The apps of brainlife.io are submitted with a directory.)""",
+    directory where it was submitted. (The apps of brainlife.io are submitted with a directory. It is a note in scripts
+    of NCAR, where PBS starts jobs in the directory, too.)""",
     fix='begin with cd "$PBS_O_WORKDIR"',
     bad="""
     #!/bin/bash
@@ -116,8 +117,12 @@ def home_directory(script: Script) -> Iterator[Hit]:
                 yield Hit.at(
                     command.node,
                     f"PBS starts the job in the home directory, and {shown(word)} is resolved there",
+                    level=NOTE if _OF_NCAR.search(script.tree.text) else None,
                 )
                 return
+
+
+_OF_NCAR = re.compile(r"/glade/|\bncarenv\b|@ucar\.edu\b")
 
 
 @rule(

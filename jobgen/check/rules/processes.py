@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import NamedTuple
 
 from jobgen.check.rule import WARNING, rule
@@ -55,7 +55,7 @@ _MONITORS = (
     WARNING,
     "wait that loses the status",
     """`wait` without a process waits for all processes and exits with status 0, even if one has failed: the
-    job succeeds. Wait for each process. (Services, such as `jupyter` and `dask worker`, run until the job is cancelled:
+    job succeeds. Wait for each process. (A `wait` above all of them is not meant. Services, such as `jupyter` and `dask worker`, run until the job is cancelled:
     nothing waits for their status.)""",
     message="wait without a process exits with status 0, even if a process has failed",
     fix='keep each $! and wait for it: wait "$pid" || status=$?',
@@ -87,9 +87,10 @@ def bare_wait(script: Script) -> Iterator[Hit]:
     waits = list(script.named("wait"))
     if not works or not waits or any(wait.arguments for wait in waits):
         return
-    pairs = [(work.node, wait.node) for wait in waits for work in works]
-    lost = next((wait for work, wait in pairs if _precedes(script, work, wait)), None)
-    lost = lost or next((wait for work, wait in pairs if _loop(work) & _loop(wait)), None)
+    pairs = product((wait.node for wait in waits), (work.node for work in works))
+    lost = next((wait for wait, work in pairs if _precedes(script, work, wait)), None)
+    loops = set().union(*(_loop(work.node) for work in works))
+    lost = lost or next((wait.node for wait in waits if loops & _loop(wait.node)), None)
     if lost is not None:
         yield Hit(lost.line)
 
@@ -302,8 +303,15 @@ def sleep_sync(script: Script) -> Iterator[Hit]:
         started, after = _started_before(command), _next_work(script, command)
         if _is_time_of_work(script, command) or "--scheduler-file" in script.tree.text:
             continue  # clients of dask wait for their workers themselves
+        if after and {one.name for one in started} <= _FOR_A_PERSON and not _ASKS.match(after.name):
+            continue
         if started and after and after.name not in ("wait", "sleep") and not _again(after, started):
             yield Hit(command.line)
+
+
+# Services for a person, and the programs that read what those have written.
+_FOR_A_PERSON = {"jupyter", "jupyter-lab", "jupyter-notebook", "code-server", "rserver", "mlflow"}
+_ASKS = re.compile(r"jupyter|curl$|wget$|cat$|e?grep$|tail$|head$|awk$|sed$|ssh$|python|nc$")
 
 
 def _is_time_of_work(script: Script, command: Command) -> bool:
@@ -363,7 +371,7 @@ def _next_work(script: Script, sleep: Command) -> _Program | None:
     """Return the next program, in a loop the next one of the same iteration; None if it only waits for a process."""
     loop = next((above for above in sleep.node.above() if above.type in LOOPS), script.tree)
     after = (one for one in script.commands if sleep.node.end < one.node.start < loop.end)
-    passed = ({*_TRIFLES, *_MONITORS} - {"sleep"}).__contains__
+    passed = ({*_TRIFLES, *_MONITORS, "seq"} - {"sleep"}).__contains__
     following = next((one for one in after if not passed(one.program)), None)
     return None if following is None or _polls(following, loop) else _program(following)
 

@@ -11,7 +11,7 @@ from jobgen.check.ranks.model import last_words
 from jobgen.check.rule import NOTE, WARNING, rule
 from jobgen.schedulers.versions import Span
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import LOOPS
+from jobgen.script.syntax import LOOPS, Node
 
 _WHOLE_NODES = Span(since="20.11")  # a step takes all cores of its nodes
 _SHARES = ("--exact", "--overlap", "--exclusive", "--whole", "-O", "--overcommit", "-s", "--oversubscribe")
@@ -63,7 +63,7 @@ def blocking_steps(script: Script) -> Iterator[Hit]:
     if not beside or "--overcommit" in script.heeded:
         return
     first = beside[0]
-    alone = steps[-1] is first and not first.command.node.under(*LOOPS)
+    alone = steps[-1] is first and _waits_in_loops(script, first.command.node)
     if alone or first.has(*_SHARES, "-w", "--nodelist", "-r", "--relative"):
         return
     memory = script.heeded.get("--mem")
@@ -79,6 +79,14 @@ def blocking_steps(script: Script) -> Iterator[Hit]:
             f"this step takes all memory of the job ({memory.value}): the steps beside it wait until it ends",
             "add --mem with the part of this step",
         )
+
+
+def _waits_in_loops(script: Script, node: Node) -> bool:
+    """Return whether each loop around a process in the background waits for it before the next iteration."""
+    waits = [one.node for one in script.named("wait") if not one.node.under("if_statement")]
+    polls = [one.node for one in script.named("ps", "kill") if {"-p", "-0"} & set(one.literals)]
+    loops = (above for above in node.above() if above.type in LOOPS)
+    return all(any(one in loop and one.start > node.start for one in (*waits, *polls)) for loop in loops)
 
 
 @rule(

@@ -214,7 +214,7 @@ def _beyond_slots(script: Script, launch: Launch) -> Iterator[Hit]:
     more = launch.has("--oversubscribe", "-oversubscribe", "--overcommit", "-O")
     # Without --cpus-per-task in the directives the site may give whole nodes.
     each = own if own and script.request.cpus_per_rank else 1
-    if not total or not slots or total * each <= slots or more:
+    if not total or not slots or total * each <= slots or more or _counts_from_job(script, launch):
         return
     of_cores = each > 1 or (script.is_pbs and not script.request.ranks_per_node)
     has = f"{slots} {'core' if of_cores else 'slot'}{'s' if slots > 1 else ''}"
@@ -239,6 +239,12 @@ def _beyond_cores(script: Script, launch: Launch) -> Iterator[Hit]:
             f"write {max(cores // each, 1)} cores for each rank, or request {each * width}",
             place=launch.place("--map-by", "-map-by", "--depth", "-d"),
         )
+
+
+def _counts_from_job(script: Script, launch: Launch) -> bool:
+    """Return whether the number of ranks is a sum with a number of the job: somebody adds ranks on purpose."""
+    texts = [launch.nodes[name].text for name in launch.row.line.ranks if name in launch.nodes]
+    return any("+" in text and any(name in text for name in script.dialect.job_variables) for text in texts)
 
 
 def _beyond_devices(script: Script, launch: Launch) -> Iterator[Hit]:

@@ -61,7 +61,8 @@ def trap_kill(script: Script) -> Iterator[Hit]:
     "trap-status",
     WARNING,
     "A trap that hides the failure",
-    """With a handler of EXIT that ends with `exit 0`, every job succeeds.""",
+    """With a handler of EXIT that ends with `exit 0`, every job succeeds. (One that also ends with another status is not
+    meant.)""",
     message="the handler ends with exit 0: the job succeeds even after a failure",
     fix='begin the handler with status=$? and end it with exit "$status"',
     bad="""
@@ -82,7 +83,8 @@ def trap_kill(script: Script) -> Iterator[Hit]:
 def trap_status(script: Script) -> Iterator[Hit]:
     for command in script.named("trap"):
         handler = _handler(script, command).rstrip("\"'; }\n")
-        if "EXIT" in _caught(command) and re.search(r"(^|[\s;])exit\s+0$", handler):
+        ends = re.findall(r"(?:^|[\s;])exit\s+([^\s;]+)", handler)
+        if "EXIT" in _caught(command) and handler.endswith("0") and ends and set(ends) == {"0"}:
             yield Hit(command.line)
 
 

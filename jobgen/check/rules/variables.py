@@ -24,8 +24,8 @@ from jobgen.script.syntax import Node, expansions, literal, uses
     `PBS_ARRAY_INDEX` for arrays. Slurm sets none of PBS's variables, and PBS none of Slurm's. (A variable
     with a default, as in `${PBS_ARRAYID:-0}`, and one under an `if` or a `case` are not reported: such a
     script may be for several schedulers. A note are a variable that the script only prints, and a script with
-    variables of Slurm alone: sbatch reads `#PBS`, too. A warning is one that some sites set, such as `PBS_NUM_PPN`,
-    and one in a script that does not show for which of the two it is.)""",
+    variables of Slurm alone: sbatch reads `#PBS`, too. A warning is one that some sites set, such as `PBS_NUM_PPN`
+    (silent in a script with MetaCentrum's resources), and one in a script that does not show for which of the two it is.)""",
     bad="""
     #!/bin/bash
     #PBS -l select=1:ncpus=8
@@ -53,6 +53,8 @@ def foreign_variable(script: Script) -> Iterator[Hit]:
         safe = node.type == "expansion" and any(sign in node.text for sign in (":-", ":+", "-", "+", ":="))
         inside = next(expansions(node), ("", node))[1] is not node or node.under(*_CHOICES)
         if name in own or name in seen or safe or inside or not (prefixed or name in foreign):
+            continue
+        if name in script.dialect.local_variables and re.search(script.dialect.local_words, script.tree.text):
             continue
         seen.add(name)
         if not any(above.type == "expansion" for above in node.above()):
@@ -303,10 +305,18 @@ def unknown_variable(script: Script) -> Iterator[Hit]:
         known.add(name)
         hint = nearest(name, islice(_assigned(script), 200), cutoff=0.75)
         typo = hint or re.match(r"\$\w+\s*=", node.parent.text if node.parent is not None else "")
+        if script.is_template or (hint and _takes(node, hint)):
+            typo = None
         where = "" if typo else " in this script: unless the submission sets it,"
         yield Hit.at(
             node, f"${name} is not set{where or ':'} it is empty{hint}", level=None if typo else NOTE
         )
+
+
+def _takes(node: Node, hint: str) -> bool:
+    """Return whether the variable with a similar name gets this value: ``sshkey=$ssh_key``."""
+    names = (above.get("name") for above in node.above() if above.type == "variable_assignment")
+    return any(name is not None and re.search(rf"\b{re.escape(name.text)}\b", hint) for name in names)
 
 
 # Commands that set the variables that they name, and those that may set any.

@@ -26,7 +26,8 @@ from jobgen.values.parsers import seconds as seconds_of
     """Without a time limit the default of the queue applies. On some clusters it is minutes, and the job is
     killed. On others it is days, and the job waits longer, because it does not fit into shorter gaps. (It is
     a note if the directives request no number of anything, or one number alone, so that the command line may have
-    the rest, if the script reads the index of an array that no directive makes, if a comment names the program that
+    the rest, if the script reads the index of an array or a
+    number of nodes that no directive has, if a comment names the program that
     submits it, if the name of the queue is a time, and in a script that is still to be filled in. A comment, which may
     be about the queue, a command that submits the script again, or one in a file beside it may have
     the time limit, and one that gives the number of nodes, which the script reads.)""",
@@ -68,7 +69,7 @@ def _names(options: tuple[DirectiveOption, ...]) -> set[str]:
     return {name for _, name, _ in resources(options)} | {option.flag for option in options}
 
 
-_SUBMISSION = re.compile(r"\s*#.*\b(?:sbatch|qsub)\s(?:.*?\s)?(?:--time[= ]|-t[= ]?\d|.*\bwalltime=)")
+_SUBMISSION = re.compile(r"\s*#.*\b(?:sbatch|[mq]sub)\s(?:.*?\s)?(?:--time[= ]|-t[= ]?\d|.*\bwalltime=)")
 
 
 def _is_elsewhere(script: Script) -> bool:
@@ -93,7 +94,7 @@ def _may_be_given(script: Script) -> bool:
     others = (request.gpus_per_node, request.queue, request.array, request.chunks, request.totals)
     is_time = _TIME_NAME.search(request.queue or "") is not None
     few = not any((*numbers, *others)) or (len(script.options) == 1 and not request.queue)
-    return few or is_time or _has_options(script)
+    return few or is_time or _has_options(script) or _has_nodes(script)
 
 
 def _is_driven(script: Script) -> bool:
@@ -113,6 +114,14 @@ def _is_driven(script: Script) -> bool:
 _OF_SIZE = re.compile(
     r"WALL_?TIME|TIME_?LIMIT|N_?NODES|NUM_?NODES|N_?TASKS|NUM_?RANKS|N_?RANKS|QUEUE|PARTITION"
 )
+
+
+def _has_nodes(script: Script) -> bool:
+    """Return whether a script for any number of nodes reads this number, which no directive has."""
+    request = script.request
+    names = {name for name, key in script.dialect.job_variables.items() if key == "nodes"}
+    fixed = request.nodes or request.ranks or request.chunks or request.totals or "--nodes" in script.heeded
+    return not fixed and any(name in names for name, _ in script.expansions)
 
 
 # A comment that names the program which submits the script.

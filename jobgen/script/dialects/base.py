@@ -71,6 +71,7 @@ class Dialect:
     step_options: frozenset[str] = frozenset()  # long options of its other commands
     synonyms: Mapping[str, str] = {}  # words that are no long options, and the option that they mean
     local_variables: Mapping[str, str] = {}  # foreign variables that some sites set, and their meanings
+    local_words = r"(?!)"  # in the scripts of those sites
     passed_variables: tuple[str, ...] = ()  # options that pass variables of the submission to the job
     option_versions: Mapping[str, Span] = {}  # that have a long option
     time_pattern = r"\d+(:\d+){0,2}"

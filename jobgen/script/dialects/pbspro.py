@@ -23,6 +23,7 @@ class PbsProDialect(PbsDialect):
     foreign_options = {"-t": ("Torque", "for an array write -J 0-9")}
     foreign_variables = TORQUE_VARIABLES
     local_variables = {"PBS_NUM_PPN": "cpus_per_chunk"}  # MetaCentrum
+    local_words = r"\bscratch_(local|ssd|shared|shm)=|metacentrum"
     marks = (
         Mark(r"(?:\b|-l)select=[^,\s]+"),
         Mark(r"(?:\b|-l)place=[^,\s]+"),
