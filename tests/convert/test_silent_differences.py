@@ -2367,3 +2367,19 @@ def test_threads_of_the_ranks_that_only_a_launcher_counts(
 def test_labels_of_ranks_differ(module: str, label: str) -> None:
     text = SLURM.format("-N 2", f"module load {module}\nsrun -l ./a")
     assert label in next(one.why for one in convert(text, "pbspro").remarks if one.what == "--label")
+
+
+@pytest.mark.parametrize(
+    ("code", "bound"),
+    [
+        ("export I_MPI_PIN=off\nmpirun -np 4 ./a", False),
+        ("mpirun -genv I_MPI_PIN=0 -np 4 ./a", False),
+        ("export MV2_ENABLE_AFFINITY=0\nmpirun -np 4 ./a", False),
+        ("export OMPI_MCA_hwloc_base_binding_policy=none\nmpirun -np 4 ./a", False),
+        ("export I_MPI_PIN=1\nmpirun -np 4 ./a", True),
+        ("mpirun -np 4 ./a\nexport I_MPI_PIN=0", True),
+    ],
+)
+def test_a_variable_that_binds_no_ranks(code: str, bound: bool) -> None:
+    done = convert(f"#PBS -l select=2:ncpus=16:mpiprocs=2\n{code}", "slurm")
+    assert ("--cpu-bind=none" in done.text) == (not bound)

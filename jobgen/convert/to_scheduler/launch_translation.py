@@ -13,7 +13,7 @@ from jobgen.convert.to_scheduler.launch_calls import Call
 from jobgen.convert.to_scheduler.launch_line import LaunchLine, LaunchWords, Unreadable
 from jobgen.convert.variable_names import binds_threads, inner_names, names_own_job
 from jobgen.launch.command_line import is_python
-from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS, SRUN_VARIABLES, MpiFlavour
+from jobgen.launch.launchers import BINDS_NONE, LAUNCHERS, MPI_FLAVOURS, SRUN_VARIABLES, MpiFlavour
 from jobgen.launch.wrappers import command_start
 from jobgen.script.command_kinds import TOOLS
 from jobgen.script.commands import names_command
@@ -86,7 +86,7 @@ def _replaced(
         alone = not to_srun and _alone(line, call, script, source, target)
         if to_srun:
             line.values |= {"overlap": ""} if beside else {}
-            line.values |= _of_own_hosts(line, script, source)
+            line.values |= _of_own_hosts(line, script, source) | _unbound(line, call, script)
             text = _as_srun(call, line, script)
         elif alone:
             text = " ".join(["env", *line.exports] if line.exports else [])
@@ -139,6 +139,14 @@ def _threads(line: LaunchLine, script: Script) -> dict[str, str]:
     unknown = request.exclusive and request.cpus_per_rank is None and "cores" not in line.numbers
     name = "" if unknown or "bind" in line.values else binds_threads(script)
     return {"threads": name} if name else {}
+
+
+def _unbound(line: LaunchLine, call: Call, script: Script) -> dict[str, str]:
+    """Return that the ranks are not bound, if a variable and no option of their launcher says so."""
+    before = (one for one in script.assignments if one[2].start < call.start)
+    found = [f"{name}={script.constants.value(value)}" for name, value, _ in before]
+    off = any(re.fullmatch(BINDS_NONE, one) for one in [*found, *line.exports])
+    return {"bind": "none"} if off and "bind" not in line.values else {}
 
 
 def _plain(text: str) -> str:
