@@ -2383,3 +2383,25 @@ def test_labels_of_ranks_differ(module: str, label: str) -> None:
 def test_a_variable_that_binds_no_ranks(code: str, bound: bool) -> None:
     done = convert(f"#PBS -l select=2:ncpus=16:mpiprocs=2\n{code}", "slurm")
     assert ("--cpu-bind=none" in done.text) == (not bound)
+
+
+@pytest.mark.parametrize(("folder", "option"), [("~/run", "--chdir ~/run "), ("$PWD/a", "--chdir=$PWD/a ")])
+def test_a_directory_of_ranks_in_the_home_directory(folder: str, option: str) -> None:
+    done = convert(f"#PBS -l nodes=2:ppn=4\nmpirun -np 8 -wd {folder} ./a", "slurm", "torque")
+    assert option in done.text, "bash expands no ~ behind --chdir="
+
+
+@pytest.mark.parametrize(
+    ("options", "fewer"),
+    [("--cpu-bind list:0-7:8-15", False), ("--cpu-bind none", False), ("--cpu-bind numa", True), ("", True)],
+)
+def test_the_threads_of_ranks_that_are_bound_to_a_list_of_cores(options: str, fewer: bool) -> None:
+    code = f"export OMP_NUM_THREADS=8\nmpiexec -n 4 --ppn 2 {options} ./a"
+    done = convert(f"#PBS -l select=2:system=polaris\n{code}", "slurm")
+    assert any("is more than the cores of a rank" in one.why for one in done.remarks) == fewer
+
+
+def test_a_file_of_hosts_has_one_remark() -> None:
+    code = "sort -u $PBS_NODEFILE > h\n" + "mpirun -machinefile h ./a\n" * 2 + "mpirun -machinefile i ./a"
+    done = convert(f"#PBS -l nodes=2:ppn=4\n{code}", "slurm", "torque")
+    assert [one.line for one in done.remarks if "the hosts of the job" in one.why] == [4, 6]

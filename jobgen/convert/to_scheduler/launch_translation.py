@@ -101,9 +101,11 @@ def _replaced(
     if beside and not to_srun:
         yield from _beside_steps(call, line, script)
     of_all = (_of_alone if alone else _of_all)(call, line, script, source, target)
-    for remark in (*of_all, *_environment(call, line, script, to_srun)):
-        if remark.why not in general:
-            general.add(remark.why)
+    hosts = list(_hosts(call, line)) if to_srun else []
+    for remark in (*hosts, *of_all, *_environment(call, line, script, to_srun)):
+        key = f"{remark.what} {remark.why}" if remark in hosts else remark.why
+        if key not in general:
+            general.add(key)
             yield remark
     files = srun_line.redirections(line)
     yield Edit(call.start, line.program.start, "".join(f"{one} " for one in (text, files) if one))
@@ -260,6 +262,13 @@ def _of_all(
     yield Remark(call.command.line, ", ".join(own), why, lost=False)
 
 
+def _hosts(call: Call, line: LaunchLine) -> Iterator[Remark]:
+    """Yield a remark on a file of hosts, which srun does not read."""
+    if "hosts" in line.values:
+        why = f"{srun_line.NAME} uses the hosts of the job"
+        yield Remark(call.command.line, line.values["hosts"], why, lost=False)
+
+
 def _environment(call: Call, line: LaunchLine, script: Script, to_srun: bool) -> Iterator[Remark]:
     """Yield a remark on variables that a directive keeps from the ranks of srun."""
     if not to_srun and "export" not in line.values and (value := misreadings.narrow_export(script)):
@@ -268,8 +277,6 @@ def _environment(call: Call, line: LaunchLine, script: Script, to_srun: bool) ->
 
 def _remarks(call: Call, line: LaunchLine, script: Script, target: Dialect) -> Iterator[Remark]:
     number, to_srun = call.command.line, target.scheduler.node_step is not None
-    if to_srun and "hosts" in line.values:
-        yield Remark(number, line.values["hosts"], f"{srun_line.NAME} uses the hosts of the job", lost=False)
     if to_srun and line.program is not None and line.program.text in ("omplace", "dplace"):
         why = f"places the ranks of HPE MPT: {srun_line.NAME} binds them itself"
         yield Remark(number, line.program.text, why, lost=False)
@@ -316,6 +323,8 @@ def _beside_steps(call: Call, line: LaunchLine, script: Script) -> Iterator[Rema
 
 def _more_threads(call: Call, line: LaunchLine, script: Script) -> Iterator[Remark]:
     """Yield a remark on a number of threads above the cores of a rank, to which only srun binds them."""
+    if "mask" in line.values or line.values.get("bind") == "none":
+        return
     cores = number(line.values.get("cpus") or srun_line.cores_of_rank(line, script.request) or "1")
     for name, value, node in script.assignments:
         threads = number(script.constants.value(value)) if name.endswith("_NUM_THREADS") else None

@@ -207,7 +207,8 @@ def write(line: LaunchLine, request: Request, plugin: str) -> str:
     words += ["--overcommit"] * ("overcommit" in line.values) + ["--label"] * ("label" in line.values)
     words += ["--mem-bind=local"] * ("near" in line.values) + ["--quiet"] * ("quiet" in line.values)
     if "chdir" in line.values:
-        words.append(f"--chdir={line.values['chdir']}")
+        end = " " if line.values["chdir"].startswith("~") else "="  # behind which bash expands no ~
+        words.append(f"--chdir{end}{line.values['chdir']}")
     words += ["--kill-on-bad-exit=1", *([f"--mpi={plugin}"] if plugin != "none" else [])]
     return " ".join([*(["env", *line.exports] if line.exports else []), *words])
 
