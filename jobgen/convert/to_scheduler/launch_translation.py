@@ -67,8 +67,9 @@ def _replaced(
         lost = source.scheduler.node_step is not None  # which the new job does not have
         yield Remark(call.command.line, call.what, launch_calls.IN_CONTAINER, lost)
         return
+    own = {name for name, _, _ in script.assignments}
     names = variables.names(script.request, source, target, mpi_of(script, target=target.name))
-    words = LaunchWords(call.words, script, names)
+    words = LaunchWords(call.words, script, {name: new for name, new in names.items() if name not in own})
     try:
         if ":" in call.command.literals:
             raise Unreadable("several programs have no counterpart")
