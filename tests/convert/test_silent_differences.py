@@ -2405,3 +2405,37 @@ def test_a_file_of_hosts_has_one_remark() -> None:
     code = "sort -u $PBS_NODEFILE > h\n" + "mpirun -machinefile h ./a\n" * 2 + "mpirun -machinefile i ./a"
     done = convert(f"#PBS -l nodes=2:ppn=4\n{code}", "slurm", "torque")
     assert [one.line for one in done.remarks if "the hosts of the job" in one.why] == [4, 6]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "lines", "new"),
+    [
+        ("2:ppn=4", "for n in 1 2 8; do mpirun -np $n ./a; done", '"$n" --nodes="$((($n + 3) / 4))" '),
+        (
+            "2:ppn=4",
+            "n=1\nwhile ((n < 9)); do mpirun -np $((n * 2)) --map-by ppr:2:node ./a; ((n *= 2)); done",
+            '"$((n * 2))" --ntasks-per-node=2 --nodes="$((((n * 2) + 1) / 2))" ',
+        ),
+        ("2:ppn=4", "for n in 1 2; do mpirun -npernode 1 -np $n ./a; done", '--ntasks-per-node=1 --nodes="$n" '),
+        ("2:ppn=4", "for n in 1 2; do mpirun -np $n --oversubscribe ./a; done", '"$n" --overcommit '),
+        ("2:ppn=4", "for n in 1 2; do mpirun -np $n --map-by node ./a; done", '"$n" --distribution=cyclic '),
+        ("2:ppn=4", "mpirun -np $n ./a", '"$n" --kill'),
+        ("1:ppn=4", "for n in 1 2; do mpirun -np $n ./a; done", '"$n" --kill'),
+        ("2:ppn=4", "for n in 1 2; do aprun -n $n -d $t ./a; done", '"$n" --cpus-per-task="$t" --kill'),
+    ],
+)
+def test_ranks_whose_number_a_loop_sets_fill_one_node_after_the_other(nodes: str, lines: str, new: str) -> None:
+    assert new in convert(f"#PBS -l nodes={nodes}\nmodule load openmpi\n{lines}\n", "slurm").text
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("for n in 1 2; do aprun -n $n ./a; done", True),
+        ("for n in 1 2; do aprun -n $n -N 8 ./a; done", False),
+        ("aprun -n 48 ./a", False),
+    ],
+)
+def test_ranks_whose_number_a_loop_sets_on_nodes_of_unknown_cores(line: str, named: bool) -> None:
+    found = [one.why for one in convert(f"#PBS -l nodes=2\n{line}\n", "slurm").remarks]
+    assert any(one.startswith("fills one node after the other") for one in found) == named

@@ -15,11 +15,13 @@ from jobgen.convert.variable_names import binds_threads, inner_names, names_own_
 from jobgen.launch.command_line import is_python
 from jobgen.launch.launchers import BINDS_NONE, LAUNCHERS, MPI_FLAVOURS, SRUN_VARIABLES, MpiFlavour
 from jobgen.launch.wrappers import command_start
+from jobgen.script.changed_variables import changed_variables
 from jobgen.script.command_kinds import TOOLS
 from jobgen.script.commands import names_command
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.mpi_of_script import end_together, first_open_mpi, mpi_of, named_mpi, names_mpi_of_python
 from jobgen.script.script import Script
+from jobgen.script.syntax import LOOPS, assignments
 from jobgen.script.written_files import written
 from jobgen.values.parsers import number
 
@@ -88,6 +90,7 @@ def _replaced(
         if to_srun:
             line.values |= {"overlap": ""} if beside else {}
             line.values |= _of_own_hosts(line, script, source) | _unbound(line, call, script)
+            line.values |= _of_loop(line, call)
             text = _as_srun(call, line, script)
         elif alone:
             text = " ".join(["env", *line.exports] if line.exports else [])
@@ -134,6 +137,15 @@ def _of_own_hosts(line: LaunchLine, script: Script, source: Dialect) -> dict[str
     each_once = any(re.search(r"\buniq\b|\bsort +-u", one) for one in commands)
     each_once &= not any(re.search(r"\b(for|while|repeat|seq)\b", one) for one in commands)
     return {"cyclic": ""} if each_once else {"own_hosts": ""}
+
+
+def _of_loop(line: LaunchLine, call: Call) -> dict[str, str]:
+    """Return that the number of the ranks is another one in each turn of a loop."""
+    loops = [one for one in call.command.node.above() if one.type in LOOPS]
+    names = {name for one in loops for name in changed_variables(one)}
+    names |= {name for one in loops for name, _, _ in assignments(one)}
+    used = set(re.findall(r"[A-Za-z_]\w*", line.values.get("ranks", "")))
+    return {"varies": ""} if used & names and "ranks" not in line.numbers else {}
 
 
 def _threads(line: LaunchLine, script: Script) -> dict[str, str]:
@@ -283,6 +295,9 @@ def _remarks(call: Call, line: LaunchLine, script: Script, target: Dialect) -> I
         yield Remark(number, line.program.text, why, lost=False)
     if to_srun and srun_line.fills_unknown_nodes(line, script.request):
         why = f"fills nodes with {line.values['each']} ranks each, and the job requests one node: add --nodes"
+        yield Remark(number, call.what, why, lost=False)
+    if to_srun and "varies" in line.values and srun_line.fills_whole_nodes(line, script.request):
+        why = f"fills one node after the other, {srun_line.NAME} uses all: add --nodes with those that it fills"
         yield Remark(number, call.what, why, lost=False)
     if to_srun:
         yield from _more_threads(call, line, script)
