@@ -2439,3 +2439,21 @@ def test_ranks_whose_number_a_loop_sets_fill_one_node_after_the_other(nodes: str
 def test_ranks_whose_number_a_loop_sets_on_nodes_of_unknown_cores(line: str, named: bool) -> None:
     found = [one.why for one in convert(f"#PBS -l nodes=2\n{line}\n", "slurm").remarks]
     assert any(one.startswith("fills one node after the other") for one in found) == named
+
+
+@pytest.mark.parametrize(
+    ("request_", "lines", "cores"),
+    [
+        ("nodes=1:ppn=1", "export OMP_NUM_THREADS=16\npython train.py", 1),
+        ("select=2:ncpus=4", "N=16\nOMP_NUM_THREADS=$N ./solver", 4),
+        ("nodes=1:ppn=16", "export OMP_NUM_THREADS=16\n./solver", 0),
+        ("nodes=1", "export OMP_NUM_THREADS=16\n./solver", 0),
+        ("nodes=1:ppn=1\n#PBS -n", "export OMP_NUM_THREADS=16\n./solver", 0),
+        ("nodes=1:ppn=1", "export OMP_NUM_THREADS=16\nmpirun -np 1 ./solver", 0),
+    ],
+)
+def test_more_threads_than_the_cores_of_the_request(request_: str, lines: str, cores: int) -> None:
+    found = [one.why for one in convert(f"#PBS -l {request_}\n{lines}\n", "slurm").remarks]
+    why = f"is more than the cores of the request on a node, {cores}, to which Slurm may bind them"
+    assert (why in found) == bool(cores)
+    assert sum("is more than the cores of the request" in one for one in found) == bool(cores)
