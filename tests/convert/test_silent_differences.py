@@ -2416,7 +2416,11 @@ def test_a_file_of_hosts_has_one_remark() -> None:
             "n=1\nwhile ((n < 9)); do mpirun -np $((n * 2)) --map-by ppr:2:node ./a; ((n *= 2)); done",
             '"$((n * 2))" --ntasks-per-node=2 --nodes="$((((n * 2) + 1) / 2))" ',
         ),
-        ("2:ppn=4", "for n in 1 2; do mpirun -npernode 1 -np $n ./a; done", '--ntasks-per-node=1 --nodes="$n" '),
+        (
+            "2:ppn=4",
+            "for n in 1 2; do mpirun -npernode 1 -np $n ./a; done",
+            '--ntasks-per-node=1 --nodes="$n" ',
+        ),
         ("2:ppn=4", "for n in 1 2; do mpirun -np $n --oversubscribe ./a; done", '"$n" --overcommit '),
         ("2:ppn=4", "for n in 1 2; do mpirun -np $n --map-by node ./a; done", '"$n" --distribution=cyclic '),
         ("2:ppn=4", "mpirun -np $n ./a", '"$n" --kill'),
@@ -2424,7 +2428,9 @@ def test_a_file_of_hosts_has_one_remark() -> None:
         ("2:ppn=4", "for n in 1 2; do aprun -n $n -d $t ./a; done", '"$n" --cpus-per-task="$t" --kill'),
     ],
 )
-def test_ranks_whose_number_a_loop_sets_fill_one_node_after_the_other(nodes: str, lines: str, new: str) -> None:
+def test_ranks_whose_number_a_loop_sets_fill_one_node_after_the_other(
+    nodes: str, lines: str, new: str
+) -> None:
     assert new in convert(f"#PBS -l nodes={nodes}\nmodule load openmpi\n{lines}\n", "slurm").text
 
 

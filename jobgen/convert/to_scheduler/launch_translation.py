@@ -297,7 +297,7 @@ def _remarks(call: Call, line: LaunchLine, script: Script, target: Dialect) -> I
         why = f"fills nodes with {line.values['each']} ranks each, and the job requests one node: add --nodes"
         yield Remark(number, call.what, why, lost=False)
     if to_srun and "varies" in line.values and srun_line.fills_whole_nodes(line, script.request):
-        why = f"fills one node after the other, {srun_line.NAME} uses all: add --nodes with those that it fills"
+        why = f"fills one node after the other, {srun_line.NAME} uses all: add --nodes with their number"
         yield Remark(number, call.what, why, lost=False)
     if to_srun:
         yield from _more_threads(call, line, script)

@@ -145,7 +145,7 @@ def _binds(script: Script, source: Dialect) -> Iterator[Remark]:
 
 
 def _more_threads(script: Script, target: Dialect) -> Iterator[Remark]:
-    """Yield a remark on a number of threads above the cores of a node, to which only the target binds them."""
+    """Yield a remark on more threads than the cores of a node, to which only the target binds them."""
     ranks, cores = script.request.ranks_per_node, script.request.cpus_per_rank
     if (ranks is None and cores is None) or any(calls(script, mpirun_line.NAMES)):
         return

@@ -246,7 +246,8 @@ def _each(line: LaunchLine, request: Request) -> int | None:
 def _uses_all(line: LaunchLine, request: Request) -> bool:
     """Return whether a number of ranks that is another one in each turn of a loop starts on all nodes."""
     several = request.nodes is not None and request.nodes > 1
-    return several and "varies" in line.values and not {"own_hosts", "cyclic", "overcommit"} & line.values.keys()
+    own = {"own_hosts", "cyclic", "overcommit"} & line.values.keys()
+    return several and "varies" in line.values and not own
 
 
 def fills_whole_nodes(line: LaunchLine, request: Request) -> bool:
