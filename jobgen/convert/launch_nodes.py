@@ -15,9 +15,17 @@ from jobgen.script.script import Script
 from jobgen.sites.site_file import Site
 from jobgen.values.parsers import number
 
-CHUNKS = {"-l select", "-l nodes"}  # the options that request nodes with their cores
+_CHUNKS = ("-l select", "-l nodes")  # the options that request nodes with their cores
 ALL = ("-n", "-np", "--np", "--ntasks", "--num-processes")
 EACH = ("--ppn", "-ppn", "-npernode", "--npernode", "-perhost", "--ntasks-per-node")
+
+
+def chunk_option(script: Script) -> tuple[DirectiveOption, str] | None:
+    """Return the option that requests nodes with their cores, and its text; None without one."""
+    found = (
+        (script.heeded[key], f"{key}={script.heeded[key].value}") for key in _CHUNKS if key in script.heeded
+    )
+    return next(found, None)
 
 
 def spread(script: Script, content: ScriptRequest) -> None:
@@ -42,11 +50,10 @@ def spread(script: Script, content: ScriptRequest) -> None:
 def fill_cray(script: Script, content: ScriptRequest) -> None:
     """Request the whole nodes of Cray's ALPS; for a number of cores those that the largest launch fills."""
     request, option = content.request, script.heeded.get("-l mppwidth")
-    if not request.exclusive and aprun.NAME in script.program_names:
-        for key in CHUNKS & script.heeded.keys():
-            request.exclusive = True
-            why = "is for Cray's ALPS, which gives whole nodes: these are requested"
-            content.unsure.append((script.heeded[key], f"{key}={script.heeded[key].value}", why))
+    chunks = chunk_option(script)
+    if chunks and not request.exclusive and aprun.NAME in script.program_names:
+        request.exclusive = True
+        content.unsure.append((*chunks, "is for Cray's ALPS, which gives whole nodes: these are requested"))
     width, each, depth = (number(request.totals.get(f"mpp{name}")) for name in ("width", "nppn", "depth"))
     if option is None or not width or request.chunks or not content.totals:
         return
@@ -143,7 +150,7 @@ def sites_of_whole_nodes(script: Script, keys: Set[str]) -> list[Site]:
     from jobgen.sites.loader import load
 
     chunk = script.request.chunks[0] if len(script.request.chunks) == 1 else {}
-    parts = {f"{name}={value}" for name, value in chunk.items() if name and value}
+    parts = {f"{name}={value}" for name, value in chunk.items() if name and re.match(r"[A-Za-z]", value)}
     found: list[tuple[Site, set[str]]] = []
     given = set[str]()
     for name in search.names() if parts or keys else ():

@@ -398,6 +398,11 @@ class MpiFlavour(NamedTuple):
     restarts_measured: bool = True
 
 
+# Settings by which the mpirun of an MPI does not bind its ranks to cores.
+BINDS_NONE = (
+    r"(?i)I_MPI_PIN=(0|off|no|disable)|MV2_ENABLE_AFFINITY=0"
+    r"|(OMPI|PRTE)_MCA_hwloc_(base|default)_binding_policy=none"
+)
 # The variables of a rank that srun sets by its --mpi: src/plugins/mpi of Slurm.
 SRUN_VARIABLES = {"pmi2": ("PMI_RANK", "PMI_SIZE")}
 _HYDRA = RankVariables("$PMI_RANK", "$PMI_SIZE", "$MPI_LOCALRANKID", "$MPI_LOCALNRANKS")

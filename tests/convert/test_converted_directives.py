@@ -230,6 +230,7 @@ def test_nodes_of_a_site(request_: str, expected: list[str], remark: str) -> Non
         ("-l nodes=2:ppn=4 -q debug-scaling -l filesystems=home:eagle", ["--exclusive"], "ALCF Polaris gives whole nodes, of 4"),
         ("-l select=1 -q workq -l filesystems=home:eagle", ["--exclusive"], "ALCF Crux gives whole nodes'"),
         ("-l select=1 -q debug-scaling -l filesystems=home:x", ["--nodes=1"], "or ALCF Sophia, which gives whole nodes"),
+        ("-q debug -l filesystems=home:flare", ["--gpus-per-node=12", "--exclusive"], "ALCF Aurora gives whole nodes"),
         ("-l select=1:ncpus=4 -l storage=scratch/a", ["--nodes=1"], ""),
     ],
 )  # fmt: skip

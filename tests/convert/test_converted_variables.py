@@ -109,6 +109,25 @@ def test_a_variable_that_the_script_sets_in_some_cases() -> None:
     assert "\nSLURM_JOB_ID=${PBS_JOBID%%[!0-9]*}\nexport" in done.text
 
 
+@pytest.mark.parametrize(
+    ("line", "ranks", "top"),
+    [
+        ("NCPUS=$(wc -l < $PBS_NODEFILE)", '"$NCPUS"', ""),
+        ("NCPUS=6", "6", ""),
+        ("if [ -e big ]; then NCPUS=6; fi", '"$NCPUS"', "NCPUS=${SLURM_CPUS_ON_NODE:-}\n"),
+        ("", '"$SLURM_CPUS_ON_NODE"', ""),
+    ],
+)
+def test_a_variable_of_the_scheduler_in_the_line_of_a_launcher_that_the_script_sets(
+    line: str, ranks: str, top: str
+) -> None:
+    text = f"#PBS -l select=2:ncpus=4:mpiprocs=4\n{line}\nmpirun -np $NCPUS ./solver\n"
+    new = convert(text, "slurm").text
+    assert f"srun --ntasks={ranks} --kill" in new
+    assert ("\nNCPUS=${" in new) == bool(top)
+    assert top in new
+
+
 @pytest.mark.parametrize(("given", "defined"), [("", False), ("#SBATCH -c 2\n", True)])
 def test_variables_that_only_an_option_sets(given: str, defined: bool) -> None:
     done = convert(f"{ONE}{given}export OMP_NUM_THREADS=${{SLURM_CPUS_PER_TASK:-8}}", "pbspro")

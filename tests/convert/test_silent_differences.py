@@ -2427,6 +2427,71 @@ def test_an_option_of_a_launcher_with_a_script(line: str, command: list[str]) ->
 
 
 @pytest.mark.parametrize(
+    ("code", "bound"),
+    [
+        ("export I_MPI_PIN=off\nmpirun -np 4 ./a", False),
+        ("mpirun -genv I_MPI_PIN=0 -np 4 ./a", False),
+        ("export MV2_ENABLE_AFFINITY=0\nmpirun -np 4 ./a", False),
+        ("export OMPI_MCA_hwloc_base_binding_policy=none\nmpirun -np 4 ./a", False),
+        ("export I_MPI_PIN=1\nmpirun -np 4 ./a", True),
+        ("mpirun -np 4 ./a\nexport I_MPI_PIN=0", True),
+    ],
+)
+def test_a_variable_that_binds_no_ranks(code: str, bound: bool) -> None:
+    done = convert(f"#PBS -l select=2:ncpus=16:mpiprocs=2\n{code}", "slurm")
+    assert ("--cpu-bind=none" in done.text) == (not bound)
+
+
+@pytest.mark.parametrize(("folder", "option"), [("~/run", "--chdir ~/run "), ("$PWD/a", "--chdir=$PWD/a ")])
+def test_a_directory_of_ranks_in_the_home_directory(folder: str, option: str) -> None:
+    done = convert(f"#PBS -l nodes=2:ppn=4\nmpirun -np 8 -wd {folder} ./a", "slurm", "torque")
+    assert option in done.text, "bash expands no ~ behind --chdir="
+
+
+@pytest.mark.parametrize(
+    ("options", "fewer"),
+    [("--cpu-bind list:0-7:8-15", False), ("--cpu-bind none", False), ("--cpu-bind numa", True), ("", True)],
+)
+def test_the_threads_of_ranks_that_are_bound_to_a_list_of_cores(options: str, fewer: bool) -> None:
+    code = f"export OMP_NUM_THREADS=8\nmpiexec -n 4 --ppn 2 {options} ./a"
+    done = convert(f"#PBS -l select=2:system=polaris\n{code}", "slurm")
+    assert any("is more than the cores of a rank" in one.why for one in done.remarks) == fewer
+
+
+def test_a_file_of_hosts_has_one_remark() -> None:
+    code = "sort -u $PBS_NODEFILE > h\n" + "mpirun -machinefile h ./a\n" * 2 + "mpirun -machinefile i ./a"
+    done = convert(f"#PBS -l nodes=2:ppn=4\n{code}", "slurm", "torque")
+    assert [one.line for one in done.remarks if "the hosts of the job" in one.why] == [4, 6]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "lines", "new"),
+    [
+        ("2:ppn=4", "for n in 1 2 8; do mpirun -np $n ./a; done", '"$n" --nodes="$((($n + 3) / 4))" '),
+        (
+            "2:ppn=4",
+            "n=1\nwhile ((n < 9)); do mpirun -np $((n * 2)) --map-by ppr:2:node ./a; ((n *= 2)); done",
+            '"$((n * 2))" --ntasks-per-node=2 --nodes="$((((n * 2) + 1) / 2))" ',
+        ),
+        (
+            "2:ppn=4",
+            "for n in 1 2; do mpirun -npernode 1 -np $n ./a; done",
+            '--ntasks-per-node=1 --nodes="$n" ',
+        ),
+        ("2:ppn=4", "for n in 1 2; do mpirun -np $n --oversubscribe ./a; done", '"$n" --overcommit '),
+        ("2:ppn=4", "for n in 1 2; do mpirun -np $n --map-by node ./a; done", '"$n" --distribution=cyclic '),
+        ("2:ppn=4", "mpirun -np $n ./a", '"$n" --kill'),
+        ("1:ppn=4", "for n in 1 2; do mpirun -np $n ./a; done", '"$n" --kill'),
+        ("2:ppn=4", "for n in 1 2; do aprun -n $n -d $t ./a; done", '"$n" --cpus-per-task="$t" --kill'),
+    ],
+)
+def test_ranks_whose_number_a_loop_sets_fill_one_node_after_the_other(
+    nodes: str, lines: str, new: str
+) -> None:
+    assert new in convert(f"#PBS -l nodes={nodes}\nmodule load openmpi\n{lines}\n", "slurm").text
+
+
+@pytest.mark.parametrize(
     ("line", "named"),
     [("ls | ./a -x $(date +%s)", False), ("ls | ./a | wc -l", False), ("srun ./a | wc -l", True)],
 )
@@ -2500,3 +2565,34 @@ def test_two_options_for_the_memory(options: str, mem: str) -> None:
 def test_a_word_of_the_program_with_a_variable_of_the_loop(word: str) -> None:
     done = job_file(SLURM.format("-n 4", f"for i in a b; do srun ./a {word}; done"))
     assert [one.what for one in done.remarks if "around the program" in one.why] == ["$i"]
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("for n in 1 2; do aprun -n $n ./a; done", True),
+        ("for n in 1 2; do aprun -n $n -N 8 ./a; done", False),
+        ("aprun -n 48 ./a", False),
+    ],
+)
+def test_ranks_whose_number_a_loop_sets_on_nodes_of_unknown_cores(line: str, named: bool) -> None:
+    found = [one.why for one in convert(f"#PBS -l nodes=2\n{line}\n", "slurm").remarks]
+    assert any(one.startswith("fills one node after the other") for one in found) == named
+
+
+@pytest.mark.parametrize(
+    ("request_", "lines", "cores"),
+    [
+        ("nodes=1:ppn=1", "export OMP_NUM_THREADS=16\npython train.py", 1),
+        ("select=2:ncpus=4", "N=16\nOMP_NUM_THREADS=$N ./solver", 4),
+        ("nodes=1:ppn=16", "export OMP_NUM_THREADS=16\n./solver", 0),
+        ("nodes=1", "export OMP_NUM_THREADS=16\n./solver", 0),
+        ("nodes=1:ppn=1\n#PBS -n", "export OMP_NUM_THREADS=16\n./solver", 0),
+        ("nodes=1:ppn=1", "export OMP_NUM_THREADS=16\nmpirun -np 1 ./solver", 0),
+    ],
+)
+def test_more_threads_than_the_cores_of_the_request(request_: str, lines: str, cores: int) -> None:
+    found = [one.why for one in convert(f"#PBS -l {request_}\n{lines}\n", "slurm").remarks]
+    why = f"is more than the cores of the request on a node, {cores}, to which Slurm may bind them"
+    assert (why in found) == bool(cores)
+    assert sum("is more than the cores of the request" in one for one in found) == bool(cores)

@@ -156,13 +156,11 @@ def _sets_threads(script: Script) -> bool:
 
 def _complete_whole_nodes(script: Script, content: ScriptRequest) -> None:
     """Set the devices of whole nodes of a known site, and note a request of chunks that names no cores."""
-    request, key = content.request, next((key for key in launch_nodes.CHUNKS if key in script.heeded), "")
+    request, chunks = content.request, launch_nodes.chunk_option(script)
     chunk = request.chunks[0] if len(request.chunks) == 1 else {}
-    if not key or not chunk:
-        return
-    sites = launch_nodes.sites_of_whole_nodes(
-        script, {text.partition("=")[0] for _, text, _ in content.unconverted}
-    )
+    unknown = {text.partition("=")[0]: (option, text) for option, text, _ in content.unconverted}
+    sites = launch_nodes.sites_of_whole_nodes(script, unknown.keys())
+    place = next((unknown[key] for one in sites for key in one.file.mandatory if key in unknown), None)
     parallel = script.launches or _sets_threads(script) or _OF_CORES.search(script.tree.text)
     alone = not (request.several or any(chunk) or parallel)
     if sites:
@@ -174,7 +172,7 @@ def _complete_whole_nodes(script: Script, content: ScriptRequest) -> None:
             titles = one_of(one.title for one in sites)
             more = "" if request.gpus_per_node else " and --gpus-per-node"
             why = f"is for {titles}, which gives whole nodes: add --exclusive{more}"
-    elif alone or {"ncpus", "ppn"} & set(chunk) or request.cpus_per_rank:
+    elif not chunk or alone or {"ncpus", "ppn"} & set(chunk) or request.cpus_per_rank:
         return
     elif request.gpus_per_node:
         why = "names no cores: if the site gives some with each GPU, add --cpus-per-task"
@@ -182,8 +180,8 @@ def _complete_whole_nodes(script: Script, content: ScriptRequest) -> None:
         why = "names no cores: if the nodes have GPUs, add --gpus-per-node"
     else:
         why = "names no cores: if the site gives whole nodes, add --exclusive and --gpus-per-node"
-    option = script.heeded[key]
-    content.unsure.append((option, f"{key}={option.value}", why))
+    if found := chunks or place:
+        content.unsure.append((*found, why))
 
 
 def _line(script: Script, source: Dialect, field: str) -> int:

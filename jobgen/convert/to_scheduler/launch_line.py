@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from jobgen.convert.result import Edit, apply
 from jobgen.convert.several_words import may_have_options
+from jobgen.convert.variable_names import kept
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, literal
 from jobgen.script.word_lists import code_text, expanded
@@ -64,7 +65,7 @@ class LaunchWords:
     """The words of a command line, with the constants of the script in their place."""
 
     def __init__(self, words: tuple[Node, ...], script: Script, other: Mapping[str, str]) -> None:
-        self._script, self._other = script, other
+        self._script, self._other, self._kept = script, other, kept(script)
         # Each part with its word; only the first part of a word can begin the program.
         self._words: list[tuple[Node, Node | None]] = []
         for word in words:
@@ -133,7 +134,7 @@ class LaunchWords:
 
     def _value(self, word: Node) -> Value:
         names = [node.text for node in word.all("variable_name")]
-        of_job = any(name in self._script.dialect.job_variables for name in names)
+        of_job = any(name in self._script.dialect.job_variables and name not in self._kept for name in names)
         return Value(value_text(word, self._other), self._script.constants.value(word), of_job)
 
 

@@ -13,13 +13,15 @@ from jobgen.convert.to_scheduler.launch_calls import Call
 from jobgen.convert.to_scheduler.launch_line import LaunchLine, LaunchWords, Unreadable
 from jobgen.convert.variable_names import binds_threads, inner_names, names_own_job
 from jobgen.launch.command_line import is_python
-from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS, SRUN_VARIABLES, MpiFlavour
+from jobgen.launch.launchers import BINDS_NONE, LAUNCHERS, MPI_FLAVOURS, SRUN_VARIABLES, MpiFlavour
 from jobgen.launch.wrappers import command_start
+from jobgen.script.changed_variables import changed_variables
 from jobgen.script.command_kinds import TOOLS
 from jobgen.script.commands import names_command
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.mpi_of_script import end_together, first_open_mpi, mpi_of, named_mpi, names_mpi_of_python
 from jobgen.script.script import Script
+from jobgen.script.syntax import LOOPS, assignments
 from jobgen.script.written_files import written
 from jobgen.values.parsers import number
 
@@ -67,8 +69,9 @@ def _replaced(
         lost = source.scheduler.node_step is not None  # which the new job does not have
         yield Remark(call.command.line, call.what, launch_calls.IN_CONTAINER, lost)
         return
+    own = {name for name, _, _ in script.assignments}
     names = variables.names(script.request, source, target, mpi_of(script, target=target.name))
-    words = LaunchWords(call.words, script, names)
+    words = LaunchWords(call.words, script, {name: new for name, new in names.items() if name not in own})
     try:
         if ":" in call.command.literals:
             raise Unreadable("several programs have no counterpart")
@@ -86,7 +89,8 @@ def _replaced(
         alone = not to_srun and _alone(line, call, script, source, target)
         if to_srun:
             line.values |= {"overlap": ""} if beside else {}
-            line.values |= _of_own_hosts(line, script, source)
+            line.values |= _of_own_hosts(line, script, source) | _unbound(line, call, script)
+            line.values |= _of_loop(line, call)
             text = _as_srun(call, line, script)
         elif alone:
             text = " ".join(["env", *line.exports] if line.exports else [])
@@ -101,9 +105,11 @@ def _replaced(
     if beside and not to_srun:
         yield from _beside_steps(call, line, script)
     of_all = (_of_alone if alone else _of_all)(call, line, script, source, target)
-    for remark in (*of_all, *_environment(call, line, script, to_srun)):
-        if remark.why not in general:
-            general.add(remark.why)
+    hosts = list(_hosts(call, line)) if to_srun else []
+    for remark in (*hosts, *of_all, *_environment(call, line, script, to_srun)):
+        key = f"{remark.what} {remark.why}" if remark in hosts else remark.why
+        if key not in general:
+            general.add(key)
             yield remark
     files = srun_line.redirections(line)
     yield Edit(call.start, line.program.start, "".join(f"{one} " for one in (text, files) if one))
@@ -133,12 +139,29 @@ def _of_own_hosts(line: LaunchLine, script: Script, source: Dialect) -> dict[str
     return {"cyclic": ""} if each_once else {"own_hosts": ""}
 
 
+def _of_loop(line: LaunchLine, call: Call) -> dict[str, str]:
+    """Return that the number of the ranks is another one in each turn of a loop."""
+    loops = [one for one in call.command.node.above() if one.type in LOOPS]
+    names = {name for one in loops for name in changed_variables(one)}
+    names |= {name for one in loops for name, _, _ in assignments(one)}
+    used = set(re.findall(r"[A-Za-z_]\w*", line.values.get("ranks", "")))
+    return {"varies": ""} if used & names and "ranks" not in line.numbers else {}
+
+
 def _threads(line: LaunchLine, script: Script) -> dict[str, str]:
     """Return the variable by which threads are bound to the cores of their rank, to which srun binds it."""
     request = script.request
     unknown = request.exclusive and request.cpus_per_rank is None and "cores" not in line.numbers
     name = "" if unknown or "bind" in line.values else binds_threads(script)
     return {"threads": name} if name else {}
+
+
+def _unbound(line: LaunchLine, call: Call, script: Script) -> dict[str, str]:
+    """Return that the ranks are not bound, if a variable and no option of their launcher says so."""
+    before = (one for one in script.assignments if one[2].start < call.start)
+    found = [f"{name}={script.constants.value(value)}" for name, value, _ in before]
+    off = any(re.fullmatch(BINDS_NONE, one) for one in [*found, *line.exports])
+    return {"bind": "none"} if off and "bind" not in line.values else {}
 
 
 def _plain(text: str) -> str:
@@ -252,6 +275,13 @@ def _of_all(
     yield Remark(call.command.line, ", ".join(own), why, lost=False)
 
 
+def _hosts(call: Call, line: LaunchLine) -> Iterator[Remark]:
+    """Yield a remark on a file of hosts, which srun does not read."""
+    if "hosts" in line.values:
+        why = f"{srun_line.NAME} uses the hosts of the job"
+        yield Remark(call.command.line, line.values["hosts"], why, lost=False)
+
+
 def _environment(call: Call, line: LaunchLine, script: Script, to_srun: bool) -> Iterator[Remark]:
     """Yield a remark on variables that a directive keeps from the ranks of srun."""
     if not to_srun and "export" not in line.values and (value := misreadings.narrow_export(script)):
@@ -260,13 +290,14 @@ def _environment(call: Call, line: LaunchLine, script: Script, to_srun: bool) ->
 
 def _remarks(call: Call, line: LaunchLine, script: Script, target: Dialect) -> Iterator[Remark]:
     number, to_srun = call.command.line, target.scheduler.node_step is not None
-    if to_srun and "hosts" in line.values:
-        yield Remark(number, line.values["hosts"], f"{srun_line.NAME} uses the hosts of the job", lost=False)
     if to_srun and line.program is not None and line.program.text in ("omplace", "dplace"):
         why = f"places the ranks of HPE MPT: {srun_line.NAME} binds them itself"
         yield Remark(number, line.program.text, why, lost=False)
     if to_srun and srun_line.fills_unknown_nodes(line, script.request):
         why = f"fills nodes with {line.values['each']} ranks each, and the job requests one node: add --nodes"
+        yield Remark(number, call.what, why, lost=False)
+    if to_srun and "varies" in line.values and srun_line.fills_whole_nodes(line, script.request):
+        why = f"fills one node after the other, {srun_line.NAME} uses all: add --nodes with their number"
         yield Remark(number, call.what, why, lost=False)
     if to_srun:
         yield from _more_threads(call, line, script)
@@ -308,6 +339,8 @@ def _beside_steps(call: Call, line: LaunchLine, script: Script) -> Iterator[Rema
 
 def _more_threads(call: Call, line: LaunchLine, script: Script) -> Iterator[Remark]:
     """Yield a remark on a number of threads above the cores of a rank, to which only srun binds them."""
+    if "mask" in line.values or line.values.get("bind") == "none":
+        return
     cores = number(line.values.get("cpus") or srun_line.cores_of_rank(line, script.request) or "1")
     for name, value, node in script.assignments:
         threads = number(script.constants.value(value)) if name.endswith("_NUM_THREADS") else None

@@ -12,8 +12,8 @@ from jobgen.convert import misreadings, start_directory, variable_names
 from jobgen.convert.request_reader import has_directives, waits_for_number
 from jobgen.convert.result import Edit, Remark
 from jobgen.convert.swept_files import NUMBER, sweeps
-from jobgen.convert.to_scheduler import variables
-from jobgen.convert.to_scheduler.launch_calls import other_launchers
+from jobgen.convert.to_scheduler import mpirun_line, variables
+from jobgen.convert.to_scheduler.launch_calls import calls, other_launchers
 from jobgen.convert.to_scheduler.request_writer import default_log, listed
 from jobgen.convert.to_scheduler.start_lines import (
     for_bash,
@@ -31,6 +31,7 @@ from jobgen.script.mpi_of_script import mpi_of
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node
 from jobgen.script.word_lists import code_text
+from jobgen.values import parsers
 
 _TALK = ("echo", "printf", "which", "type")
 # What makes the name of a profile of the name of a scheduler, but not that of a folder.
@@ -89,6 +90,8 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
     if source.hides_devices and launch and not devices and has_directives(script):
         why = f"no directive requests GPUs: if {source.title} gives them with whole nodes, request them"
         yield Remark(launch.line, launch.title, why, lost=False)
+    if hidden and not request.exclusive:
+        yield from _more_threads(script, target)
     if (licenses := content.directives.get("licenses")) and target.features_are_resources:
         why = f"qsub refuses it unless the site of {target.title} has a resource of this name"
         yield Remark(licenses.option.line, licenses.text, why, lost=False)
@@ -139,6 +142,20 @@ def _binds(script: Script, source: Dialect) -> Iterator[Remark]:
         for found in filter(of_source.fullmatch, chain.from_iterable(values)):
             why = f"is a file of {source.title}: without it the container does not start"
             yield Remark(node.line, found, why, lost=False)
+
+
+def _more_threads(script: Script, target: Dialect) -> Iterator[Remark]:
+    """Yield a remark on more threads than the cores of a node, to which only the target binds them."""
+    ranks, cores = script.request.ranks_per_node, script.request.cpus_per_rank
+    if (ranks is None and cores is None) or any(calls(script, mpirun_line.NAMES)):
+        return
+    of_node = (ranks or 1) * (cores or 1)
+    for name, value, node in script.assignments:
+        threads = parsers.number(script.constants.value(value)) if name == "OMP_NUM_THREADS" else None
+        if threads and threads > of_node:
+            where = f"the cores of the request on a node, {of_node}"
+            why = f"is more than {where}, to which {target.title} may bind them"
+            yield Remark(node.line, f"{name}={threads}", why, lost=False)
 
 
 def _shell(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:

@@ -194,7 +194,7 @@ def write(line: LaunchLine, request: Request, plugin: str) -> str:
         words.append(f"--ntasks={_of_all_nodes(line, request)}")
     if "each" in line.values:
         words.append(f"--ntasks-per-node={quoted(line.values['each'])}")
-    if nodes := _fewer_nodes(line, request):
+    if nodes := _fewer_nodes(line, request) or _filled_nodes(line, request):
         words.append(f"--nodes={nodes}")
     words += ["--distribution=cyclic"] * ("cyclic" in line.values and request.nodes != 1)
     words += ["--distribution=block:block"] * ("in_turn" in line.values and line.values.get("bind") != "none")
@@ -207,22 +207,52 @@ def write(line: LaunchLine, request: Request, plugin: str) -> str:
     words += ["--overcommit"] * ("overcommit" in line.values) + ["--label"] * ("label" in line.values)
     words += ["--mem-bind=local"] * ("near" in line.values) + ["--quiet"] * ("quiet" in line.values)
     if "chdir" in line.values:
-        words.append(f"--chdir={line.values['chdir']}")
+        end = " " if line.values["chdir"].startswith("~") else "="  # behind which bash expands no ~
+        words.append(f"--chdir{end}{line.values['chdir']}")
     words += ["--kill-on-bad-exit=1", *([f"--mpi={plugin}"] if plugin != "none" else [])]
     return " ".join([*(["env", *line.exports] if line.exports else []), *words])
 
 
 def _fewer_nodes(line: LaunchLine, request: Request) -> int | None:
     """Return the nodes that mpirun fills, if these are not all: srun would use all."""
-    ranks, each = line.numbers.get("ranks"), line.numbers.get("each")
+    ranks, each = line.numbers.get("ranks"), _each(line, request)
     if "own_hosts" in line.values:
         return None
-    if each is None and "each" not in line.values and request.ranks_per_node:
-        cores = request.ranks_per_node * (request.cpus_per_rank or 1)
-        each = min(request.ranks_per_node, cores // max(line.numbers.get("cpus", 1), 1))
     nodes = -(-ranks // each) if ranks and each else None
     nodes = ranks if "cyclic" in line.values else nodes  # mpirun fills the nodes in turn
     return nodes if nodes and request.nodes and nodes < request.nodes else None
+
+
+def _filled_nodes(line: LaunchLine, request: Request) -> str:
+    """Return the nodes that a number of ranks fills, which is another one in each turn of a loop."""
+    each, ranks = _each(line, request), line.values.get("ranks", "").strip('"')
+    sum_of = re.fullmatch(r"\$\((\(.*\))\)", ranks)
+    number = sum_of[1] if sum_of else ranks
+    if not each or not (sum_of or re.fullmatch(r"\$(\w+|\{\w+\})", ranks)) or not _uses_all(line, request):
+        return ""
+    return f'"$((({number} + {each - 1}) / {each}))"' if each > 1 else f'"{ranks}"'
+
+
+def _each(line: LaunchLine, request: Request) -> int | None:
+    """Return the ranks that mpirun starts on a node before it uses the next one."""
+    if "each" in line.values or not request.ranks_per_node:
+        return line.numbers.get("each")
+    if "cpus" in line.values and "cpus" not in line.numbers:
+        return None
+    cores = request.ranks_per_node * (request.cpus_per_rank or 1)
+    return min(request.ranks_per_node, cores // max(line.numbers.get("cpus", 1), 1))
+
+
+def _uses_all(line: LaunchLine, request: Request) -> bool:
+    """Return whether a number of ranks that is another one in each turn of a loop starts on all nodes."""
+    several = request.nodes is not None and request.nodes > 1
+    own = {"own_hosts", "cyclic", "overcommit"} & line.values.keys()
+    return several and "varies" in line.values and not own
+
+
+def fills_whole_nodes(line: LaunchLine, request: Request) -> bool:
+    """Return whether the ranks of a loop fill nodes of which it is not known how many ranks they have."""
+    return _uses_all(line, request) and "each" not in line.values and not request.ranks_per_node
 
 
 def _of_all_nodes(line: LaunchLine, request: Request) -> str:

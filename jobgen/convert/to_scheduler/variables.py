@@ -167,12 +167,14 @@ def translate(
             missing.remove(name)
             yield Remark(node.line, f"${name}", "is unset: the number of the directive cannot be read")
         by_script = name in ranks and offset == 0 and node.parent is not None  # where it is not set
-        if by_script or name in own or any(_inside(node, offset, one) for one in replaced_nodes):
+        if by_script or name in own:
             continue
         if name in shared:
             if name not in seen and name not in source.zeros:
                 yield from _shared(name, other, defined, target, of_array)
             seen.add(name)
+        elif any(_inside(node, offset, one) for one in replaced_nodes):
+            continue
         elif name in source.zeros and not target.zeros and offset == 0 and (zero := _zero(node)) is not None:
             yield zero
             yield Remark(node.line, f"${name}", _EXPANDED, lost=False)
