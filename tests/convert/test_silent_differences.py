@@ -2367,3 +2367,9 @@ def test_threads_of_the_ranks_that_only_a_launcher_counts(
 def test_labels_of_ranks_differ(module: str, label: str) -> None:
     text = SLURM.format("-N 2", f"module load {module}\nsrun -l ./a")
     assert label in next(one.why for one in convert(text, "pbspro").remarks if one.what == "--label")
+
+
+def test_a_program_that_nothing_starts_on_the_nodes_has_a_remark_beside_sourced_files() -> None:
+    done = convert(SLURM.format("-N 2", "source ./jobs/setup\nmake run THREADS=2"), "pbspro")
+    assert "is not read" in str(done.remarks)
+    assert "no launcher starts it on the 2 nodes" in str(done.remarks)
