@@ -14,6 +14,7 @@ _KINDS = {name: kind for kind, row in LAUNCHERS.items() for name in row.names}
 _PYTHON_LAUNCHERS = {name for name, kind in _KINDS.items() if LAUNCHERS[kind].line.module_options}
 # Words that end the options of a launcher.
 SHELLS = ("bash", "sh", "zsh", "ksh", "dash")
+_SCRIPT_OPTIONS = ("--prolog", "--epilog", "--task-prolog", "--task-epilog")  # whose values are scripts
 _PROGRAMS = ("bash", "sh", "singularity", "apptainer", "shifter", "numactl", "ssh")
 
 
@@ -64,7 +65,8 @@ def program_at(texts: Sequence[str | None], start: int, kind: str) -> int:
     for at in range(start, len(texts)):
         text = texts[at] or ""
         name = os.path.basename(text)
-        if text.endswith((".py", ".sh")) and not text.startswith("-"):
+        of_option = values and texts[at - 1] in _SCRIPT_OPTIONS
+        if text.endswith((".py", ".sh")) and not text.startswith("-") and not of_option:
             return at
         starts = name in _PROGRAMS or is_python(name) or name in _PYTHON_LAUNCHERS
         if starts or (name in _KINDS and at > start):

@@ -2373,3 +2373,39 @@ def test_a_program_that_nothing_starts_on_the_nodes_has_a_remark_beside_sourced_
     done = convert(SLURM.format("-N 2", "source ./jobs/setup\nmake run THREADS=2"), "pbspro")
     assert "is not read" in str(done.remarks)
     assert "no launcher starts it on the 2 nodes" in str(done.remarks)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "parallel -j0 --timeout 600 ./own.sh {} ::: 1 2",
+        "parallel -j4 nice bash own.sh {} < list",
+        "cat list | xargs -n 1 sh own.sh",
+        "${dir}/own.sh",
+    ],
+)
+def test_a_script_that_runs_for_each_input_is_one_of_the_user(line: str) -> None:
+    done = convert(SLURM.format("-N 1", f"dir=$(dirname $(type -p own.sh))\n{line}"), "pbspro")
+    assert "own.sh" in [one.what for one in done.remarks]
+
+
+def test_a_script_of_an_option_of_srun_is_no_program() -> None:
+    line = "srun --prolog before.sh --task-epilog after.sh torchrun --nnodes 1 main.py"
+    done = convert(SLURM.format("-N 1 -n 1 --gres=gpu:1", line), "torque")
+    assert done.text.endswith("\ntorchrun --nnodes 1 main.py\n")
+    assert {"before.sh", "after.sh"}.isdisjoint(one.what for one in done.remarks)
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "has"),
+    [
+        ("-N 2 -n 4", "mpi=/opt/mpi/bin\n$mpi/mpirun -np 4 ./a", False),
+        ("-N 2 -n 4", "$mpi/mpirun -np 4 ./a", True),
+        ("-N 1 -n 4", "$mpi/mpirun -np 4 ./a", False),
+        ("-N 1 -n 4", "$mpi/mpirun ./a", True),
+        ("-N 1 -n 4", "$mpi/srun -n 4 ./a", True),
+    ],
+)
+def test_a_launcher_by_a_variable_has_a_remark_where_it_needs_one(options: str, line: str, has: bool) -> None:
+    done = convert(SLURM.format(options, line), "pbspro")
+    assert ("its path is in a variable: the line is unchanged" in [one.why for one in done.remarks]) is has
