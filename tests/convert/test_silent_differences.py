@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
+from pathlib import Path
 
 import pytest
 import tomllib
 from convert.conversions import body, convert, job_file, remarks, values
 
 from jobgen.convert.to_job_file import translation
+from jobgen.convert.to_scheduler import conversion
 from jobgen.script.script import Script
 
 SLURM = "#!/bin/bash\n#SBATCH -t 10 {}\n{}\n"
@@ -2409,3 +2411,65 @@ def test_a_script_of_an_option_of_srun_is_no_program() -> None:
 def test_a_launcher_by_a_variable_has_a_remark_where_it_needs_one(options: str, line: str, has: bool) -> None:
     done = convert(SLURM.format(options, line), "pbspro")
     assert ("its path is in a variable: the line is unchanged" in [one.why for one in done.remarks]) is has
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ":<<'cmt'\nsbatch x.sh $SLURM_ARRAY_TASK_ID\n#SBATCH -N 2\ncmt",
+        ": '\nsbatch x.sh $SLURM_ARRAY_TASK_ID\n # x'",
+    ],
+)
+@pytest.mark.parametrize("target", ["pbspro", "torque"])
+def test_a_text_that_nothing_reads_is_a_comment(text: str, target: str) -> None:
+    done = convert(SLURM.format("-N 1", f"{text}\n./a"), target)
+    assert not [one for one in done.remarks if "no effect after" not in one.why]
+    assert done.text.endswith(f"where Slurm starts a job\n{text}\n./a\n")
+
+
+def test_lines_stand_before_a_text_of_several_lines() -> None:
+    done = convert("#!/bin/bash\n#PBS -N a\n: '\nx'\necho $PBS_NODEFILE\n", "slurm")
+    assert "\n: '\nx'\n" in done.text
+
+
+def test_a_text_with_the_script_of_another_job_stays_one_for_slurm() -> None:
+    text = 'echo "#!/bin/bash\n\n#SBATCH -N 1 -J $n\n./a \\$SLURM_ARRAY_TASK_ID" > x.sh\nsbatch x.sh'
+    done = convert(f"#!/bin/bash\n{text}\n", "pbspro")
+    assert text in done.text
+    assert [one.line for one in done.remarks if "is in a text that is written to a file" in one.why] == [4]
+    assert not [one for one in done.remarks if "range of the array" in one.why]
+
+
+@pytest.mark.parametrize(
+    ("options", "job"),
+    [("-N 1", "${PBS_ARRAY_INDEX:+${PBS_JOBID%%[!0-9]*}}"), ("-a 1-4", "${PBS_JOBID%%[!0-9]*}")],
+)
+def test_the_id_of_an_array_is_set_in_an_array_only(options: str, job: str) -> None:
+    text = convert(SLURM.format(options, 'if [[ "$SLURM_ARRAY_JOB_ID" ]]; then ./a; fi'), "pbspro").text
+    assert f"\nSLURM_ARRAY_JOB_ID={job}\n" in text
+
+
+def test_a_sourced_file_reads_the_arguments_of_the_script(tmp_path: Path) -> None:
+    (tmp_path / "options.sh").write_text('while [ $# -gt 0 ]; do eval "$1=$2"; shift 2; done\n')
+    text = SLURM.format("-N 1", ". ./options.sh\n./a")
+    for target, how in (("pbspro", "qsub -v NAME=VALUE"), ("torque", "qsub -F")):
+        done = conversion.convert(Script(text.encode(), "slurm", str(tmp_path), name="job.sh"), target)
+        assert [how in one.why for one in done.remarks if one.what == "options.sh: $#"] == [True]
+    given = text.replace("options.sh", "options.sh a b")
+    done = conversion.convert(Script(given.encode(), "slurm", str(tmp_path), name="job.sh"), "torque")
+    assert not [one for one in done.remarks if "takes no arguments" in one.why]
+
+
+@pytest.mark.parametrize(
+    ("options", "has"),
+    [
+        ("-p gpu_short", True),
+        ("-p nogpu", False),
+        ("-p gpu --exclusive", False),
+        ("-p gpu --gpus=1", False),
+        ("-p main", False),
+    ],
+)
+def test_a_queue_of_gpus_without_a_request_of_them_has_a_remark(options: str, has: bool) -> None:
+    done = convert(SLURM.format(options, "python a.py"), "pbspro")
+    assert ("no directive requests GPUs" in str(done.remarks)) is has

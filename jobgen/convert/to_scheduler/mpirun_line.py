@@ -14,7 +14,7 @@ from jobgen.script.dialects.base import Dialect
 NAMES = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "aprun", "mpirun_rsh", "mpiexec_mpt")
 # Further launchers, which no other scheduler has, or whose options are not known here.
 OTHERS = re.compile(
-    r"[\w-]*([Mm]pi(exec|run)|MPIRUN)[\w.-]*|ibrun|jsrun|orterun|aprun|charmrun|ccc_mprun|mpprun|lrun|prun|poe|mpicmd"
+    r"[\w-]*([Mm]pi(exec|run)|MPIRUN)[\w.-]*|ibrun|jsrun|orterun|aprun|charmrun|ccc_mprun|mpprun|lrun|prun|poe|mpicmd|mpicasa"
     r"|greasy|paramrun"  # which start a list of tasks
 )
 # The function of the new script that prints -x for each variable, for an mpirun that passes on only those.

@@ -39,7 +39,7 @@ _OF_SYSTEM = re.compile(
 _OF_JOBS = re.compile(r"(?i)(job|batch|slurm|pbs|queue)[^/]*$")  # in the name of a file of a site
 _NAMED = 3  # files in a remark
 # Commands that submit jobs themselves, and a pattern of the words with which they do.
-_ENGINES = {"nextflow": r"run$|-profile", "snakemake": r"--(profile|executor|workflow-profile)\b"}
+_ENGINES = {"nextflow": r"run$|-profile", "snakemake": r"--(profiles?|executor|workflow-profile)\b"}
 # What starts programs on the other nodes of a job, or prints their names.
 _ON_NODES = re.compile(
     r"\b(\w*mpi(run|exec)\w*|[ajps]run|ssh|rsh|pbsdsh|pdsh|clush|parallel|charmrun|torchrun|deepspeed|horovodrun"

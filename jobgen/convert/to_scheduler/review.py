@@ -11,6 +11,7 @@ from itertools import chain, islice
 from jobgen.convert import misreadings, start_directory, variable_names
 from jobgen.convert.request_reader import has_directives, waits_for_number
 from jobgen.convert.result import Edit, Remark
+from jobgen.convert.submission import discarded
 from jobgen.convert.swept_files import NUMBER, sweeps
 from jobgen.convert.to_scheduler import variables
 from jobgen.convert.to_scheduler.launch_calls import other_launchers
@@ -89,6 +90,10 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
     if source.hides_devices and launch and not devices and has_directives(script):
         why = f"no directive requests GPUs: if {source.title} gives them with whole nodes, request them"
         yield Remark(launch.line, launch.title, why, lost=False)
+    elif source.hides_devices and not devices and re.search(r"(?i)(?<!no)(?<!no[-_])gpu", request.queue or ""):
+        why = f"no directive requests GPUs: if {source.title} gives them with whole nodes, request them"
+        line = next((one.line for one in script.options if one.value == request.queue), 1)
+        yield Remark(line, request.queue or "", why, lost=False)
     if (licenses := content.directives.get("licenses")) and target.features_are_resources:
         why = f"qsub refuses it unless the site of {target.title} has a resource of this name"
         yield Remark(licenses.option.line, licenses.text, why, lost=False)
@@ -412,8 +417,9 @@ def _set_by_target(script: Script, source: Dialect, target: Dialect) -> Iterator
 
 def _written_script(script: Script, source: Dialect) -> Iterator[Remark]:
     """Yield a remark on the directives of a script that a here-document or an echo writes."""
+    unused = [one.start for one in discarded(script.tree)]
     for node in script.tree.all("heredoc_body"):
-        for number, line in enumerate(node.text.split("\n"), node.line):
+        for number, line in enumerate(node.text.split("\n") if node.start not in unused else (), node.line):
             if line.lstrip().startswith(f"{source.scheduler.prefix} "):
                 why = f"is in a here-document, whose script stays one for {source.title}"
                 yield Remark(number, line.strip(), why)
@@ -469,7 +475,7 @@ def leftovers(
     own |= {str(source.variable("node_file"))} if for_bash(script) else set()  # the script gets one
     own |= {*source.constants, *source.constants.values()}
     ranges = [(edit.start, edit.end) for edit in edits]
-    comments = [(node.start, node.end) for node in script.tree.all("comment")]
+    comments = [(node.start, node.end) for node in (*script.tree.all("comment"), *discarded(script.tree))]
     for name, (why, lost), at, line in _names(script, source, target):
         inside = any(start <= at < end for start, end in (*ranges, *comments))
         named = name in own and not re.match(r"is a command|stays", why)  # a variable of the script

@@ -301,4 +301,6 @@ def _behind_set(script: Script) -> int:
     for command in script.named("set"):
         if command.line == line and _SET.fullmatch(script.lines[line - 1]):
             line += 1
-    return starts[min(line, len(starts)) - 1]
+    at = starts[min(line, len(starts)) - 1]
+    within = next((one.line for one in script.tree.children if one.start < at < one.end), line)  # : "TEXT"
+    return starts[min(within, line, len(starts)) - 1]
