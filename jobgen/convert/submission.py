@@ -49,7 +49,8 @@ def _of_sourced(script: Script, target: Dialect) -> Iterator[Remark]:
         name, code = name_and_text(script, command.arguments[0])
         text = script_arguments.first_read(code.decode(errors="replace")) if code is not None else ""
         if text or (code is None and os.path.basename(name) == "parse_options.sh"):
-            why = f"{target.command} of {target.title} takes no arguments of the script: {target.argument_rule}"
+            taken = f"{target.command} of {target.title} takes no arguments of the script"
+            why = f"{taken}: {target.argument_rule}"
             yield Remark(command.line, f"{name}: {text}" if text else name, why, lost=False)
             return
 
@@ -105,7 +106,7 @@ def is_printed(node: Node, names: Collection[str] = PRINT) -> bool:
 
 
 def discarded(tree: Node) -> Iterator[Node]:
-    """Yield the texts that the script gives to ``:``, and that bash takes as they stand: they are comments."""
+    """Yield the texts for ``:`` that bash takes as they stand: they are comments."""
     for command in tree.all("command"):
         name, above = command.get("name"), command.parent
         if name is not None and name.text == ":":

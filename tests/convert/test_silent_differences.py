@@ -2473,3 +2473,42 @@ def test_a_sourced_file_reads_the_arguments_of_the_script(tmp_path: Path) -> Non
 def test_a_queue_of_gpus_without_a_request_of_them_has_a_remark(options: str, has: bool) -> None:
     done = convert(SLURM.format(options, "python a.py"), "pbspro")
     assert ("no directive requests GPUs" in str(done.remarks)) is has
+
+
+@pytest.mark.parametrize("option", ["--map-by ppr:1:socket:pe=16", "-cpus-per-proc 4", "--map-by slot:PE=2"])
+def test_ranks_that_mpirun_binds_to_several_cores_choose_their_threads(option: str) -> None:
+    text = SLURM.format("-N 8 --ntasks-per-node=2", f"mpirun -np 16 {option} ./a")
+    assert "\nunset OMP_NUM_THREADS " in convert(text, "pbspro").text
+    assert "OMP_NUM_THREADS" not in convert(text, "torque").text
+
+
+def test_cores_of_the_ranks_of_mpirun_may_be_more_than_those_of_the_request() -> None:
+    text = SLURM.format("-N 8 --ntasks-per-node=2", "mpirun -np 16 --map-by ppr:1:socket:pe=16 ./a")
+    assert "needs 256 cores, more than the 16" in str(convert(text, "pbspro").remarks)
+
+
+@pytest.mark.parametrize(("option", "has"), [("--mem-per-cpu=0", True), ("--mem-per-cpu=10M", False)])
+def test_all_memory_by_core_has_no_counterpart(option: str, has: bool) -> None:
+    done = convert(SLURM.format(f"-N 2 -n 8 {option}", "srun ./a"), "pbspro")
+    assert ("all memory of the nodes has no counterpart" in str(done.remarks)) is has
+
+
+def test_bindings_of_srun_in_the_singular_are_those_in_the_plural() -> None:
+    text = SLURM.format("-N 2 -n 8", "module load openmpi\nsrun --cpu-bind=verbose,{} ./a")
+    assert "--bind-to core" in convert(text.format("core"), "pbspro").text
+    assert convert(text.format("socket"), "torque").text == convert(text.format("sockets"), "torque").text
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "has"),
+    [
+        ("-N 4 -c 2 --exclusive", "srun ./a", True),
+        ("-N 4 -c 2 --exclusive", "srun -n 8 ./a", False),
+        ("-N 4 -c 2 --ntasks-per-node=8 --exclusive", "srun ./a", False),
+        ("-N 4 --exclusive", "srun ./a", False),
+        ("-N 4 -c 2", "srun ./a", False),
+    ],
+)
+def test_ranks_of_whole_nodes_that_nothing_counts_have_a_remark(options: str, line: str, has: bool) -> None:
+    done = convert(SLURM.format(options, line), "pbspro")
+    assert ("may start a rank for each 2 cores" in str(done.remarks)) is has

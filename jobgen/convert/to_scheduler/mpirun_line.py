@@ -148,6 +148,8 @@ def _map(line: LaunchLine, name: str, value: Value) -> None:
         line.values["in_turn"] = ""  # from core to core; srun alternates between the sockets
     elif value.text.partition(":")[0] not in ("node", "slot", "core") or "=" in value.text:
         line.lost.append(f"{name} {value.text}")
+        if cores := re.search(r"(?i):pe=(\d+)", value.text):
+            line.numbers["pe"] = int(cores[1])  # for remarks on their number
 
 
 def _cpu_bind(line: LaunchLine, name: str, value: Value) -> None:

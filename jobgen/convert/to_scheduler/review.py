@@ -47,6 +47,7 @@ _MAKES = re.compile(
 _TEMPORARY = ("TMPDIR", "TMP", "TEMP")
 _NO_USE = (PRINT | STATE | {"[", "test"}) - {"cd", "pushd"}
 _PLAIN = re.compile(r"\$(?:\{(?=\w+\}))?([A-Za-z_]\w*)\}?")
+_QUEUE_OF_GPUS = re.compile(r"(?i)(?<!no)(?<!no[-_])gpu")
 _CODES = {"job_id": "%j", "job_name": "%x", "array_index": "%a", "array_job": "%A", "user": "%u"}
 _WRITES = re.compile(r"(\d|&)?>{1,2}[|&]?(?!\s*(\d+|-)$)")  # a redirection of output to a file
 # Options of srun in variables that a script sets.
@@ -90,7 +91,7 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
     if source.hides_devices and launch and not devices and has_directives(script):
         why = f"no directive requests GPUs: if {source.title} gives them with whole nodes, request them"
         yield Remark(launch.line, launch.title, why, lost=False)
-    elif source.hides_devices and not devices and re.search(r"(?i)(?<!no)(?<!no[-_])gpu", request.queue or ""):
+    elif source.hides_devices and not devices and _QUEUE_OF_GPUS.search(request.queue or ""):
         why = f"no directive requests GPUs: if {source.title} gives them with whole nodes, request them"
         line = next((one.line for one in script.options if one.value == request.queue), 1)
         yield Remark(line, request.queue or "", why, lost=False)
@@ -101,6 +102,12 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
     if target.copies_logs > source.copies_logs:
         yield from start_directory.default_log(script, content.directory)
     yield from _shared_log(script, source, target)
+    if (
+        source.scheduler.node_step
+        and request.exclusive
+        and not {"--ntasks", "--ntasks-per-node"} & given.keys()
+    ):
+        yield from _ranks_of_whole_nodes(script, source)
     if source.scheduler.node_step and request.exclusive and (own := given.get("--mem-per-cpu")):
         why = "is that of all cores of the nodes in an exclusive job: here it is that of the requested ones"
         yield Remark(own.line, f"{own.flag}={own.value}", why, lost=False)
@@ -413,6 +420,19 @@ def _set_by_target(script: Script, source: Dialect, target: Dialect) -> Iterator
         if name.startswith(target.variable_prefix):
             why = f"was not set by {source.title}, and {target.title} sets it"
             yield Remark(lines[name], f"${name}", why, lost=False)
+
+
+def _ranks_of_whole_nodes(script: Script, source: Dialect) -> Iterator[Remark]:
+    """Yield a remark on the first srun on whole nodes with the cores of a rank, but no number of ranks."""
+    if (cores := script.heeded.get("--cpus-per-task")) is None:
+        return
+    for launch in script.launches:
+        counted = launch.has("-n", "--ntasks", "--ntasks-per-node", "-c", "--cpus-per-task")
+        if launch.kind == source.scheduler.node_step and not counted and not launch.unknown:
+            why = f"may start a rank for each {cores.value} cores of whole nodes"
+            why += ": the new job has one on each node"
+            yield Remark(launch.line, launch.kind, why, lost=False)
+            return
 
 
 def _written_script(script: Script, source: Dialect) -> Iterator[Remark]:
