@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Iterator, Sequence
 
@@ -9,6 +10,7 @@ from jobgen.convert import variable_names
 from jobgen.convert.result import Remark
 from jobgen.schedulers.request import Request
 from jobgen.script import script_arguments
+from jobgen.script.beside import name_and_text
 from jobgen.script.command_kinds import PRINT
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.script_request import ScriptRequest
@@ -29,11 +31,28 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
         line, text = found
         why = f"{target.command} of {target.title} takes no arguments of the script: {target.argument_rule}"
         yield Remark(line, text, why, lost=not target.scheduler.behaviour.passes_arguments)
+    elif source.scheduler.behaviour.passes_arguments and target.argument_rule:
+        yield from _of_sourced(script, target)
     if read := index_read(script, source):
         content.index_later = True
         how = f"{target.command} {target.scheduler.request_forms.get('array', '').format('FIRST-LAST')}"
         why = f"no directive has the range of the array: submit with {how}"
         yield Remark(read[0], f"${read[1]}", why, lost=False)
+
+
+def _of_sourced(script: Script, target: Dialect) -> Iterator[Remark]:
+    """Yield a remark on the first file that the script sources without arguments, and that reads those of the
+    script."""
+    for command in script.named("source", "."):
+        if len(command.arguments) != 1 or command.node.under("function_definition"):
+            continue
+        name, code = name_and_text(script, command.arguments[0])
+        text = script_arguments.first_read(code.decode(errors="replace")) if code is not None else ""
+        if text or (code is None and os.path.basename(name) == "parse_options.sh"):
+            taken = f"{target.command} of {target.title} takes no arguments of the script"
+            why = f"{taken}: {target.argument_rule}"
+            yield Remark(command.line, f"{name}: {text}" if text else name, why, lost=False)
+            return
 
 
 def nodes_of(script: Script, source: Dialect, target: Dialect, head: Sequence[str]) -> Iterator[Remark]:
@@ -86,6 +105,16 @@ def is_printed(node: Node, names: Collection[str] = PRINT) -> bool:
     return command is not None and name is not None and name.text in names and not command.under(*read)
 
 
+def discarded(tree: Node) -> Iterator[Node]:
+    """Yield the texts for ``:`` that bash takes as they stand: they are comments."""
+    for command in tree.all("command"):
+        name, above = command.get("name"), command.parent
+        if name is not None and name.text == ":":
+            yield from (one for one in command.children if one.type == "raw_string")
+            if above is not None and above.type == "redirected_statement":
+                yield from (one for one in above.all("heredoc_body") if _is_quoted(one))
+
+
 def argument(script: Script) -> tuple[int, str] | None:
     """Return the line and the text of the first argument of the script that it reads; None without one."""
     found = script_arguments.reads(script.tree, script.commands)
@@ -114,12 +143,20 @@ def index_read(script: Script, source: Dialect) -> tuple[int, str] | None:
     comments = {one.line: one.text for one in script.tree.all("comment")}
     of_jobs = rf"(?m)^\s*{source.scheduler.prefix} "
     inner = [one for one in script.tree.all("heredoc_body") if re.search(of_jobs, one.text)]
+    texts = (one for one in script.tree.all("string", "raw_string") if re.search(of_jobs, one.text))
+    inner += [one for one in texts if variable_names.is_written(one)]
     lines = {at: one for one in inner for at in range(one.line, one.line + one.text.count("\n") + 1)}
+    unused = {
+        at
+        for one in discarded(script.tree)
+        for at in range(one.line, one.line + one.text.rstrip("\n").count("\n") + 1)
+    }
     for number, line in enumerate(script.lines[start - 1 :], start):
-        for name in names:
+        for name in names if number not in unused else ():
             code = line.removesuffix(comments.get(number, ""))
             if number in lines:  # of the job in the text, which this script may expand
-                code = "" if _is_quoted(lines[number]) else re.sub(r"\\\$\{?\w+", "", code)
+                plain = lines[number].type == "raw_string" or _is_quoted(lines[number])
+                code = "" if plain else re.sub(r"\\\$\{?\w+", "", code)
             if name not in own and not code.lstrip().startswith("#") and re.search(rf"\b{name}\b", code):
                 return number, name
     return None

@@ -160,8 +160,8 @@ def read(lines: list[str], scheduler: Dialect) -> Directives:
             (late if first else live).append(Line(number, text, found[len(prefix) :].strip(), more))
         elif prefix and not first and (line := _lookalike(number, text, scheduler)):
             inert.append(line)
-        elif not first and text.strip() and text.lstrip()[0] != "#" and not text.startswith(":"):
-            first = number
+        elif not first and text.strip() and text.lstrip()[0] != "#":
+            first = 0 if scheduler.indented_directives and text.startswith(":") else number  # PBS goes on
     # A comment about directives is not a directive: an option has to follow.
     foreign = foreign_lines(lines, first)
     late = [line for line in late if line.rest.startswith("-") and line.number not in foreign]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
+from pathlib import Path
 
 import pytest
 import tomllib
 from convert.conversions import body, convert, job_file, remarks, values
 
 from jobgen.convert.to_job_file import translation
+from jobgen.convert.to_scheduler import conversion
 from jobgen.script.script import Script
 
 SLURM = "#!/bin/bash\n#SBATCH -t 10 {}\n{}\n"
@@ -2596,3 +2598,146 @@ def test_more_threads_than_the_cores_of_the_request(request_: str, lines: str, c
     why = f"is more than the cores of the request on a node, {cores}, to which Slurm may bind them"
     assert (why in found) == bool(cores)
     assert sum("is more than the cores of the request" in one for one in found) == bool(cores)
+
+
+def test_a_program_that_nothing_starts_on_the_nodes_has_a_remark_beside_sourced_files() -> None:
+    done = convert(SLURM.format("-N 2", "source ./jobs/setup\nmake run THREADS=2"), "pbspro")
+    assert "is not read" in str(done.remarks)
+    assert "no launcher starts it on the 2 nodes" in str(done.remarks)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "parallel -j0 --timeout 600 ./own.sh {} ::: 1 2",
+        "parallel -j4 nice bash own.sh {} < list",
+        "cat list | xargs -n 1 sh own.sh",
+        "${dir}/own.sh",
+    ],
+)
+def test_a_script_that_runs_for_each_input_is_one_of_the_user(line: str) -> None:
+    done = convert(SLURM.format("-N 1", f"dir=$(dirname $(type -p own.sh))\n{line}"), "pbspro")
+    assert "own.sh" in [one.what for one in done.remarks]
+
+
+def test_a_script_of_an_option_of_srun_is_no_program() -> None:
+    line = "srun --prolog before.sh --task-epilog after.sh torchrun --nnodes 1 main.py"
+    done = convert(SLURM.format("-N 1 -n 1 --gres=gpu:1", line), "torque")
+    assert done.text.endswith("\ntorchrun --nnodes 1 main.py\n")
+    assert {"before.sh", "after.sh"}.isdisjoint(one.what for one in done.remarks)
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "has"),
+    [
+        ("-N 2 -n 4", "mpi=/opt/mpi/bin\n$mpi/mpirun -np 4 ./a", False),
+        ("-N 2 -n 4", "$mpi/mpirun -np 4 ./a", True),
+        ("-N 1 -n 4", "$mpi/mpirun -np 4 ./a", False),
+        ("-N 1 -n 4", "$mpi/mpirun ./a", True),
+        ("-N 1 -n 4", "$mpi/srun -n 4 ./a", True),
+    ],
+)
+def test_a_launcher_by_a_variable_has_a_remark_where_it_needs_one(options: str, line: str, has: bool) -> None:
+    done = convert(SLURM.format(options, line), "pbspro")
+    assert ("its path is in a variable: the line is unchanged" in [one.why for one in done.remarks]) is has
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ":<<'cmt'\nsbatch x.sh $SLURM_ARRAY_TASK_ID\n#SBATCH -N 2\ncmt",
+        ": '\nsbatch x.sh $SLURM_ARRAY_TASK_ID\n # x'",
+    ],
+)
+@pytest.mark.parametrize("target", ["pbspro", "torque"])
+def test_a_text_that_nothing_reads_is_a_comment(text: str, target: str) -> None:
+    done = convert(SLURM.format("-N 1", f"{text}\n./a"), target)
+    assert not [one for one in done.remarks if "no effect after" not in one.why]
+    assert done.text.endswith(f"where Slurm starts a job\n{text}\n./a\n")
+
+
+def test_lines_stand_before_a_text_of_several_lines() -> None:
+    done = convert("#!/bin/bash\n#PBS -N a\n: '\nx'\necho $PBS_NODEFILE\n", "slurm")
+    assert "\n: '\nx'\n" in done.text
+
+
+def test_a_text_with_the_script_of_another_job_stays_one_for_slurm() -> None:
+    text = 'echo "#!/bin/bash\n\n#SBATCH -N 1 -J $n\n./a \\$SLURM_ARRAY_TASK_ID" > x.sh\nsbatch x.sh'
+    done = convert(f"#!/bin/bash\n{text}\n", "pbspro")
+    assert text in done.text
+    assert [one.line for one in done.remarks if "is in a text that is written to a file" in one.why] == [4]
+    assert not [one for one in done.remarks if "range of the array" in one.why]
+
+
+@pytest.mark.parametrize(
+    ("options", "job"),
+    [("-N 1", "${PBS_ARRAY_INDEX:+${PBS_JOBID%%[!0-9]*}}"), ("-a 1-4", "${PBS_JOBID%%[!0-9]*}")],
+)
+def test_the_id_of_an_array_is_set_in_an_array_only(options: str, job: str) -> None:
+    text = convert(SLURM.format(options, 'if [[ "$SLURM_ARRAY_JOB_ID" ]]; then ./a; fi'), "pbspro").text
+    assert f"\nSLURM_ARRAY_JOB_ID={job}\n" in text
+
+
+def test_a_sourced_file_reads_the_arguments_of_the_script(tmp_path: Path) -> None:
+    (tmp_path / "options.sh").write_text('while [ $# -gt 0 ]; do eval "$1=$2"; shift 2; done\n')
+    text = SLURM.format("-N 1", ". ./options.sh\n./a")
+    for target, how in (("pbspro", "qsub -v NAME=VALUE"), ("torque", "qsub -F")):
+        done = conversion.convert(Script(text.encode(), "slurm", str(tmp_path), name="job.sh"), target)
+        assert [how in one.why for one in done.remarks if one.what == "options.sh: $#"] == [True]
+    given = text.replace("options.sh", "options.sh a b")
+    done = conversion.convert(Script(given.encode(), "slurm", str(tmp_path), name="job.sh"), "torque")
+    assert not [one for one in done.remarks if "takes no arguments" in one.why]
+
+
+@pytest.mark.parametrize(
+    ("options", "has"),
+    [
+        ("-p gpu_short", True),
+        ("-p nogpu", False),
+        ("-p gpu --exclusive", False),
+        ("-p gpu --gpus=1", False),
+        ("-p main", False),
+    ],
+)
+def test_a_queue_of_gpus_without_a_request_of_them_has_a_remark(options: str, has: bool) -> None:
+    done = convert(SLURM.format(options, "python a.py"), "pbspro")
+    assert ("no directive requests GPUs" in str(done.remarks)) is has
+
+
+@pytest.mark.parametrize("option", ["--map-by ppr:1:socket:pe=16", "-cpus-per-proc 4", "--map-by slot:PE=2"])
+def test_ranks_that_mpirun_binds_to_several_cores_choose_their_threads(option: str) -> None:
+    text = SLURM.format("-N 8 --ntasks-per-node=2", f"mpirun -np 16 {option} ./a")
+    assert "\nunset OMP_NUM_THREADS " in convert(text, "pbspro").text
+    assert "OMP_NUM_THREADS" not in convert(text, "torque").text
+
+
+def test_cores_of_the_ranks_of_mpirun_may_be_more_than_those_of_the_request() -> None:
+    text = SLURM.format("-N 8 --ntasks-per-node=2", "mpirun -np 16 --map-by ppr:1:socket:pe=16 ./a")
+    assert "needs 256 cores, more than the 16" in str(convert(text, "pbspro").remarks)
+
+
+@pytest.mark.parametrize(("option", "has"), [("--mem-per-cpu=0", True), ("--mem-per-cpu=10M", False)])
+def test_all_memory_by_core_has_no_counterpart(option: str, has: bool) -> None:
+    done = convert(SLURM.format(f"-N 2 -n 8 {option}", "srun ./a"), "pbspro")
+    assert ("all memory of the nodes has no counterpart" in str(done.remarks)) is has
+
+
+def test_bindings_of_srun_in_the_singular_are_those_in_the_plural() -> None:
+    text = SLURM.format("-N 2 -n 8", "module load openmpi\nsrun --cpu-bind=verbose,{} ./a")
+    assert "--bind-to core" in convert(text.format("core"), "pbspro").text
+    assert convert(text.format("socket"), "torque").text == convert(text.format("sockets"), "torque").text
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "has"),
+    [
+        ("-N 4 -c 2 --exclusive", "srun ./a", True),
+        ("-N 4 -c 2 --exclusive", "srun -n 8 ./a", False),
+        ("-N 4 -c 2 --ntasks-per-node=8 --exclusive", "srun ./a", False),
+        ("-N 4 --exclusive", "srun ./a", False),
+        ("-N 4 -c 2", "srun ./a", False),
+    ],
+)
+def test_ranks_of_whole_nodes_that_nothing_counts_have_a_remark(options: str, line: str, has: bool) -> None:
+    done = convert(SLURM.format(options, line), "pbspro")
+    assert ("may start a rank for each 2 cores" in str(done.remarks)) is has

@@ -217,7 +217,7 @@ def _cores(line: LaunchLine, request: Request) -> tuple[int, int]:
     nodes = request.nodes or 1
     ranks = line.numbers.get("ranks") or nodes * line.numbers.get("each", 1)
     cores = (request.ranks or nodes * (request.ranks_per_node or 1)) * (request.cpus_per_rank or 1)
-    of_rank = line.numbers.get("cpus") or line.numbers.get("cores", 1)
+    of_rank = line.numbers.get("cpus") or line.numbers.get("pe") or line.numbers.get("cores", 1)
     of_node = line.numbers.get("each", 0) * of_rank
     alone = ranks * of_rank <= cores and of_node > -(-cores // nodes)
     return (of_node, -(-cores // nodes)) if alone else (ranks * of_rank, cores)

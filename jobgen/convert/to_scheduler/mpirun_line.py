@@ -14,7 +14,7 @@ from jobgen.script.dialects.base import Dialect
 NAMES = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "aprun", "mpirun_rsh", "mpiexec_mpt")
 # Further launchers, which no other scheduler has, or whose options are not known here.
 OTHERS = re.compile(
-    r"[\w-]*([Mm]pi(exec|run)|MPIRUN)[\w.-]*|ibrun|jsrun|orterun|aprun|charmrun|ccc_mprun|mpprun|lrun|prun|poe|mpicmd"
+    r"[\w-]*([Mm]pi(exec|run)|MPIRUN)[\w.-]*|ibrun|jsrun|orterun|aprun|charmrun|ccc_mprun|mpprun|lrun|prun|poe|mpicmd|mpicasa"
     r"|greasy|paramrun"  # which start a list of tasks
 )
 # The function of the new script that prints -x for each variable, for an mpirun that passes on only those.
@@ -148,6 +148,8 @@ def _map(line: LaunchLine, name: str, value: Value) -> None:
         line.values["in_turn"] = ""  # from core to core; srun alternates between the sockets
     elif value.text.partition(":")[0] not in ("node", "slot", "core") or "=" in value.text:
         line.lost.append(f"{name} {value.text}")
+        if cores := re.search(r"(?i):pe=(\d+)", value.text):
+            line.numbers["pe"] = int(cores[1])  # for remarks on their number
 
 
 def _cpu_bind(line: LaunchLine, name: str, value: Value) -> None:

@@ -13,7 +13,7 @@ from jobgen.convert.result import Remark
 from jobgen.convert.submission import is_printed
 from jobgen.convert.to_scheduler import variables
 from jobgen.launch.command_line import is_python
-from jobgen.launch.wrappers import command_start
+from jobgen.launch.wrappers import command_start, inputs_start
 from jobgen.schedulers.request import Request
 from jobgen.script.beside import name_and_text
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS
@@ -32,14 +32,15 @@ _DEEPEST = 3  # scripts that start each other
 # Files of environments, which read nothing of a scheduler.
 _OF_SYSTEM = re.compile(
     r"(?i)activate|(\b|_)profile(\.d/|s?$|\.\w+$)|bashrc|bash_login|conda|mamba|module|lmod|spack|venv|vars\b|GMXRC|setup-env\.sh"
-    r"|^/ext3/|cmsset_default|FOAM|SetUpFreeSurfer|\$\((?!dirname|pwd)|`(?!dirname|pwd)|<\(|^/etc/|/\.config/"
+    r"|^/ext3/|cmsset_default|FOAM|SetUpFreeSurfer|(?<!dirname )\$\((?!dirname|pwd)|`(?!dirname|pwd)|<\("
+    r"|^/etc/|/\.config/"
     r"|^\$?\{?\w*(HOME|ROOT|PREFIX|PATH)\}?/(bin|etc|share)/|^/(?!home)\w+/(bin|etc|gcc)/"
     r"|^/(?!home)(\w+/)?(opt|usr|cvmfs)/|^/(.*/)?(sw|s?soft(ware)?|apps?|[\w.]*install)/"
 )
 _OF_JOBS = re.compile(r"(?i)(job|batch|slurm|pbs|queue)[^/]*$")  # in the name of a file of a site
 _NAMED = 3  # files in a remark
 # Commands that submit jobs themselves, and a pattern of the words with which they do.
-_ENGINES = {"nextflow": r"run$|-profile", "snakemake": r"--(profile|executor|workflow-profile)\b"}
+_ENGINES = {"nextflow": r"run$|-profile", "snakemake": r"--(profiles?|executor|workflow-profile)\b"}
 # What starts programs on the other nodes of a job, or prints their names.
 _ON_NODES = re.compile(
     r"\b(\w*mpi(run|exec)\w*|[ajps]run|ssh|rsh|pbsdsh|pdsh|clush|parallel|charmrun|torchrun|deepspeed|horovodrun"
@@ -145,6 +146,8 @@ def _of_other_shells(script: Script) -> Iterator[Command]:
 def _file(script: Script, words: tuple[Node, ...]) -> Node | None:
     """Return the word of the shell script that a command sources or starts; None without one."""
     words = words[command_start([literal(one) for one in words]) :]
+    if words and (at := inputs_start(texts := [literal(one) for one in words], 0)):
+        words = words[at + command_start(texts[at:]) :]
     name = os.path.basename(script.constants.text(words[0])) if words else ""
     if name in ("source", "."):
         return next(iter(words[1:]), None)

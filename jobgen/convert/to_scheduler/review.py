@@ -11,6 +11,7 @@ from itertools import chain, islice
 from jobgen.convert import misreadings, start_directory, variable_names
 from jobgen.convert.request_reader import has_directives, waits_for_number
 from jobgen.convert.result import Edit, Remark
+from jobgen.convert.submission import discarded
 from jobgen.convert.swept_files import NUMBER, sweeps
 from jobgen.convert.to_scheduler import mpirun_line, variables
 from jobgen.convert.to_scheduler.launch_calls import calls, other_launchers
@@ -47,6 +48,7 @@ _MAKES = re.compile(
 _TEMPORARY = ("TMPDIR", "TMP", "TEMP")
 _NO_USE = (PRINT | STATE | {"[", "test"}) - {"cd", "pushd"}
 _PLAIN = re.compile(r"\$(?:\{(?=\w+\}))?([A-Za-z_]\w*)\}?")
+_QUEUE_OF_GPUS = re.compile(r"(?i)(?<!no)(?<!no[-_])gpu")
 _CODES = {"job_id": "%j", "job_name": "%x", "array_index": "%a", "array_job": "%A", "user": "%u"}
 _WRITES = re.compile(r"(\d|&)?>{1,2}[|&]?(?!\s*(\d+|-)$)")  # a redirection of output to a file
 # Options of srun in variables that a script sets.
@@ -90,6 +92,10 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
     if source.hides_devices and launch and not devices and has_directives(script):
         why = f"no directive requests GPUs: if {source.title} gives them with whole nodes, request them"
         yield Remark(launch.line, launch.title, why, lost=False)
+    elif source.hides_devices and not devices and _QUEUE_OF_GPUS.search(request.queue or ""):
+        why = f"no directive requests GPUs: if {source.title} gives them with whole nodes, request them"
+        line = next((one.line for one in script.options if one.value == request.queue), 1)
+        yield Remark(line, request.queue or "", why, lost=False)
     if hidden and not request.exclusive:
         yield from _more_threads(script, target)
     if (licenses := content.directives.get("licenses")) and target.features_are_resources:
@@ -99,6 +105,12 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
     if target.copies_logs > source.copies_logs:
         yield from start_directory.default_log(script, content.directory)
     yield from _shared_log(script, source, target)
+    if (
+        source.scheduler.node_step
+        and request.exclusive
+        and not {"--ntasks", "--ntasks-per-node"} & given.keys()
+    ):
+        yield from _ranks_of_whole_nodes(script, source)
     if source.scheduler.node_step and request.exclusive and (own := given.get("--mem-per-cpu")):
         why = "is that of all cores of the nodes in an exclusive job: here it is that of the requested ones"
         yield Remark(own.line, f"{own.flag}={own.value}", why, lost=False)
@@ -427,10 +439,24 @@ def _set_by_target(script: Script, source: Dialect, target: Dialect) -> Iterator
             yield Remark(lines[name], f"${name}", why, lost=False)
 
 
+def _ranks_of_whole_nodes(script: Script, source: Dialect) -> Iterator[Remark]:
+    """Yield a remark on the first srun on whole nodes with the cores of a rank, but no number of ranks."""
+    if (cores := script.heeded.get("--cpus-per-task")) is None:
+        return
+    for launch in script.launches:
+        counted = launch.has("-n", "--ntasks", "--ntasks-per-node", "-c", "--cpus-per-task")
+        if launch.kind == source.scheduler.node_step and not counted and not launch.unknown:
+            why = f"may start a rank for each {cores.value} cores of whole nodes"
+            why += ": the new job has one on each node"
+            yield Remark(launch.line, launch.kind, why, lost=False)
+            return
+
+
 def _written_script(script: Script, source: Dialect) -> Iterator[Remark]:
     """Yield a remark on the directives of a script that a here-document or an echo writes."""
+    unused = [one.start for one in discarded(script.tree)]
     for node in script.tree.all("heredoc_body"):
-        for number, line in enumerate(node.text.split("\n"), node.line):
+        for number, line in enumerate(node.text.split("\n") if node.start not in unused else (), node.line):
             if line.lstrip().startswith(f"{source.scheduler.prefix} "):
                 why = f"is in a here-document, whose script stays one for {source.title}"
                 yield Remark(number, line.strip(), why)
@@ -486,7 +512,7 @@ def leftovers(
     own |= {str(source.variable("node_file"))} if for_bash(script) else set()  # the script gets one
     own |= {*source.constants, *source.constants.values()}
     ranges = [(edit.start, edit.end) for edit in edits]
-    comments = [(node.start, node.end) for node in script.tree.all("comment")]
+    comments = [(node.start, node.end) for node in (*script.tree.all("comment"), *discarded(script.tree))]
     for name, (why, lost), at, line in _names(script, source, target):
         inside = any(start <= at < end for start, end in (*ranges, *comments))
         named = name in own and not re.match(r"is a command|stays", why)  # a variable of the script

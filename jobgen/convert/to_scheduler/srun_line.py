@@ -51,8 +51,9 @@ MEANINGS = {
 }  # fmt: skip
 # Of --cpu-bind: the words of mpirun's --bind-to.
 BINDINGS = {
-    "none": "none", "no": "none", "cores": "core", "sockets": "socket", "ldoms": "numa",
-    "threads": "hwthread", "rank": "core", "v": "", "verbose": "", "q": "", "quiet": "",
+    "none": "none", "no": "none", "core": "core", "cores": "core", "socket": "socket", "sockets": "socket",
+    "ldom": "numa", "ldoms": "numa", "thread": "hwthread", "threads": "hwthread", "rank": "core",
+    "v": "", "verbose": "", "q": "", "quiet": "",
 }  # fmt: skip
 
 

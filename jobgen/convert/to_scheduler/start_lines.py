@@ -48,6 +48,8 @@ _SETS_THREADS = re.compile(
     r"(?m)^[^#\n]*(\btorchrun\b|\btorch\.distributed\.(run|launch)\b|\baccelerate\s+launch\b|\bdeepspeed\s+-"
     r"|\bray\s+start\b|\bdask([- ]worker|-mpi|-scheduler)\b|\s-ntomp\b)"
 )
+# Options of mpirun that give each rank several cores.
+_SEVERAL_CORES = re.compile(r"(?i)\bpe=(?!1\b)\w|[- ]-?cpus-per-(proc|rank)\b")
 # A program that divides the cores of a node between ranks and threads of its own, and heeds OMP_NUM_THREADS.
 _DIVIDES_CORES = re.compile(r"(?m)^[^#\n]*\bmdrun\b")
 
@@ -185,6 +187,8 @@ def _threads(script: Script, source: Dialect, target: Dialect, content: ScriptRe
     whole |= bool(request.exclusive) and not several and request.cpus_per_rank is None
     if not several and (request.cpus_per_rank or 1) > 1:  # several ranks on the cores of one
         whole |= any(_starts_several(one, request) for one in script.launches)
+    if (request.cpus_per_rank or 1) == 1:  # mpirun binds each rank to several
+        whole |= any(_SEVERAL_CORES.search(one.command.node.text) for one in script.launches)
     whole |= not several and _DIVIDES_CORES.search(script.tree.text) is not None
     if own or _starts_threads(script) or whole:
         return [f"unset OMP_NUM_THREADS{why}"]
@@ -301,4 +305,6 @@ def _behind_set(script: Script) -> int:
     for command in script.named("set"):
         if command.line == line and _SET.fullmatch(script.lines[line - 1]):
             line += 1
-    return starts[min(line, len(starts)) - 1]
+    at = starts[min(line, len(starts)) - 1]
+    within = next((one.line for one in script.tree.children if one.start < at < one.end), line)  # : "TEXT"
+    return starts[min(within, line, len(starts)) - 1]

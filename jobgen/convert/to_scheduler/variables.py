@@ -116,6 +116,8 @@ def definitions(request: Request, source: Dialect, target: Dialect) -> dict[str,
         indices = array.indices()
         values |= {"array_count": str(len(indices)), "array_step": str(array.ranges[0][2])}
         values |= {"array_first": str(min(indices)), "array_last": str(max(indices))}
+    elif (job := values.get("array_job")) and (index := target.variable("array_index")):
+        values["array_job"] = f"${{{index}:+{job}}}"  # it is set in an array only
     if request.gpus_per_node:
         values["gpus_per_node"] = str(request.gpus_per_node)
         values["gpus"] = str(request.gpus or request.gpus_per_node * (request.nodes or 1))

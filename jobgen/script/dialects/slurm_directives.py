@@ -134,6 +134,8 @@ def _device_fault(option: DirectiveOption, request: Request) -> str:
         return "a total requires a number of nodes"
     if option.flag.endswith("-per-gpu") and not request.gpus_per_node:
         return "the number of GPUs is not known"
-    if option.flag == "--mem" and request.mem == 0:
+    if (option.flag == "--mem" and request.mem == 0) or re.fullmatch(
+        r"--mem-per-cpu 0+[KMGT]?B?", f"{option.flag} {option.value}", re.IGNORECASE
+    ):
         return "all memory of the nodes has no counterpart"
     return ""
