@@ -49,8 +49,9 @@ def _of_sourced(script: Script, target: Dialect) -> Iterator[Remark]:
         name, code = name_and_text(script, command.arguments[0])
         text = script_arguments.first_read(code.decode(errors="replace")) if code is not None else ""
         if text or (code is None and os.path.basename(name) == "parse_options.sh"):
-            taken = f"{target.command} of {target.title} takes no arguments of the script"
-            why = f"{taken}: {target.argument_rule}"
+            why = (
+                f"{target.command} of {target.title} takes no arguments of the script: {target.argument_rule}"
+            )
             yield Remark(command.line, f"{name}: {text}" if text else name, why, lost=False)
             return
 

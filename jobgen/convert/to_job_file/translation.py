@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from jobgen.convert import misreadings
@@ -188,37 +189,51 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
             _keep_rank_variables(file, script, words)
     blocks.Body(file, script, parts, words.used, words.setup).write(replaced)
     notes.alone_in_blocks(file)
-    file.remarks += [
-        *ending,
-        *notes.traps(script, file, replaced),
-        *notes.of_runtime(script, file),
-        *notes.own_path(script, file),
-    ]
-    file.remarks += [*notes.tasks(script, file, launch), *notes.ends(file, parts)]
-    file.remarks += [*notes.own_state(script, file, parts), *notes.contained(script, file)]
-    if command is not None:
-        file.remarks += [*notes.process_number(file, command), *notes.unset(script, file, command)]
-        file.remarks += [*notes.set_again(script, file, command), *notes.left_out(script, file, command)]
-        file.remarks += [*notes.inside(file, command), *notes.timed(file, command)]
-        file.remarks += notes.left_running(file, parts, command)
-    file.remarks += [
-        *notes.shell(script),
-        *notes.arguments(script, file),
-        *notes.without_directives(script),
-        *notes.own_text(script),
-        *notes.log_text(script),
-        *notes.child_jobs(script, file),
-        *notes.run_directory(script, file),
-        *notes.swept_log(script),
-        *notes.environment(script, launch),
-        *notes.index(script),
-        *notes.by_other_command(script, file),
-        *misreadings.own_name(script),
-        *misreadings.unreadable(script, source),
-    ]
-    file.remarks += misreadings.in_directory(script, source, unknown=False)
+    file.remarks += ending
+    file.remarks += _notes(file, script, source, launch, command, parts, replaced)
     if outer is not None and not outer.command.node.under("function_definition", "heredoc_body"):
         _earlier(file, script, outer)
+
+
+def _notes(
+    file: JobFile,
+    script: Script,
+    source: Dialect,
+    launch: Launch | None,
+    command: Command | None,
+    parts: Split,
+    replaced: Sequence[Node],
+) -> Iterator[Remark]:
+    """Yield the remarks on what a job file does otherwise than its script, once it is written."""
+    yield from notes.traps(script, file, replaced)
+    yield from notes.of_runtime(script, file)
+    yield from notes.own_path(script, file)
+    yield from notes.tasks(script, file, launch)
+    yield from notes.ends(file, parts)
+    yield from notes.own_state(script, file, parts)
+    yield from notes.contained(script, file)
+    if command is not None:
+        yield from notes.process_number(file, command)
+        yield from notes.unset(script, file, command)
+        yield from notes.set_again(script, file, command)
+        yield from notes.left_out(script, file, command)
+        yield from notes.inside(file, command)
+        yield from notes.timed(file, command)
+        yield from notes.left_running(file, parts, command)
+    yield from notes.shell(script)
+    yield from notes.arguments(script, file)
+    yield from notes.without_directives(script)
+    yield from notes.own_text(script)
+    yield from notes.log_text(script)
+    yield from notes.child_jobs(script, file)
+    yield from notes.run_directory(script, file)
+    yield from notes.swept_log(script)
+    yield from notes.environment(script, launch)
+    yield from notes.index(script)
+    yield from notes.by_other_command(script, file)
+    yield from misreadings.own_name(script)
+    yield from misreadings.unreadable(script, source)
+    yield from misreadings.in_directory(script, source, unknown=False)
 
 
 def _statement(script: Script, command: Command) -> Node | None:

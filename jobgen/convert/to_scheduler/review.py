@@ -81,6 +81,45 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
     yield from _index(script, source, target)
     yield from _srun_variables(script, source, target)
     yield from _job_directory(script, source, target)
+    yield from _devices(script, source, target, content)
+    if (licenses := content.directives.get("licenses")) and target.features_are_resources:
+        why = f"qsub refuses it unless the site of {target.title} has a resource of this name"
+        yield Remark(licenses.option.line, licenses.text, why, lost=False)
+    yield from _logs(script, source, target, content)
+    if target.copies_logs > source.copies_logs:
+        yield from start_directory.default_log(script, content.directory)
+    yield from _shared_log(script, source, target)
+    if source.scheduler.node_step and request.exclusive:
+        yield from _whole_nodes(script, source)
+    if source.scheduler.node_step and not target.scheduler.node_step:
+        yield from misreadings.in_directory(script, source)
+    yield from _own_log(script, source, target, content)
+    yield from _over_log(script, source, target, content)
+    if source.copies_logs > target.copies_logs:
+        yield from _log_folders(script, source, target, content)
+    if threads_of_ranks(script, source, target, content):
+        of_others = [call.command.node for call in other_launchers(script, ())]
+        yield from islice(misreadings.threads_outside(script, source, of_others), 1)
+    if target.copies_logs > source.copies_logs and "a" in request.mail and "e" not in request.mail:
+        option = given["--mail-type"]
+        why = f"{target.title} sends it if it ends the job itself, not if the script fails: add END"
+        yield Remark(option.line, f"{option.flag}={option.value}", why, lost=False)
+    yield from _comments(script)
+    yield from _written_script(script, source)
+    yield from islice(_binds(script, source), 1)
+    if not has_directives(script):
+        why = "it is not treated as a batch script: no directives and no cd are added"
+        yield Remark(1, f"without {source.scheduler.prefix}", why, lost=False)
+    yield from misreadings.unreadable(script, source)
+    yield from _set_by_target(script, source, target)
+    yield from misreadings.own_name(script)
+    for late in script.directives.late:
+        yield Remark(late.number, late.text.strip(), "has no effect after the first command", lost=False)
+
+
+def _devices(script: Script, source: Dialect, target: Dialect, content: ScriptRequest) -> Iterator[Remark]:
+    """Yield remarks on GPUs that the job has without a directive, or does not have."""
+    request = script.request
     named = request.gpus_per_node or any(re.search(r"gpus?=", text) for _, text, _ in content.unconverted)
     hidden = target.hides_devices and not source.hides_devices
     if hidden and not named and misreadings.names_devices(script) and has_directives(script):
@@ -98,49 +137,24 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
         yield Remark(line, request.queue or "", why, lost=False)
     if hidden and not request.exclusive:
         yield from _more_threads(script, target)
-    if (licenses := content.directives.get("licenses")) and target.features_are_resources:
-        why = f"qsub refuses it unless the site of {target.title} has a resource of this name"
-        yield Remark(licenses.option.line, licenses.text, why, lost=False)
-    yield from _logs(script, source, target, content)
-    if target.copies_logs > source.copies_logs:
-        yield from start_directory.default_log(script, content.directory)
-    yield from _shared_log(script, source, target)
-    if (
-        source.scheduler.node_step
-        and request.exclusive
-        and not {"--ntasks", "--ntasks-per-node"} & given.keys()
-    ):
+
+
+def _whole_nodes(script: Script, source: Dialect) -> Iterator[Remark]:
+    """Yield remarks on the ranks and the memory of a job with whole nodes."""
+    given = script.heeded
+    if not {"--ntasks", "--ntasks-per-node"} & given.keys():
         yield from _ranks_of_whole_nodes(script, source)
-    if source.scheduler.node_step and request.exclusive and (own := given.get("--mem-per-cpu")):
+    if own := given.get("--mem-per-cpu"):
         why = "is that of all cores of the nodes in an exclusive job: here it is that of the requested ones"
         yield Remark(own.line, f"{own.flag}={own.value}", why, lost=False)
-    if source.scheduler.node_step and not target.scheduler.node_step:
-        yield from misreadings.in_directory(script, source)
-    yield from _own_log(script, source, target, content)
-    yield from _over_log(script, source, target, content)
-    if source.copies_logs > target.copies_logs:
-        yield from _log_folders(script, source, target, content)
-    if threads_of_ranks(script, source, target, content):
-        of_others = [call.command.node for call in other_launchers(script, ())]
-        yield from islice(misreadings.threads_outside(script, source, of_others), 1)
-    if target.copies_logs > source.copies_logs and "a" in request.mail and "e" not in request.mail:
-        option = given["--mail-type"]
-        why = f"{target.title} sends it if it ends the job itself, not if the script fails: add END"
-        yield Remark(option.line, f"{option.flag}={option.value}", why, lost=False)
+
+
+def _comments(script: Script) -> Iterator[Remark]:
+    """Yield a remark on directives that are comments."""
     if inert := script.directives.inert:
         more = f"; {len(inert) - 1} more are comments, too" if len(inert) > 1 else ""
         why = f"is a comment, and stays one{more}"
         yield Remark(inert[0].number, inert[0].text.strip(), why, lost=False)
-    yield from _written_script(script, source)
-    yield from islice(_binds(script, source), 1)
-    if not has_directives(script):
-        why = "it is not treated as a batch script: no directives and no cd are added"
-        yield Remark(1, f"without {source.scheduler.prefix}", why, lost=False)
-    yield from misreadings.unreadable(script, source)
-    yield from _set_by_target(script, source, target)
-    yield from misreadings.own_name(script)
-    for late in script.directives.late:
-        yield Remark(late.number, late.text.strip(), "has no effect after the first command", lost=False)
 
 
 def _binds(script: Script, source: Dialect) -> Iterator[Remark]:
