@@ -117,19 +117,23 @@ def first_open_mpi(script: Script, at: int) -> str:
 
 def _loaded(script: Script, at: int | None = None) -> list[str]:
     """Return the words of the modules that a script loads, and does not unload before an offset, in lower
-    case."""
+    case. Without an offset this is that of the last launcher, and later modules are loaded, too."""
     words: list[str] = []
+    launched = max((one.command.node.start for one in script.launches), default=len(script.tree.source))
     for command in script.named("module", "ml", "spack"):
         if at is not None and command.node.start > at:
             break
         first, *rest = [(literal(word) or word.text).lower() for word in command.arguments] or [""]
         if command.name == "spack" and first not in ("load", "unload"):
             continue
+        unloads = first in ("purge", "reset", "unload", "rm", "del")
+        if unloads and command.node.start > launched:
+            continue
         if first in ("purge", "reset"):
             words.clear()
         elif first in ("swap", "switch"):
             words += rest[1:] or rest
-        elif first in ("unload", "rm", "del"):
+        elif unloads:
             words = [word for word in words if word not in rest]
         else:
             words += [first, *rest]

@@ -372,3 +372,12 @@ def test_a_directory_at_home_in_a_directive_is_one_that_the_scheduler_does_not_f
     done = job_file("#!/bin/bash\n#SBATCH -N 1 --chdir=~/a\nsrun ./b\n")
     assert "workdir" not in done.text
     assert (True, 2, "workdir ~/a") in remarks(done)
+
+
+def test_the_least_cores_of_a_node_are_those_of_its_task() -> None:
+    """Measured on Slurm 22.05: the job has as many cores, and the memory of each."""
+    done = convert("#SBATCH -n 1 --mincpus=24 --mem-per-cpu=2G\n./a", "pbspro", "slurm")
+    assert "select=1:ncpus=24:mpiprocs=1:mem=48gb" in done.text
+    assert not done.remarks
+    done = convert("#SBATCH -N 1 -n 4 --mincpus=24\n./a", "pbspro", "slurm")
+    assert [one.what for one in done.remarks if one.lost] == ["--mincpus=24"]

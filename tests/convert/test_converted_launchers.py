@@ -582,3 +582,12 @@ def test_a_number_of_ranks_that_is_known_only_when_the_job_runs(code: str, named
 def test_a_file_of_hosts_that_the_script_makes(code: str, options: str) -> None:
     done = convert(f"#PBS -l nodes=2:ppn=4\nmodule load mpich\n{code}", "slurm", "torque")
     assert done.text.splitlines()[-1] == f"srun {options} --kill-on-bad-exit=1 --mpi=pmi2 ./a"
+
+
+@pytest.mark.parametrize("end", ["module purge", "module unload mpich", "ml reset"])
+def test_modules_that_are_unloaded_after_the_launcher(end: str) -> None:
+    code = f"module load mpich/4.1\nmpirun -n 8 ./a\n{end}\n"
+    assert "--mpi=pmi2 ./a" in convert(f"#PBS -l select=2:ncpus=4\n{code}", "slurm").text
+    assert values(job_file(f"#PBS -l select=2:ncpus=4:mpiprocs=4\n{code}").text)["mpi"] == "mpich"
+    before = f"module load openmpi mpich/4.1\n{end}\nmodule load openmpi\nmpirun -n 8 ./a\n"
+    assert values(job_file(f"#PBS -l select=2:ncpus=4:mpiprocs=4\n{before}").text)["mpi"] == "openmpi"

@@ -27,7 +27,7 @@ _CONVERTED = {
 
 _NUMBERS = {
     "--ntasks", "--ntasks-per-node", "--cpus-per-task", "--gpus-per-node", "--gpus", "--gpus-per-task",
-    "--cpus-per-gpu", "--ntasks-per-gpu",
+    "--cpus-per-gpu", "--ntasks-per-gpu", "--mincpus",
 }  # fmt: skip
 
 
@@ -82,7 +82,8 @@ def _fault(option: DirectiveOption, content: ScriptRequest, dialect: Dialect) ->
     request = content.request
     if option.flag == "--nodelist" and option.value:
         return "names nodes of the old cluster: request those of the new one by their names"
-    if option.flag not in _CONVERTED:
+    of_one_task = option.flag == "--mincpus" and (request.ranks_per_node or 1) == 1
+    if option.flag not in _CONVERTED and not of_one_task:
         return "has no counterpart"
     if option.flag == "--dependency" and content.bad_dependency:
         return f"{content.bad_dependency} has no counterpart"
