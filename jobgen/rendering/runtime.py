@@ -261,9 +261,11 @@ def _times(plan: Plan) -> Iterator[Setting]:
 
 
 def _variables(plan: Plan) -> tuple[str, ...]:
-    """Return the variables of the script that the words of the program and of its container name."""
-    box = plan.container
-    return of_the_script((*plan.program.words, *(box.words if box else ()))) if plan.spec.expand else ()
+    """Return the variables of the script that the words of the programs and of their containers name."""
+    plans = plan.steps or (plan,)
+    boxes = [word for one in plans if one.container for word in one.container.words]
+    words = [word for one in plans for word in one.program.words]
+    return of_the_script((*words, *boxes)) if plan.spec.expand else ()
 
 
 def _program(plan: Plan) -> Iterator[Setting]:

@@ -77,6 +77,16 @@ def test_the_values_are_those_before_the_launch_and_of_each_rank(tmp_path: Path)
     assert f"light blue 1 of rank0 {tmp_path}: {tmp_path}" in done.stdout.splitlines(), done.stdout
 
 
+def test_each_step_has_the_values_of_its_own_words(tmp_path: Path) -> None:
+    (tmp_path / "jobgen.toml").write_text(
+        '[launch]\nexpand = true\n[blocks]\nsetup = "A=one; B=two"\n[[step]]\ncommand = ["echo", "first $A"]\n'
+        '[[step]]\ncommand = ["echo", "second $B"]\n'
+    )
+    done = run(tmp_path, "--job", str(tmp_path / "jobgen.toml"), program=())
+    assert done.returncode == 0, done.stdout
+    assert {"first one", "second two"} <= set(done.stdout.splitlines())
+
+
 def test_a_value_that_is_missing_ends_the_job_before_the_launch(tmp_path: Path) -> None:
     done = run(tmp_path, "--expand", program=("echo", "never", "$1"))
     assert "the words of the job contain $1, which is not set; the script has 0 arguments" in done.stdout
