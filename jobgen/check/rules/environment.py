@@ -192,6 +192,7 @@ def debug_setting(script: Script) -> Iterator[Hit]:
         meant = _MEANT.search(f"{script.line(node.line - 1)}\n{script.line(node.line)}") or _needs(
             script, name
         )
+        meant = meant or f"{name}_SUBSYS" in script.values  # it prints the calls of these parts
         if pattern and text and re.fullmatch(pattern, text) and script.is_batch and not short and not meant:
             yield Hit.at(node, f"{name}={text} is for the search of a fault: {effect}")
 

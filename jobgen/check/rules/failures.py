@@ -166,7 +166,8 @@ _SERVES = re.compile(r"(?i)ipcontroller|ipengine|jupyter|dask|scheduler|server|r
 # Commands that succeed whatever failed before them.
 _SUCCEED = {
     "echo", "printf", "date", "hostname", "pwd", "whoami", "uptime", "true", ":", "deactivate", "set", "unset",
-    "trap", "sleep", "times", "export", "squeue", "sacct", "seff", "clear",
+    "trap", "sleep", "times", "export", "squeue", "sacct", "seff", "clear", "uname", "id", "env", "printenv", "nproc",
+    "free", "df",
 }  # fmt: skip
 
 

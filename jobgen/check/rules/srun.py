@@ -93,7 +93,7 @@ def srun_cpus(script: Script) -> Iterator[Hit]:
     request = next((option for option in script.options if option.flag == "--cpus-per-task"), None)
     if request is None or script.request.cpus_per_rank in (None, 1):
         return
-    if any(name == "SRUN_CPUS_PER_TASK" for name, _, _ in script.assignments):
+    if {"SRUN_CPUS_PER_TASK", "SLURM_CPU_BIND"} & script.values.keys():
         return
     version = script.version or _slurm_version(script)
     if not _LOST.holds(version):

@@ -13,7 +13,7 @@ from jobgen.errors import nearest
 from jobgen.script.beside import sourced
 from jobgen.script.commands import Command, commands
 from jobgen.script.script import Edit, Hit, Script
-from jobgen.script.syntax import Node, expansions, literal, uses
+from jobgen.script.syntax import LATER, Node, expansions, literal, uses
 
 
 @rule(
@@ -131,7 +131,10 @@ def unquoted(script: Script) -> Iterator[Hit]:
     split = {name for name in dict(found) if _may_split(script, name, programs)}
     cds = () if script.errexit else script.named("cd", "pushd")
     idle = {one.node.start for one in cds if stays(script, one)}  # the job goes on where it is
+    fixed = _at_fixed_path(script)
     for name, node in found:
+        if name == "PWD" and fixed is not None and fixed < node.start:
+            continue
         if name in split and not (
             idle and any(above.start in idle for above in node.above() if above.type == "command")
         ):
@@ -141,6 +144,13 @@ def unquoted(script: Script) -> Iterator[Hit]:
                 f'write "${name}" in double quotes',
                 edits=() if _in_backquotes(node) else (_quoted(node),),
             )
+
+
+def _at_fixed_path(script: Script) -> int | None:
+    """Return where the script has changed to a fixed directory, if this is its only one: $PWD has no blank."""
+    moves = list(script.named("cd", "pushd"))
+    fixed = len(moves) == 1 and re.fullmatch(r"/[\w./-]*", " ".join(moves[0].literals)) is not None
+    return moves[0].node.end if fixed and not moves[0].node.under(*LATER, "subshell") else None
 
 
 def _is_of_site(script: Script, name: str, programs: Set[str]) -> bool:

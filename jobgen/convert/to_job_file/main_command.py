@@ -17,15 +17,18 @@ from jobgen.script.syntax import assignments, literal
 
 
 def last_launch(script: Script) -> Launch | None:
-    """Return the launcher of the ranks: the last one, but not the srun that starts it on each node."""
+    """Return the launcher of the ranks: the last one, but not the srun that starts it on each node, and none
+    of one rank beside others in a job of several."""
     found = [one for one in script.launches if launcher.program_of(script, one) and not one.remote]
     found = [one for one in found if not wrappers.is_contained(script, one)]
     working = [one for one in found if not _prints(script, one)]
     if not working and _has_program(script):
         return None
     found = working or found
-    inner = [one for one in found if one.row.once_a_node]
-    return next(iter(reversed(inner or found)), None)
+    if script.request.several:
+        found = [one for one in found if one.number(*one.row.line.ranks) != 1] or found
+    found = [one for one in found if one.row.once_a_node] or found
+    return found[-1] if found else None
 
 
 def _prints(script: Script, launch: Launch) -> bool:

@@ -120,7 +120,8 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
 def _devices(script: Script, source: Dialect, target: Dialect, content: ScriptRequest) -> Iterator[Remark]:
     """Yield remarks on GPUs that the job has without a directive, or does not have."""
     request = script.request
-    named = request.gpus_per_node or any(re.search(r"gpus?=", text) for _, text, _ in content.unconverted)
+    named = request.gpus_per_node or any("ngpus" in chunk for chunk in request.chunks)
+    named = named or any(re.search(r"gpus?=", text) for _, text, _ in content.unconverted)
     hidden = target.hides_devices and not source.hides_devices
     if hidden and not named and misreadings.names_devices(script) and has_directives(script):
         why = f"the script requests none: {target.title} hides those of the node"
