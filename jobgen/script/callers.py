@@ -90,6 +90,7 @@ def callers(folder: str, name: str, *, has_first_line: bool) -> Callers:
         lines = _marked(_lines(text), name, plain) if name in text else []
         own = list(_submissions(lines))
         found += own
+        is_run |= any(re.search(r"--wrap[=\s].*\0", line) for line in lines)
         if document:
             continue
         copied |= bool(own) and any(re.search(_TO_FOLDER, line) for line in lines)
@@ -117,7 +118,9 @@ def own_options(text: str, name: str) -> tuple[str, ...]:
 def _submission(line: str) -> re.Match[str] | None:
     """Return the command of a line that submits the script, and not a command or another one."""
     found = re.search(_SUBMISSION, line)
-    return None if found is None or re.search(_OTHER_SCRIPT, found[2]) else found
+    if found is None or re.search(_OTHER_SCRIPT, found[2]) or "--wrap" in found[0]:
+        return None
+    return found
 
 
 def _submissions(lines: list[str]) -> Iterator[tuple[str, str]]:

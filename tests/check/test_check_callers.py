@@ -47,6 +47,7 @@ def severities(folder: Path, script: str, name: str = "job.sh") -> dict[str, str
         "srun -n 1 ./job.sh a",
         "srun bash job.sh",
         "sbatch -t 1 --wrap 'bash job.sh'",
+        "sbatch -t 1 --mem=4g --wrap='./job.sh '",
         "text = open('job.sh').read()",
         'with open(os.path.join(here, "job.sh")) as file:',
         "name = 'job.sh'\ntext = open(name).read()",
@@ -106,6 +107,11 @@ def test_documents_have_submissions_alone(tmp_path: Path) -> None:
     text = "sbatch -t 1 job.sh\nsed s/a/b/ job.sh > run.sh"
     found = uses(tmp_path, text, "README.md")
     assert (found.completed, len(found.options)) == (False, 1)
+
+
+def test_a_document_that_runs_the_script_in_a_job_of_another_text(tmp_path: Path) -> None:
+    text = "sbatch -t 1 --wrap='./job.sh '"
+    assert uses(tmp_path, text, "README.md").completed
 
 
 def test_a_program_that_writes_a_script_of_parts(tmp_path: Path) -> None:

@@ -694,3 +694,22 @@ def test_a_folder_in_the_root_of_the_repository(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     rules = [one.rule for one in check(text, "job.sh", folder=str(tmp_path / "scripts/slurm"))]
     assert "output-directory" not in rules
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("./a\nuname -a", "no-errexit"),
+        ("export NCCL_DEBUG=TRACE\nexport NCCL_DEBUG_SUBSYS=INIT,ENV\n./a", "debug-setting"),
+        ("#SBATCH -c 8 -n 4\nexport SLURM_CPU_BIND=mask_cpu:0xf,0xf0\nsrun ./a", "srun-cpus"),
+        ("cd /scratch/me\nexport A=$PWD/a\n./a $PWD/b", "unquoted-path"),
+        ("#SBATCH -o out.log\n#SBATCh -e out.log\n./a", "inert-directive"),
+        ("server &\nsleep 60\ncat <<END\nssh -L 1:a:1\nEND\nwait", "sleep-as-sync"),
+        ("export A=$DATA_DIR/x\nDATADIR=$DATA_DIR/y\n./a $DATADIR", "misspelt-variable"),
+        ("#SBATCH -o a.log\ncd x || exit\n#SBATCH -o b.log\n./a", "late-directive"),
+    ],
+)
+def test_what_a_reader_found_false(text: str, rule: str) -> None:
+    levels = {one.severity for one in found(f"{HEAD}{text}", rule)}
+    expected = {"no-errexit": {"warning"}, "late-directive": {"note"}}.get(rule, set())
+    assert levels == expected

@@ -47,9 +47,13 @@ def inert(script: Script) -> Iterator[Hit]:
     given = {_begin(line) for line in (*read.live, *read.late)}
     disabled = [line for line in read.inert if re.match(rf"\s*#\s+{prefix[1:]}\s", line.text, re.I)]
     apart = [line for line in disabled if _begin(line) not in given]
+    logs = {script.heeded[key].value for key in dialect.log_options if key in script.heeded}
     for line in read.inert:
         if line in apart[1:] or (line in disabled and line not in apart):
             continue
+        own = list(settings(read_options(line.rest, dialect.scheduler, line.number), dialect.scheduler))
+        if own and all(key in dialect.log_options and option.value in logs for key, option in own):
+            continue  # the log is there anyway
         more = f", and {counted(len(apart) - 1, 'more line')} like it" if line in apart and apart[1:] else ""
         yield Hit(
             line.number,
@@ -219,6 +223,7 @@ def _loses_nothing(script: Script, line: Line, values: dict[str, set[str]], in_t
         or key in given
         or (key in in_effect and in_effect[key].value == option.value)
         or (key == "-e" and "-j" in in_effect and in_effect["-j"].value == "oe")  # -e has no effect anyway
+        or (key in in_effect and key in script.dialect.log_options)  # the log has its place
         or (len(values[key]) >= _ALTERNATIVES and key not in in_turn)
         for key, option in settings(options, script.dialect.scheduler)
     )

@@ -9,6 +9,7 @@ from itertools import pairwise, product
 from typing import NamedTuple
 
 from jobgen.check.rule import WARNING, rule
+from jobgen.script.command_kinds import PRINT
 from jobgen.script.commands import Command, commands
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import LOOPS, Node
@@ -301,6 +302,8 @@ def sleep_sync(script: Script) -> Iterator[Hit]:
         if command.background or command.statement.under("while_statement", "c_style_for_statement"):
             continue
         started, after = _started_before(command), _next_work(script, command)
+        if after is not None and (after.name in PRINT or (after.name == "cat" and not after.script)):
+            continue  # it prints the same if the process is not ready
         if _is_time_of_work(script, command) or "--scheduler-file" in script.tree.text:
             continue  # clients of dask wait for their workers themselves
         if after and {one.name for one in started} <= _FOR_A_PERSON and not _ASKS.match(after.name):

@@ -467,7 +467,8 @@ def misspelt(script: Script) -> Iterator[Hit]:
             continue
         meant = unused.near(name) or names.near(name)
         around = [above.text for above in node.above() if above.type == "variable_assignment"]
-        if meant is None or any(text.startswith(f"{meant}=") for text in around):
+        derived = (re.search(rf"\$\{{?{name}\b", one.text) for one in script.values.get(meant or "", ()))
+        if meant is None or any(text.startswith(f"{meant}=") for text in around) or any(derived):
             continue  # it is set from the variable of the outside
         if name != name.lower() or loads:
             yield Hit.at(node, f"${name} is set nowhere, only ${meant} is", f"write ${meant}")
