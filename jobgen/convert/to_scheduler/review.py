@@ -401,7 +401,7 @@ def _is_elsewhere(script: Script, node: Node, source: Dialect) -> bool:
     """Return whether a command may run in another directory than that of the submission."""
     before = [one for one in script.named("cd", "pushd") if one.node.start < node.start]
     back = rf"\w+ [\"']?\$\{{?{source.variable('submit_dir')}\}}?[\"']?"
-    return not re.fullmatch(back, before[-1].node.text) if before else source.starts_at_home
+    return not re.fullmatch(back, before[-1].node.text) if before else not script.starts_at_submission
 
 
 def _may_be_one(log: str, path: str, moved: bool) -> bool:

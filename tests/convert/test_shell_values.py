@@ -1,0 +1,51 @@
+"""Values that the shell or the scheduler gives to variables: the first directory, variables without a prefix."""
+
+from __future__ import annotations
+
+import pytest
+from convert.conversions import convert, job_file, values
+
+PBS = "#!/bin/bash\n#PBS -l select=1:ncpus=4\n{}\n"
+SLURM = "#!/bin/bash\n#SBATCH {}\n{}\n"
+AT_HOME = 'cd "$HOME" || exit 1'
+
+
+@pytest.mark.parametrize(
+    ("code", "relies"),
+    [
+        ("X=$PWD\ncd /scratch/x\n$X/a", True),
+        ("export X=${PWD}\ncd $X\n./a", True),
+        ("cd $PWD\n./a", True),
+        ("W=${PWD}; cd /scratch/x; $W/a", True),
+        ("W=$(pwd); cd /scratch/x; $W/a", True),
+        ("(cd /x; make)\n./a", True),
+        ("X=$(cd /x; pwd)\n./a", True),
+        ("cd /x\n./b\ncd -\n./a", True),
+        ("cd /x\n./b\ncd $OLDPWD\n./a", True),
+        ("pushd /x\n./b\npopd\n./a", True),
+        ("cd /x\nX=$PWD\n$X/a", False),
+        ("cd /x\n./b\ncd /y\ncd -\n./a", False),
+        ("cd $PBS_O_WORKDIR\nX=$PWD\n(cd $X; ./a)", False),
+        ("PWD=/x\ncd $PWD\n./a", False),
+    ],
+)
+def test_a_script_of_pbs_that_uses_its_first_directory(code: str, relies: bool) -> None:
+    assert (AT_HOME in convert(PBS.format(code), "slurm").text) is relies
+
+
+@pytest.mark.parametrize(
+    "code", ["cd $PWD\n./a", "X=$PWD\ncd /x\n$X/a", "(cd /x; make)\n./a", "pushd /x\n./b\npopd\n./a"]
+)
+def test_a_job_file_for_a_script_that_uses_its_first_directory(code: str) -> None:
+    assert values(job_file(PBS.format(code)).text)["workdir"] == "~/."
+
+
+@pytest.mark.parametrize(
+    ("code", "has"),
+    [("X=$PWD\ncd /glade/work\n$X/a", True), ("./a /glade/work/x", True), ("cd /glade/work\n./a", False)],
+)
+def test_ncar_starts_a_job_in_the_directory_of_the_submission(code: str, has: bool) -> None:
+    for done in (convert(PBS.format(code), "slurm"), job_file(PBS.format(code))):
+        assert AT_HOME not in done.text and "~/." not in done.text
+        found = [one.lost for one in done.remarks if "where NCAR's PBS starts a job" in one.why]
+        assert found == [False] * has
