@@ -46,6 +46,11 @@ def test_a_job_file_for_a_script_that_uses_its_first_directory(code: str) -> Non
 )
 def test_ncar_starts_a_job_in_the_directory_of_the_submission(code: str, has: bool) -> None:
     for done in (convert(PBS.format(code), "slurm"), job_file(PBS.format(code))):
-        assert AT_HOME not in done.text and "~/." not in done.text
+        assert AT_HOME not in done.text
+        assert "~/." not in done.text
         found = [one.lost for one in done.remarks if "where NCAR's PBS starts a job" in one.why]
         assert found == [False] * has
+
+
+def test_slurm_at_ncar_has_no_remark_on_its_first_directory() -> None:
+    assert "NCAR" not in str(convert(SLURM.format("-N 1", "./a /glade/x"), "pbspro").remarks)

@@ -150,9 +150,8 @@ def _directory(script: Script, source: Dialect, target: Dialect, directory: str 
 
 def _directory_of_site(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
     """Yield a remark on a script of a site whose jobs start elsewhere than those of its scheduler."""
-    if source.starts_at_home == target.starts_at_home or not script.starts_at_submission:
-        return
-    if not _changes_directory(script):
+    moved = source.starts_at_home and not target.starts_at_home
+    if moved and script.starts_at_submission and not _changes_directory(script):
         yield start_directory.of_site(script)
 
 
