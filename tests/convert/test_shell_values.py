@@ -54,3 +54,43 @@ def test_ncar_starts_a_job_in_the_directory_of_the_submission(code: str, has: bo
 
 def test_slurm_at_ncar_has_no_remark_on_its_first_directory() -> None:
     assert "NCAR" not in str(convert(SLURM.format("-N 1", "./a /glade/x"), "pbspro").remarks)
+
+
+@pytest.mark.parametrize(
+    ("code", "lines"),
+    [
+        ("A=(${CUDA_VISIBLE_DEVICES//,/ })\nCUDA_VISIBLE_DEVICES=${A[0]} python3 a.py", [3]),
+        ("CUDA_VISIBLE_DEVICES=0 ./a\n./b $CUDA_VISIBLE_DEVICES", [4]),
+        ("CUDA_VISIBLE_DEVICES=0 ./a $CUDA_VISIBLE_DEVICES", [3]),  # bash expands it before
+        ("./a $CUDA_VISIBLE_DEVICES\nexport CUDA_VISIBLE_DEVICES=0", [3]),
+        ("export CUDA_VISIBLE_DEVICES=0\n./a $CUDA_VISIBLE_DEVICES", []),
+        ("CUDA_VISIBLE_DEVICES=0 A=1\n./a $CUDA_VISIBLE_DEVICES", []),
+    ],
+)
+def test_devices_that_a_script_sets_elsewhere_only(code: str, lines: list[int]) -> None:
+    done = convert(SLURM.format("-N 1 --gpus-per-node=2", code), "pbspro")
+    assert [one.line for one in done.remarks if one.what == "$CUDA_VISIBLE_DEVICES"] == lines
+
+
+@pytest.mark.parametrize(
+    ("code", "lines"),
+    [
+        ("TMPDIR=/x ./a\ncp a $TMPDIR", [5]),
+        ("cp a $TMPDIR\nTMPDIR=/x", [4]),
+        ("(TMPDIR=/x; ./a)\ncp a $TMPDIR", [5]),
+        ("(TMPDIR=/x; cp a $TMPDIR)", []),
+        ("X=$(TMPDIR=/x ./a $TMPDIR)", [4]),
+        ("TMPDIR=${TMPDIR:-/tmp}\ncp a $TMPDIR", []),
+        ("TMPDIR=$TMPDIR/a\ncp a $TMPDIR", [4]),
+        ("TMPDIR=/x A=$TMPDIR ./a", []),
+        ("A=$TMPDIR TMPDIR=/x ./a", [4]),
+        ("f() { cp a $TMPDIR; }\nTMPDIR=/x\nf", []),
+        ("f() { cp a $TMPDIR; }\ng() { f; }\nTMPDIR=/x\ng", []),
+        ("f() { cp a $TMPDIR; }\nf\nTMPDIR=/x", [4]),
+        ("f() { cp a $TMPDIR; }\nTMPDIR=/x f", []),
+        ("f() { TMPDIR=/x; }\nf\ncp a $TMPDIR", []),
+    ],
+)
+def test_a_directory_that_a_script_sets_elsewhere_only(code: str, lines: list[int]) -> None:
+    done = convert(PBS.format(f"cd /x\n{code}"), "slurm")
+    assert [one.line for one in done.remarks if one.what == "$TMPDIR"] == lines
