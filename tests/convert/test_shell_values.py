@@ -94,3 +94,31 @@ def test_devices_that_a_script_sets_elsewhere_only(code: str, lines: list[int]) 
 def test_a_directory_that_a_script_sets_elsewhere_only(code: str, lines: list[int]) -> None:
     done = convert(PBS.format(f"cd /x\n{code}"), "slurm")
     assert [one.line for one in done.remarks if one.what == "$TMPDIR"] == lines
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "place"),
+    [
+        (
+            "-N 1\n#YBATCH -r a100_4",
+            "module load cuda/11.8 cudnn\nmpirun -np 4 python a.py",
+            (4, "cuda/11.8"),
+        ),
+        ("-p main", "module load gcc cuda/12 nccl/2.1\nsrun python a.py", (3, "cuda/12")),
+        ("-p main -C v100", "module load cudatoolkit\nsrun python a.py", (3, "cudatoolkit")),
+        ("-p main", "ml CUDA\nnvidia-smi\npython3 a.py", (3, "CUDA")),
+        ("-p main", "NUM_GPUS=4\nmpirun -np $NUM_GPUS ./a", (3, "NUM_GPUS=4")),
+        ("-p main", "ngpus=0\nmpirun -np 2 ./a", None),
+        ("-p main", "module load gcc cuda/12 openmpi\nmpirun -np 2 ./a", None),  # which only the MPI may need
+        ("-p main", "module load cuda nccl\nmake", None),
+        ("-p main", "module unload cuda nccl\nsrun ./a", None),
+        ("-p main --exclusive", "module load cuda nccl\nsrun ./a", None),
+        ("-p main --gpus=4", "module load cuda nccl\nsrun ./a", None),
+    ],
+)
+def test_programs_of_cuda_without_a_request_of_gpus(
+    options: str, code: str, place: tuple[int, str] | None
+) -> None:
+    done = convert(SLURM.format(options, code), "pbspro")
+    found = [(one.line, one.what) for one in done.remarks if "no directive requests GPUs" in one.why]
+    assert found == [place] * (place is not None)
