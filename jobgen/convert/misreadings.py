@@ -166,7 +166,7 @@ def names_devices(script: Script) -> bool:
     return bool(re.search(words, code) or _OF_GPUS.search(" ".join([script.request.queue or "", *nodes])))
 
 
-# Numbers of GPUs, modules of CUDA, what uses GPUs beside them, and requests in the directives of other commands.
+# Numbers of GPUs, modules of CUDA, what uses GPUs beside them, and requests in directives of other commands.
 # A module of CUDA alone is often one that a compiler or an MPI needs.
 _COUNT_OF_GPUS = re.compile(r"(?i)n(um|umber_of)?_?gpus?(_per_node)?|gpus?_per_node")
 _OF_CUDA = re.compile(r"(?i)(\w+/)?cuda(toolkit)?([-_/.\d]|$)")
