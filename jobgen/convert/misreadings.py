@@ -18,6 +18,7 @@ from jobgen.script.dialects.base import Dialect
 from jobgen.script.directives import apart
 from jobgen.script.script import Script
 from jobgen.script.syntax import MISSING, Node
+from jobgen.values import parsers
 
 
 def refusal(script: Script) -> tuple[int, str] | None:
@@ -163,6 +164,36 @@ def names_devices(script: Script) -> bool:
     words = rf"(?i)(?<!~)(\b({names})|{_GPU})|\s--nv\b"
     nodes = [one.value for one in script.options if one.flag.startswith(("-l", "-C", "--constraint"))]
     return bool(re.search(words, code) or _OF_GPUS.search(" ".join([script.request.queue or "", *nodes])))
+
+
+# Numbers of GPUs, modules of CUDA, what uses GPUs beside them, and requests in directives of other commands.
+# A module of CUDA alone is often one that a compiler or an MPI needs.
+_COUNT_OF_GPUS = re.compile(r"(?i)n(um|umber_of)?_?gpus?(_per_node)?|gpus?_per_node")
+_OF_CUDA = re.compile(r"(?i)(\w+/)?cuda(toolkit)?([-_/.\d]|$)")
+_USES_GPUS = re.compile(r"(?i)\bnccl|(?<!echo )\bnvidia-smi\b|\s--nv\b|\bCUDA_VISIBLE_DEVICES=[\"']?[\d$]")
+_OTHER_REQUEST = re.compile(r"#(?!SBATCH)[A-Z]+BATCH\s+-")
+_NOT_LOADED = {"unload", "rm", "del", "use", "show", "avail", "list"}
+
+
+def use_of_cuda(script: Script) -> tuple[int, str] | None:
+    """Return the line and the words of a number of GPUs, or of a module of CUDA, in a script whose programs
+    use them."""
+    if not any(one.works for one in script.commands):
+        return None
+    for name, value, node in script.assignments:
+        count = parsers.number(script.constants.value(value))
+        if count and _COUNT_OF_GPUS.fullmatch(name):
+            return node.line, node.text
+    code = re.sub(r"(?m)(^|\s)#.*$", "", script.tree.text)
+    nodes = [one.value for one in script.options if one.flag in ("-C", "--constraint")]
+    named = _OF_GPUS.search(" ".join([script.request.queue or "", *nodes])) or _USES_GPUS.search(code)
+    if not named and not any(map(_OTHER_REQUEST.match, script.lines)):
+        return None
+    for command in script.named("module", "ml"):
+        loaded = command.literals if _NOT_LOADED.isdisjoint(command.literals[:1]) else []
+        if module := next(filter(_OF_CUDA.match, loaded), None):
+            return command.line, module
+    return None
 
 
 def own_name(script: Script) -> Iterator[Remark]:

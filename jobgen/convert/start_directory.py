@@ -10,7 +10,7 @@ from jobgen.convert.result import Remark
 from jobgen.script.commands import Command
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.script import Script
-from jobgen.script.syntax import Node
+from jobgen.script.syntax import LATER, Node
 
 _ABSOLUTE = re.compile(r"[\"']*[/~$]")
 _VARIABLE = re.compile(r"\"?\$\{?([A-Za-z_]\w*)")
@@ -18,11 +18,14 @@ _ELSEWHERE = "/?"  # an unknown directory
 _SCOPES = ("subshell", "command_substitution", "process_substitution", "function_definition")
 
 
-def is_absolute(script: Script, command: Command) -> bool:
-    """Return whether ``cd`` changes to a directory that does not depend on the current one.
+def leaves_start(script: Script, command: Command) -> bool:
+    """Return whether ``cd`` always changes to a directory that does not depend on the current one, and all
+    commands behind it are there.
 
-    Variables that the script does not set have absolute paths.
+    Variables that the script does not set have absolute paths, except ``PWD``.
     """
+    if command.node.under(*LATER, *_SCOPES):
+        return False
     words = [one for one in command.arguments if not one.text.startswith("-")]
     return not words or _absolute(script, script.constants.value(words[0]) or words[0].text, ())
 
@@ -32,13 +35,29 @@ def _absolute(script: Script, text: str, seen: tuple[str, ...]) -> bool:
     if name in seen or not name:
         return bool(_ABSOLUTE.match(text)) and not re.match(r"\"?\$\(", text)
     values = script.values.get(name, ())
+    if name == "PWD" and not values:
+        return False
     return all(_absolute(script, one.text, (*seen, name)) for one in values)
+
+
+def reads_start(script: Script, command: Command) -> bool:
+    """Return whether a script reads the path of the directory that ``cd`` or ``pushd`` leaves, or returns to
+    it by the next such command."""
+    names = () if "PWD" in script.values else ("PWD",)
+    if any(one in names and node.start < command.node.end for one, node in script.expansions):
+        return True
+    moves = script.named("cd", "pushd", "popd")
+    after = next((one for one in moves if one.node.start > command.node.start), None)
+    if after is None:
+        return False
+    returns = after.name == "popd" and command.name == "pushd"
+    return returns or "-" in after.literals or "OLDPWD" in after.node.text
 
 
 def at(script: Script, node: Node, source: Dialect) -> str | None:
     """Return the directory of a command as a path from that of the submission; None if it is unknown."""
     own_start = any(flag in script.heeded for flag in source.directory_options)
-    here, last = _ELSEWHERE if source.starts_at_home or own_start else ".", _ELSEWHERE
+    here, last = _ELSEWHERE if not script.starts_at_submission or own_start else ".", _ELSEWHERE
     stack: list[str] = []
     for one in script.named("cd", "pushd", "popd"):
         if one.node.start >= node.start:
@@ -72,6 +91,12 @@ def path_of(script: Script, text: str, source: Dialect, directory: str) -> str:
     if text.startswith(("$(", "`")):
         return _ELSEWHERE
     return os.path.normpath(text if re.match(r"~|\$[A-Z]", text) else os.path.join(directory, text))
+
+
+def of_site(script: Script) -> Remark:
+    """Return the remark on a script of a site that starts jobs in the directory of the submission."""
+    why = f"is that of the submission, where NCAR's {script.dialect.scheduler.family} starts a job"
+    return Remark(script.directives.first_command or 1, "the first directory", why, lost=False)
 
 
 def default_log(script: Script, directory: str | None) -> Iterator[Remark]:

@@ -225,6 +225,12 @@ class Script:
         return re.match(r"(env\s+(-\S+\s+)*)?(ba|da|k|mk|z|)sh\b", interpreter) is not None
 
     @cached_property
+    def starts_at_submission(self) -> bool:
+        """Whether a job starts in the directory of the submission, by its scheduler or by its site."""
+        at_home = self.dialect.starts_at_home
+        return not at_home or re.search(self.dialect.not_at_home, self.tree.text) is not None
+
+    @cached_property
     def commands(self) -> list[Command]:
         """All commands of the body in the order of the text, including those in substitutions."""
         return list(commands(self.tree))

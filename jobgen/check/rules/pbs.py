@@ -117,12 +117,9 @@ def home_directory(script: Script) -> Iterator[Hit]:
                 yield Hit.at(
                     command.node,
                     f"PBS starts the job in the home directory, and {shown(word)} is resolved there",
-                    level=NOTE if _OF_NCAR.search(script.tree.text) else None,
+                    level=NOTE if script.starts_at_submission else None,
                 )
                 return
-
-
-_OF_NCAR = re.compile(r"/glade/|\bncarenv\b|@ucar\.edu\b")
 
 
 @rule(

@@ -32,7 +32,7 @@ from jobgen.script.changed_variables import changed_variables
 from jobgen.script.command_kinds import PRINT, STATE
 from jobgen.script.commands import commands
 from jobgen.script.script import Script
-from jobgen.script.syntax import LATER, Node, assignments, exported, parse
+from jobgen.script.syntax import Node, assignments, exported, parse
 
 _IDLE = re.compile(r"(wait|true|:|deactivate)?")
 _EXIT = re.compile(r"exit( 0| \$\?| \"\$\?\")?")
@@ -180,8 +180,11 @@ class Body:
         pipes = not self.script.pipefail and any(_reads_status(one, strict) for one in statements)
         unset = ["+e"] * (not strict) + ["+o pipefail"] * pipes
         start = [f"set {' '.join(unset)}"] if unset and code else []
-        if self._starts_at_home(statements) and not self.file.try_add("workdir", AT_HOME):
-            start.append("cd")
+        if self._starts_at_home(statements):
+            if self.script.starts_at_submission:
+                self.file.remarks.append(start_directory.of_site(self.script))
+            elif not self.file.try_add("workdir", AT_HOME):
+                start.append("cd")
         return "\n".join([*start, code.strip("\n")]) if code or start else ""
 
     def _sourced(self, statements: Sequence[Node]) -> Node | None:
@@ -211,7 +214,9 @@ class Body:
         if directory:  # that of the submission
             return False
         first = next((one for one in self.script.named("cd", "pushd")), None)
-        if first is None or not start_directory.is_absolute(self.script, first) or first.node.under(*LATER):
+        if first is None or not start_directory.leaves_start(self.script, first):
+            return True
+        if first.name == "pushd" and start_directory.reads_start(self.script, first):
             return True
         if not any(one.start <= first.node.start < one.end for one in statements):
             return False

@@ -335,7 +335,7 @@ class Environment:
                 else None
             )
         if name == "cd" and len(words) == 1 and words[0] not in ("-", ""):
-            here = words[0] in (".", "./") and not self.script.dialect.starts_at_home
+            here = words[0] in (".", "./") and self.script.starts_at_submission
             return [("submission", "")] if here else [("workdir", words[0])]
         return None
 
@@ -513,7 +513,7 @@ class Environment:
     def _at_home(self) -> bool:
         """Return whether the script is in the home directory, in which its scheduler starts it."""
         known = self.at_submission or "workdir" in {*self.values, *self.file.values}
-        return self.script.dialect.starts_at_home and not known
+        return not self.script.starts_at_submission and not known
 
     def _moves(self, kind: str, value: str) -> bool:
         """Return whether a change of the directory is the working directory of the job."""

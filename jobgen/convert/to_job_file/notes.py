@@ -27,6 +27,7 @@ from jobgen.convert.to_job_file.inherited import (
 from jobgen.convert.to_job_file.program_line import ARGUMENT
 from jobgen.convert.to_job_file.statements import Split
 from jobgen.convert.to_job_file.wrappers import container_name
+from jobgen.convert.workflow_engines import workflows
 from jobgen.launch.command_line import is_python
 from jobgen.launch.containers import LEAKS
 from jobgen.launch.expansion import code_at, names
@@ -459,6 +460,13 @@ def child_jobs(script: Script, file: JobFile) -> Iterator[Remark]:
             why = "the new job gets OMP_NUM_THREADS of this one, too, which the script leaves unset"
             yield Remark(one.line, shown(one.node), why, lost=False)
             return
+
+
+def engines(script: Script) -> Iterator[Remark]:
+    """Yield a remark on each workflow engine that submits jobs: the job may be for another scheduler."""
+    for one in workflows(script):
+        why = "submits jobs as its configuration says, which is not read: under another scheduler, too, "
+        yield Remark(one.line, one.engine, f"{why}they are for {script.dialect.title}", lost=False)
 
 
 # Variables that compilers, interpreters and libraries read.

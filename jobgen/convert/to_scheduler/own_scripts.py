@@ -6,18 +6,17 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
 
 from jobgen.convert import variable_names
 from jobgen.convert.result import Remark
 from jobgen.convert.submission import is_printed
 from jobgen.convert.to_scheduler import variables
+from jobgen.convert.workflow_engines import commands_of_shells, workflows
 from jobgen.launch.command_line import is_python
 from jobgen.launch.wrappers import command_start, inputs_start
 from jobgen.schedulers.request import Request
 from jobgen.script.beside import name_and_text
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS
-from jobgen.script.commands import Command, commands
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.mpi_of_script import mpi_of
 from jobgen.script.script import Script
@@ -39,8 +38,6 @@ _OF_SYSTEM = re.compile(
 )
 _OF_JOBS = re.compile(r"(?i)(job|batch|slurm|pbs|queue)[^/]*$")  # in the name of a file of a site
 _NAMED = 3  # files in a remark
-# Commands that submit jobs themselves, and a pattern of the words with which they do.
-_ENGINES = {"nextflow": r"run$|-profile", "snakemake": r"--(profiles?|executor|workflow-profile)\b"}
 # What starts programs on the other nodes of a job, or prints their names.
 _ON_NODES = re.compile(
     r"\b(\w*mpi(run|exec)\w*|[ajps]run|ssh|rsh|pbsdsh|pdsh|clush|parallel|charmrun|torchrun|deepspeed|horovodrun"
@@ -86,14 +83,9 @@ def remarks(script: Script, source: Dialect, target: Dialect, text: str) -> Iter
         yield Remark(program[0], program[1], f"{why}: what it reads {unset}", lost=False)
     threads = "export OMP_NUM_THREADS=" in text and not variable_names.is_exported(script, "OMP_NUM_THREADS")
     passed = f"; {target.command} gives its jobs OMP_NUM_THREADS of this one" * threads
-    for command in script.commands:
-        words = " ".join(script.constants.text(word).strip("\"'") for word in command.words).split()
-        words = words[command_start(words) :]
-        name = os.path.basename(words[0]) if words else ""
-        options = _ENGINES.get(name)
-        if options and any(re.match(options, word) for word in words):
-            why = "submits jobs as its configuration says, which is not read: what names "
-            yield Remark(command.line, name, f"{why}{source.title} stays{passed}", lost=False)
+    for one in workflows(script):
+        why = "submits jobs as its configuration says, which is not read: what names "
+        yield Remark(one.line, one.engine, f"{why}{source.title} stays{passed}", lost=False)
 
 
 def _may_be_several(request: Request) -> bool:
@@ -124,7 +116,7 @@ def _files(script: Script) -> Iterator[Node]:
     """Yield the words that name a shell script of the user, each file once."""
     seen = {script.name}
     made = {os.path.basename(name) for _, _, name in written(script)}
-    every = [*script.commands, *_of_other_shells(script)]
+    every = [*script.commands, *commands_of_shells(script)]
     found = [word for command in every if (word := _file(script, command.words)) is not None]
     found += [word for one in script.programs if (word := _file(script, (one.file, *one.arguments)))]
     for word in sorted(found, key=lambda one: one.start):
@@ -133,14 +125,6 @@ def _files(script: Script) -> Iterator[Node]:
         if name not in {*seen, *made}:
             seen.add(name)
             yield word
-
-
-def _of_other_shells(script: Script) -> Iterator[Command]:
-    """Yield the commands in a text that the script gives to a shell: ``bash -c "..."``."""
-    for command in script.commands:
-        for option, text in pairwise(command.words):
-            if re.fullmatch("-[a-z]*c", option.text) and text.type in ("string", "raw_string"):
-                yield from commands(parse(text.text[1:-1].encode(), text.line))
 
 
 def _file(script: Script, words: tuple[Node, ...]) -> Node | None:

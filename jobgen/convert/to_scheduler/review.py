@@ -128,16 +128,23 @@ def _devices(script: Script, source: Dialect, target: Dialect, content: ScriptRe
         first = next((one.number for one in script.directives.live), 1)
         yield Remark(first, "GPUs", why, lost=False)
     devices = request.gpus_per_node or request.gpus or request.exclusive
-    launch = next((one for one in script.launches if one.row.once_a_node), None)
-    if source.hides_devices and launch and not devices and has_directives(script):
+    if source.hides_devices and not devices and (place := _unrequested_devices(script)):
         why = f"no directive requests GPUs: if {source.title} gives them with whole nodes, request them"
-        yield Remark(launch.line, launch.title, why, lost=False)
-    elif source.hides_devices and not devices and _QUEUE_OF_GPUS.search(request.queue or ""):
-        why = f"no directive requests GPUs: if {source.title} gives them with whole nodes, request them"
-        line = next((one.line for one in script.options if one.value == request.queue), 1)
-        yield Remark(line, request.queue or "", why, lost=False)
+        yield Remark(*place, why, lost=False)
     if hidden and not request.exclusive:
         yield from _more_threads(script, target)
+
+
+def _unrequested_devices(script: Script) -> tuple[int, str] | None:
+    """Return the line and the words that need GPUs in a script whose directives request none: a launcher of
+    training programs, the name of the queue, or modules and variables of CUDA."""
+    queue = script.request.queue or ""
+    launch = next((one for one in script.launches if one.row.once_a_node), None)
+    if launch and has_directives(script):
+        return launch.line, launch.title
+    if _QUEUE_OF_GPUS.search(queue):
+        return next((one.line for one in script.options if one.value == queue), 1), queue
+    return misreadings.use_of_cuda(script) if has_directives(script) else None
 
 
 def _whole_nodes(script: Script, source: Dialect) -> Iterator[Remark]:
@@ -402,7 +409,7 @@ def _is_elsewhere(script: Script, node: Node, source: Dialect) -> bool:
     """Return whether a command may run in another directory than that of the submission."""
     before = [one for one in script.named("cd", "pushd") if one.node.start < node.start]
     back = rf"\w+ [\"']?\$\{{?{source.variable('submit_dir')}\}}?[\"']?"
-    return not re.fullmatch(back, before[-1].node.text) if before else source.starts_at_home
+    return not re.fullmatch(back, before[-1].node.text) if before else not script.starts_at_submission
 
 
 def _may_be_one(log: str, path: str, moved: bool) -> bool:

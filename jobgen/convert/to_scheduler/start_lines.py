@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from jobgen.convert import start_directory
 from jobgen.convert.request_reader import has_directives
@@ -17,7 +18,7 @@ from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
-from jobgen.script.syntax import LATER, Node, literal
+from jobgen.script.syntax import Node, literal
 from jobgen.values.parsers import number
 
 # Commands that do the same in each directory.
@@ -85,9 +86,10 @@ def start(
 
     A script that is not for bash gets a remark on each line instead.
     """
-    lines = []
+    lines, of_site = [], list[Edit | Remark]()
     if has_directives(script):
         lines = _directory(script, source, target, content.directory)
+        of_site += _directory_of_site(script, source, target)
         lines += [f"export {name}={_shell(value)}" for name, value in content.exports]
         lines += _threads(script, source, target, content)
     node_file = _node_file(script, source, target, content)
@@ -102,12 +104,12 @@ def start(
     lines += exports_function(source) if any(f"$({EXPORTS})" in edit.text for edit in edits) else []
     if not for_bash(script):
         why = "is missing: the script is not for bash"
-        return [Remark(script.directives.first_command or 1, line, why) for line in lines]
+        return [*of_site, *(Remark(script.directives.first_command or 1, line, why) for line in lines)]
     at = _behind_set(script)
     is_open = at and not script.source[:at].endswith(b"\n")  # the last line of a script without commands
     text = "\n" * bool(is_open) + "".join(f"{line}\n" for line in lines)
     traps = _own_traps(script, str(source.variable("node_file"))) if node_file else []
-    return [Edit(at, at, text), *traps] if lines else []
+    return [*of_site, Edit(at, at, text), *traps] if lines else of_site
 
 
 def _own_traps(script: Script, variable: str) -> list[Edit | Remark]:
@@ -135,7 +137,8 @@ def _directory(script: Script, source: Dialect, target: Dialect, directory: str 
     """Return lines that change to the directory where the source starts the job."""
     lines = []
     moved = source.starts_at_home != target.starts_at_home
-    if moved and not (source.starts_at_home and _changes_directory(script)):
+    known = source.starts_at_home and (_changes_directory(script) or script.starts_at_submission)
+    if moved and not known:
         start = target.variable("home" if source.starts_at_home else "submit_dir")
         lines.append(f'cd "${start}" || exit 1  # where {source.scheduler.family} starts a job')
     if "wd" in script.request.totals and target.starts_at_home:
@@ -145,19 +148,22 @@ def _directory(script: Script, source: Dialect, target: Dialect, directory: str 
     return lines
 
 
+def _directory_of_site(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+    """Yield a remark on a script of a site whose jobs start elsewhere than those of its scheduler."""
+    moved = source.starts_at_home and not target.starts_at_home
+    if moved and script.starts_at_submission and not _changes_directory(script):
+        yield start_directory.of_site(script)
+
+
 def _changes_directory(script: Script) -> bool:
     """Return whether a directive or one of the first commands sets the directory."""
     if any(option.flag in ("-d", "-w") for option in script.options) or "wd" in script.request.totals:
         return True
-    here = (
-        one
-        for one in script.commands
-        if one.name not in _ANYWHERE or "PWD" in one.node.text or _writes_here(one.node)
-    )
+    here = (one for one in script.commands if one.name not in _ANYWHERE or _writes_here(one.node))
     first = next(here, None)
-    if first is None or first.name not in ("cd", "pushd") or first.node.under(*LATER):
+    if first is None or first.name not in ("cd", "pushd"):
         return False
-    return start_directory.is_absolute(script, first)
+    return start_directory.leaves_start(script, first) and not start_directory.reads_start(script, first)
 
 
 def _writes_here(command: Node) -> bool:

@@ -23,6 +23,7 @@ from jobgen.values import arrays
 _CUTS_INDEX = re.compile(r"^\$\{\w+%.*\[|\b(cut|sed|grep|expr|awk|tr)\b.*\[")
 _ID_OF_ARRAY = "is NUMBER[INDEX].SERVER here, which is no number"
 _IS_SET = re.compile(r"-[nz]\b|([\"']?)(\w?)\$[^ ]+ +!?==? +\1\2\1( |$)")  # a test whether a variable is set
+_SUBSHELLS = ("subshell", "command_substitution", "process_substitution")
 _CHOICES = ("if_statement", "case_statement")
 _MEMORY = ("mem_per_node", "mem_per_cpu")
 # Numbers of cores that no directive requests, and the remarks on them.
@@ -330,15 +331,58 @@ _FILLS = re.compile(r"(cp|mv|ln)\s+(-\S+\s+)*(\S*[*?[{$`]\S*\s|[^-\s]\S*\s+\S+\s
 
 
 def _is_set(name: str, place: Node, script: Script) -> bool:
-    """Return whether the script itself sets a variable for a place: not in a branch only, whose condition is
-    about something else, and not to a part of its own value (``TMPDIR=$TMPDIR/x``)."""
+    """Return whether the script itself sets a variable for a place: before it, not in a branch only, whose
+    condition is about something else, and not to a part of its own value (``TMPDIR=$TMPDIR/x``)."""
     own = re.compile(rf"\$(?:{name}\b|\{{{name}\}})")
-    set_here = [node for one, _, node in script.assignments if one == name and not own.search(node.text)]
+    nodes = [node for one, _, node in script.assignments if one == name and not own.search(node.text)]
+    set_here = [node for node in nodes if _reaches(node, place, script)]
     ways = [_branch(node, place) for node in set_here]
     branches = [branch for branch in ways if branch is not None]
     if len(branches) < len(ways) or any(branches.count(branch) > 1 for branch in branches):
         return True
     return any(re.search(rf"\b{name}\b", branch.text.partition(name + "=")[0]) for branch in branches)
+
+
+def _reaches(assignment: Node, place: Node, script: Script) -> bool:
+    """Return whether the value of an assignment may be that of the variable at a place.
+
+    The prefix of a command reaches the values behind it in the prefix, and the code of a function that is
+    called; the words of the command are expanded before.
+    """
+    if assignment.start <= place.start < assignment.end:  # TMPDIR=${TMPDIR:-/tmp}
+        return True
+    apart = [one for one in assignment.above() if place not in one]
+    if any(one.type in _SUBSHELLS for one in apart):
+        return False
+    if (command := _prefixed(assignment)) is not None:
+        if place in command:
+            in_prefix = any(one.parent is command and one.type == assignment.type for one in place.above())
+            return in_prefix and assignment.start < place.start
+        functions = (one.get("name") for one in place.above() if one.type == "function_definition")
+        called = next(one.text for one in command.children if one.type == "command_name")
+        return any(one is not None and one.text == called for one in functions)
+    return any(one.type == "function_definition" for one in apart) or assignment.start < _time(place, script)
+
+
+def _prefixed(assignment: Node) -> Node | None:
+    """Return the command that an assignment is a prefix of; None if it is a command of its own."""
+    command = assignment.parent
+    name = command and next((one for one in command.children if one.type == "command_name"), None)
+    if command is None or name is None:
+        return None
+    between = assignment.source[assignment.end : name.start].replace(b"\\\n", b"")
+    return None if b"\n" in between else command
+
+
+def _time(place: Node, script: Script, seen: frozenset[str] = frozenset()) -> int:
+    """Return where in the text a place is run: for one in a function, where that is first called."""
+    function = next((one for one in place.above() if one.type == "function_definition"), None)
+    name = function and function.get("name")
+    if function is None or name is None:
+        return place.start
+    calls = [one.node for one in script.named(name.text) if one.node not in function]
+    known = seen | {name.text}
+    return min((_time(one, script, known) for one in calls if name.text not in seen), default=function.end)
 
 
 def _branch(assignment: Node, place: Node) -> Node | None:

@@ -79,6 +79,7 @@ class PbsDialect(Dialect):
     own_logs = r"(?i)[\w$*{}]*\.[oe](\*|\$\{?\w*(job|id)\w*\}?)"
     default_mail = "fail"
     starts_at_home = True
+    not_at_home = r"/glade/|\bncarenv\b|@ucar\.edu\b"  # NCAR
     job_variables = {
         "PBS_O_WORKDIR": "submit_dir", "PBS_O_HOST": "submit_host", "PBS_O_HOME": "home",
         "PBS_O_LOGNAME": "user", "PBS_JOBID": "job_id", "PBS_JOBNAME": "job_name", "PBS_QUEUE": "queue",
