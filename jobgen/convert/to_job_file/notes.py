@@ -24,12 +24,12 @@ from jobgen.convert.to_job_file.inherited import (
     may_be_inherited,
     may_define_functions,
 )
-from jobgen.convert.to_job_file.program_line import ARGUMENT
+from jobgen.convert.to_job_file.program_line import ARGUMENT, reads_any
 from jobgen.convert.to_job_file.statements import Split
 from jobgen.convert.to_job_file.wrappers import container_name
 from jobgen.launch.command_line import is_python
 from jobgen.launch.containers import LEAKS
-from jobgen.launch.expansion import code_at, names
+from jobgen.launch.expansion import code_at, names, of_ranks
 from jobgen.launch.launchers import LAUNCHERS
 from jobgen.launch.wrappers import command_start
 from jobgen.options import BY_KEY, CODE
@@ -233,7 +233,8 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
             yield Remark(program.line, f"${name}", why, lost=False)
         known = LOGIN.fullmatch(name) or (not name.islower() and may_be_inherited(script, name))
         ours = known or name.startswith("argument_")
-        if name.isdigit() or not (name in RANK_VARIABLES or ours or _is_set(script, name)):
+        of_rank = name in of_ranks() or name in RANK_VARIABLES
+        if name.isdigit() or not (of_rank or ours or _is_set(script, name)):
             what = "an argument of the script" if name.isdigit() else "not set anywhere in the script"
             why = f"is {what}: if it is missing the job ends, and the script would go on"
             yield Remark(program.line, f"${name}", why, lost=False)
@@ -697,6 +698,31 @@ def old_launcher(launch: Launch, program: Sequence[str], old: bool) -> Iterator[
     if (named[6:] or (old and named != "python3")) and (program[0] == "-m" or program[0].endswith(".py")):
         why = f"is of Python 2: jobgen starts {program[0]} with python3"
         yield Remark(launch.line, named or launch.kind, why)
+
+
+def own_ranks(
+    script: Script, file: JobFile, launch: Launch, program: Sequence[Node], zeros: frozenset[str]
+) -> Iterator[Remark]:
+    """Yield a remark on each variable of a rank in a launch line that the script itself expands: the number
+    of another rank, ``zeros``, or a variable that is unset there."""
+    in_program = {name for one in program for name in reads_any(one, of_ranks())} - script.values.keys()
+    line = set()
+    outer: Launch | None = launch
+    while outer is not None:
+        line |= reads_any(outer.command.node, zeros)
+        outer = outer.outer
+    each = file.values.get("ranks_per_node", 1) != 1
+    several = {"SLURM_NODEID": file.values.get("nodes", 1) != 1, "SLURM_LOCALID": each}
+    for name in sorted(in_program | line):
+        if name not in zeros:
+            why = "is unset in the script, which expands it itself; each rank of the job has its own"
+        elif name in in_program:
+            why = "is 0 for all ranks, as in the script, which expands it itself; "
+            why += f"for the number of each rank write ${name}, with expand = true"
+        else:
+            why = "is 0 for all ranks in the script, which expands it itself; jobgen numbers nodes and ranks"
+        if several.get(name, each or several["SLURM_NODEID"]):
+            yield Remark(launch.line, f"${name}", why, lost=False)
 
 
 def alone(script: Script, file: JobFile, command: Command, launch: Launch | None) -> Iterator[Remark]:

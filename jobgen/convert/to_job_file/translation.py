@@ -311,6 +311,7 @@ def _program(
     lines: list[str] = []
     kind, in_text, twice = _ALONE, None, False
     wrapped: tuple[Node, ...] = ()
+    zeros = frozenset[str]()
     if launch is not None:
         kind = launch.kind
         if not LAUNCHERS[kind].starts(source.scheduler.command_name):
@@ -324,7 +325,11 @@ def _program(
         in_text = wrappers.text_program(file, launch, surroundings, nodes, more)
         nodes = program_line.inner(command.words, nodes) if launch.outer else nodes
         nodes = _first_of_several(file, launch, nodes)
+        of_rank = surroundings.in_shell or surroundings.hidden or surroundings.text is not None
         twice = command.name == "eval" or surroundings.in_shell or surroundings.text is not None
+        if script.is_batch and not of_rank:
+            zeros = source.zeros - script.values.keys()
+            file.remarks += notes.own_ranks(script, file, launch, (*wrapped, *nodes), zeros)
         if twice and any(re.search(r'\\["$]', node.text) for node in nodes):
             nodes = program_line.evaluated(nodes)
         file.remarks += notes.run_twice(script, command, nodes)
@@ -335,11 +340,11 @@ def _program(
         lines = [*_launcher(file, script, launch, kind), *(in_text.setup if in_text else ())]
     file.values["launcher"] = kind
     of_python = launch is not None and launch.row.once_a_node
-    words = program_line.read(script, nodes)
+    words = program_line.read(script, nodes, zeros=zeros)
     if in_text is not None and in_text.words:
         words = replace(in_text, setup=[])
     elif words.several or (twice and program_line.has_signs(script, nodes)):
-        words = program_line.as_text(script, nodes, more, launch, twice)
+        words = program_line.as_text(script, nodes, more, launch, twice, zeros)
     elif launch is not None and words.words:
         words.words = _of_launcher(launch, words.words, more)
     if wrapped:
