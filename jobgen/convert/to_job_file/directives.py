@@ -214,11 +214,14 @@ def _output(file: JobFile, script: Script, source: Dialect, content: ScriptReque
         option = next((one for one in script.options if one.flag in ("-o", "--output")), None)
         path = path if content.directory == "." else os.path.join(content.directory or "", path)
     kept = any(one.flag == "--open-mode" for one in script.options)  # as a directive, or as that of the job
-    of_job = re.search(r"%\d*[jJA]", path.replace("%%", ""))
+    codes = {*re.findall(r"%\d*([jJaA])", path.replace("%%", ""))}
+    array = "array" in file.values
+    of_job = codes & {"j", "J"} or ("A" in codes and ("a" in codes or not array))
     if option is not None and not (kept or of_job or path.startswith("/dev/")):
-        why = "a later job appends to this log; that of the script empties it first"
+        later = "each task of the array" if array and "A" in codes else "a later job"
+        why = f"{later} appends to this log; that of the script empties it first"
         file.remarks.append(Remark(option.line, f"{option.flag} {option.value}", why, lost=False))
-    fits = _log(file, source, path, "array" in file.values)
+    fits = _log(file, source, path, array)
     return [] if fits else [source.scheduler.request_forms["output"].format(path)]
 
 
