@@ -236,16 +236,25 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
         of_rank = name in of_ranks() or name in RANK_VARIABLES
         if name.isdigit() or not (of_rank or ours or _is_set(script, name)):
             what = "an argument of the script" if name.isdigit() else "not set anywhere in the script"
-            why = f"is {what}: if it is missing the job ends, and the script would go on"
+            one_word = "in the program it is one word; " * (name.isdigit() and _is_bare(program, name))
+            why = f"is {what}: {one_word}if it is missing the job ends, and the script would go on"
             yield Remark(program.line, f"${name}", why, lost=False)
         if _in_conditions(script, name, program):
             why = "is set in a condition only: if it is unset the job ends, and the script would go on"
             yield Remark(program.line, f"${name}", why, lost=False)
     values = [value for name in names(file.list("command")) for value in script.values.get(name, ())]
     given = [value for value in values if ARGUMENT.fullmatch(value.text)]
+    own_words = re.findall(r"(?m)^argument_\d+=(.*)", str(file.values.get("setup", "")))
+    bare = (one for name, one in expansions(program.node) if name.isdigit() and _is_bare(program, name))
+    given += [one for one in bare if ARGUMENT.fullmatch(one.text) and one.text in " ".join(own_words)]
     if given and ARGUMENTS not in script.changed:
         why = "is an argument of the script: in the program it is one word, also if it is missing"
         yield Remark(given[0].line, given[0].text, why, lost=False)
+
+
+def _is_bare(command: Command, name: str) -> bool:
+    """Return whether a command reads a variable without quotes, of which a shell makes several words, or none."""
+    return any(one == name and not node.under("string") for one, node in expansions(command.node))
 
 
 def without_directives(script: Script) -> Iterator[Remark]:
