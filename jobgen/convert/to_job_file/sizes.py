@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 
@@ -12,6 +13,7 @@ from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file import wrappers
 from jobgen.convert.to_job_file.builder import BLOCKS, JobFile
 from jobgen.convert.to_job_file.directives import without_devices
+from jobgen.convert.to_job_file.effects import TOOLS_OF_SYSTEM
 from jobgen.convert.to_job_file.launcher import name_of
 from jobgen.convert.to_scheduler.launch_calls import other_launchers
 from jobgen.convert.variable_names import is_exported
@@ -20,6 +22,7 @@ from jobgen.launch.launchers import LAUNCHERS
 from jobgen.schedulers.request import Request
 from jobgen.script.commands import Command
 from jobgen.script.dialects.base import Dialect
+from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
 from jobgen.values.parsers import mebibytes, number
@@ -312,13 +315,28 @@ def _cores(file: JobFile, script: Script, launch: Launch | None, each: int, gpus
 
 def threads_in_blocks(file: JobFile, script: Script, source: Dialect) -> Iterator[Remark]:
     """Yield a remark on each program in before or after that gets the threads of one of several ranks."""
-    named = "OMP_NUM_THREADS" in file.variables or any(
+    if "OMP_NUM_THREADS" in file.variables or any(
         name == "OMP_NUM_THREADS" for name, _, _ in script.assignments
-    )
-    if named or file.values.get("ranks_per_node", 1) == 1:
+    ):
         return
-    blocks = "\n".join(str(file.values.get(key, "")) for key in ("before", "after_block"))
-    yield from (one for one in threads_outside(script, source) if one.what in blocks)
+    yield from _threads_in_setup(script, str(file.values.get("setup", "")))
+    if file.values.get("ranks_per_node", 1) != 1:
+        blocks = "\n".join(str(file.values.get(key, "")) for key in ("before", "after_block"))
+        yield from (one for one in threads_outside(script, source) if one.what in blocks)
+
+
+def _threads_in_setup(script: Script, setup: str) -> Iterator[Remark]:
+    """Yield a remark on the first launcher in setup, which runs before jobgen sets the threads: a scheduler
+    may do so."""
+    others = [one.title for one in DIALECTS.values() if one.sets_threads]
+    for launch in script.launches if not script.dialect.sets_threads else ():
+        text = launch.command.node.text.split("\n")[0]
+        is_tool = launch.program and os.path.basename(launch.program[0].text) in TOOLS_OF_SYSTEM
+        if text in setup and not is_tool:
+            why = f"is in setup, where {' and '.join(others)} sets OMP_NUM_THREADS to the cores of a node; "
+            why += f"{script.dialect.title} leaves it unset"
+            yield Remark(launch.line, text[:60], why, lost=False)
+            return
 
 
 # Variables of Slurm with the value of a directive for which a job file has another number.
