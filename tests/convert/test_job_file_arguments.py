@@ -17,7 +17,8 @@ def test_an_argument_without_quotes_is_one_word_of_the_program(words: str, named
 
 
 @pytest.mark.parametrize(
-    ("words", "named"), [("--x=${2}", True), ('"--x=${2}"', False), ("--x=${2:-3}", False), ("$@ ${2}", False)]
+    ("words", "named"),
+    [("--x=${2}", True), ('"--x=${2}"', False), ("--x=${2:-3}", False), ("$@ ${2}", False)],
 )
 def test_an_argument_in_a_variable_of_setup_is_one_word(words: str, named: bool) -> None:
     done = job_file(f"#!/bin/bash\n#SBATCH -N 1 -n 1 -t 10\nsrun ./a {words}\n")

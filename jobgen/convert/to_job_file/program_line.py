@@ -430,9 +430,7 @@ def as_text(
     lines = [*state(script, nodes), *exported_functions(script, text), *needs.definitions, text]
     found = _code_of(script, lines, needs, nodes)
     evaluated_later = _names_in_quotes(script, nodes) if twice else []
-    return replace(
-        found, setup=[*setup, *found.setup], used=[*found.used, *evaluated_later], zeros=zeros
-    )
+    return replace(found, setup=[*setup, *found.setup], used=[*found.used, *evaluated_later], zeros=zeros)
 
 
 def _names_in_quotes(script: Script, nodes: Sequence[Node]) -> list[str]:

@@ -78,16 +78,15 @@ def _file(script: Script) -> JobFile:
     """Return the job file of a script without components."""
     file, source = JobFile(), DIALECTS[script.scheduler]
     read_directives(file, script, source, totals=True)
-    line = script.directives.live[0].number if script.directives.live else 1
     limits(file, script, source)
-    set_name(file, script, source, line)
+    set_name(file, script, source)
     launch = last_launch(script)
     sizes.submitted_nodes(file, script, source, launch)
     if _is_own(script):
         _own_script(file, script, launch)
         components.of_chunks(file, source)
     else:
-        sizes.write(file, script, launch, line)
+        sizes.write(file, script, launch)
         _accelerator(file, script)
         why = "has no effect in the script: it comes after the first command"
         file.remarks += [Remark(one.number, one.text, why, lost=False) for one in script.directives.late]
