@@ -14,10 +14,12 @@ TWO = "#!/bin/bash\n#SBATCH -N 2 --ntasks-per-node=2 -t 10\n"
         ("srun bash w_${X}_${SLURM_PROCID}.sh", ["bash", "w_${X}_0.sh"]),
         ("srun python t.py --node $SLURM_NODEID --cfg me_$SLURM_PROCID", ["t.py", "--node", "0", "--cfg", "me_0"]),
         ("A='-v'\nCMD=\"./a --rank $SLURM_PROCID $A\"\nsrun $CMD", ["./a", "--rank", "0", "-v"]),
+        ("NODE=$SLURM_NODEID srun ./a", ["env", "NODE=0", "./a"]),
         ("mpirun ./a $SLURM_LOCALID", ["./a", "0"]),
         ("srun ./a $@ $SLURM_PROCID", ["bash", "-c", "exec ./a $@ 0"]),
         ('srun bash -c "./a $SLURM_PROCID \\$SLURM_NODEID"', ["bash", "-c", 'eval "./a 0 \\$SLURM_NODEID"']),
         ("srun torchrun --nproc-per-node 4 --node_rank $SLURM_NODEID t.py $SLURM_NODEID", ["t.py", "0"]),
+        ('srun bash -c "torchrun --nproc-per-node 4 t.py --x $SLURM_NODEID"', ["t.py", "--x", "0"]),
     ],
 )  # fmt: skip
 def test_the_number_of_a_rank_that_the_script_expands_is_0(body: str, command: list[str]) -> None:
@@ -31,6 +33,8 @@ def test_the_number_of_a_rank_that_the_script_expands_is_0(body: str, command: l
     [
         "srun bash -c './a $SLURM_PROCID'",
         "srun bash -c 'torchrun --node_rank $SLURM_NODEID --nproc-per-node 2 t.py'",
+        'srun bash -c "torchrun --node_rank \\$SLURM_NODEID --nproc-per-node 2 t.py \\$SLURM_NODEID"',
+        "mpirun bash -c 'torchrun --nproc-per-node 2 t.py $OMPI_COMM_WORLD_RANK'",
         "export SLURM_NODEID=1\nsrun ./a $SLURM_NODEID",
     ],
 )

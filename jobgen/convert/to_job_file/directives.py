@@ -34,10 +34,10 @@ def line_of(script: Script, *fields: str) -> int:
     """Return the line of the directive in effect that sets the first of these fields of a request, or that is
     a field: ``--exclusive``; without one, the line of the first directive."""
     for field in fields:
-        given = script.heeded.get(field)
-        origin = script.dialect.origin(script.heeded, field)
-        if given is not None or origin is not None:
-            return given.line if given is not None else origin.option.line
+        if (given := script.heeded.get(field)) is not None:
+            return given.line
+        if (origin := script.dialect.origin(script.heeded, field)) is not None:
+            return origin.option.line
     return script.directives.live[0].number if script.directives.live else 1
 
 

@@ -253,7 +253,7 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
 
 
 def _is_bare(command: Command, name: str) -> bool:
-    """Return whether a command reads a variable without quotes, of which a shell makes several words, or none."""
+    """Return whether a command reads a variable without quotes: it may become several words, or none."""
     return any(one == name and not node.under("string") for one, node in expansions(command.node))
 
 
@@ -710,11 +710,22 @@ def old_launcher(launch: Launch, program: Sequence[str], old: bool) -> Iterator[
 
 
 def own_ranks(
-    script: Script, file: JobFile, launch: Launch, program: Sequence[Node], zeros: frozenset[str]
+    script: Script,
+    file: JobFile,
+    launch: Launch,
+    program: Sequence[Node],
+    zeros: frozenset[str],
+    of_rank: bool,
 ) -> Iterator[Remark]:
-    """Yield a remark on each variable of a rank in a launch line that the script itself expands: the number
-    of another rank, ``zeros``, or a variable that is unset there."""
-    in_program = {name for one in program for name in reads_any(one, of_ranks())} - script.values.keys()
+    """Yield a remark on each variable of a rank in a launch line that the script itself expands.
+
+    ``zeros`` are those that are 0 there; others are unset. ``of_rank``: a shell of the rank reads the
+    program.
+    """
+    unset_here = frozenset[str]() if of_rank else of_ranks() - script.dialect.zeros - script.values.keys()
+    own = (one for name, one, _ in assignments(launch.command.node) if name not in of_ranks())
+    words = [*program, *own]
+    in_program = {name for one in words for name in reads_any(one, zeros | unset_here)}
     line = set()
     outer: Launch | None = launch
     while outer is not None:
@@ -723,7 +734,7 @@ def own_ranks(
     each = file.values.get("ranks_per_node", 1) != 1
     several = {"SLURM_NODEID": file.values.get("nodes", 1) != 1, "SLURM_LOCALID": each}
     for name in sorted(in_program | line):
-        if name not in zeros:
+        if name in unset_here:
             why = "is unset in the script, which expands it itself; each rank of the job has its own"
         elif name in in_program:
             why = "is 0 for all ranks, as in the script, which expands it itself; "

@@ -326,14 +326,14 @@ def _program(
         nodes = _first_of_several(file, launch, nodes)
         of_rank = surroundings.in_shell or surroundings.hidden or surroundings.text is not None
         twice = command.name == "eval" or surroundings.in_shell or surroundings.text is not None
-        if script.is_batch and not of_rank:
-            zeros = source.zeros - script.values.keys()
-            file.remarks += notes.own_ranks(script, file, launch, (*wrapped, *nodes), zeros)
         if twice and any(re.search(r'\\["$]', node.text) for node in nodes):
             nodes = program_line.evaluated(nodes)
         file.remarks += notes.run_twice(script, command, nodes)
         evaluated = twice or command.name in SHELLS
         file.remarks += notes.in_texts(script, launch, evaluated) if not (in_text and in_text.words) else ()
+        zeros = _zeros(script, source, launch, of_rank)
+        if not (in_text and in_text.words):
+            file.remarks += notes.own_ranks(script, file, launch, (*wrapped, *nodes), zeros, of_rank)
         if not twice:
             file.remarks += notes.quotes(script, launch.line, nodes)
         lines = [*_launcher(file, script, launch, kind), *(in_text.setup if in_text else ())]
@@ -355,6 +355,20 @@ def _program(
     program = _prefixed(file, script, launch, command, words)
     file.values["command"], words.expanded = program, bool(names(program))
     return words
+
+
+def _zeros(script: Script, source: Dialect, launch: Launch, of_rank: bool) -> frozenset[str]:
+    """Return the variables of a rank that are 0 in a launch line, because the script itself expands them.
+
+    ``of_rank``: a shell of the rank reads the program, in a string.
+    """
+    zeros = source.zeros - script.values.keys() if script.is_batch else frozenset[str]()
+    line = outermost(launch)
+    if not of_rank or line is None:
+        return zeros
+    node = line.command.node
+    escaped = re.findall(r"\\\$\{?(\w+)", node.text)
+    return frozenset(program_line.reads_any(node, zeros)).difference(escaped)
 
 
 def _first_of_several(file: JobFile, launch: Launch, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
