@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from convert.conversions import convert, job_file, rendered, values
+from convert.conversions import convert, job_file, remarks, rendered, values
 
 SLURM = "#!/bin/bash\n#SBATCH -t 10 {}\n{}\n"
 
@@ -361,3 +361,12 @@ def test_a_plugin_of_another_mpi_than_that_of_the_modules(
     )
     assert values(done.text)["mpi"] == mpi
     assert ("is the plugin of" in str(done.remarks)) == named
+
+
+@pytest.mark.parametrize("option", ["cd /data", "module load gcc"])
+def test_the_element_of_an_array_prints_nothing(option: str) -> None:
+    done = job_file(
+        f"#!/bin/bash\n#SBATCH -N 1 -n 1 -t 10\nD[0]=$BASE/x\nD[1]=$(date)\nD[2]=$PWD\n{option}\nsrun ./a ${{D[0]}}\n"
+    )
+    assert not any("prints its text later" in one.why for one in done.remarks), remarks(done)
+    assert "D[0]=$BASE/x" in values(done.text)["setup"]

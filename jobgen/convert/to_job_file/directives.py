@@ -23,6 +23,24 @@ _NO_NUMBER = "is no number: set nodes, ranks_per_node and cpus_per_rank, with wh
 _ONE_LOG = "jobs of jobgen have one log file"
 
 
+# The fields of a request by the keys of jobgen's options that have another name.
+_FIELDS = {
+    "mail": "mail_user", "workdir": "directory", "gpus_per_node": "gpus", "accelerator": "gpus",
+    "ranks_per_node": "ranks", "cpus_per_rank": "cpus", "mem": "memory",
+}  # fmt: skip
+
+
+def line_of(script: Script, *fields: str) -> int:
+    """Return the line of the directive in effect that sets the first of these fields of a request, or that is
+    a field: ``--exclusive``; without one, the line of the first directive."""
+    for field in fields:
+        if (given := script.heeded.get(field)) is not None:
+            return given.line
+        if (origin := script.dialect.origin(script.heeded, field)) is not None:
+            return origin.option.line
+    return script.directives.live[0].number if script.directives.live else 1
+
+
 def limits(file: JobFile, script: Script, source: Dialect) -> None:
     """Set the time limit of the queue if there is no other, and directives without a limit.
 
@@ -47,7 +65,7 @@ def limits(file: JobFile, script: Script, source: Dialect) -> None:
         file.add("directive", all_memory)
 
 
-def set_name(file: JobFile, script: Script, source: Dialect, line: int) -> None:
+def set_name(file: JobFile, script: Script, source: Dialect) -> None:
     """Name the job after its script if it has no name, as the scheduler does, and change a name that jobgen
     refuses, because the run directory has it."""
     if script.name:
@@ -57,13 +75,13 @@ def set_name(file: JobFile, script: Script, source: Dialect, line: int) -> None:
         file.values["name"] = (
             re.sub(r"^[^A-Za-z0-9]+", "", re.sub(r"[^\w.+-]|[^\x00-\x7f]", "_", name))[:100] or "job"
         )
-        file.remarks.append(Remark(line, f"the name {name}", f"becomes {file.values['name']}", lost=False))
+        why = f"becomes {file.values['name']}"
+        file.remarks.append(Remark(line_of(script, "name"), f"the name {name}", why, lost=False))
 
 
 def read_directives(file: JobFile, script: Script, source: Dialect, totals: bool) -> None:
     """Set the options that the directives of a script correspond to; the body is not read."""
     content, request = request_reader.read(script, totals=totals), script.request
-    line = script.directives.live[0].number if script.directives.live else 1
     account = (
         request.account if any(option.flag in ("-A", "--account") for option in script.options) else None
     )
@@ -79,20 +97,21 @@ def read_directives(file: JobFile, script: Script, source: Dialect, totals: bool
     }  # fmt: skip
     if (content.directory or "").startswith("~"):
         no_home = f"{source.title} does not expand ~: write the whole path"
-        file.remarks.append(Remark(line, f"workdir {plain.pop('workdir')}", no_home))
+        at = line_of(script, *source.directory_options, "directory")
+        file.remarks.append(Remark(at, f"workdir {plain.pop('workdir')}", no_home))
     for key, value in plain.items():
         if value is not None and not _as_directive(file, source, key, value):
-            file.add(key, value, line)
-    others = _options(file, script, source, content, line)
+            file.add(key, value, line_of(script, _FIELDS.get(key, key)))
+    others = _options(file, script, source, content)
     if request.gpus_per_node:
         others = [kept for one in others if (kept := without_devices(one, request.accelerator))]
     for directive in _own_directives(request.rerun, source, others):
         if why := source.scheduler.misplaced(directive):
-            file.remarks.append(Remark(line, directive, why))
+            file.remarks.append(Remark(line_of(script, directive.partition("=")[0]), directive, why))
         else:
-            file.add("directive", directive, line)
+            file.add("directive", directive, line_of(script, directive.partition("=")[0]))
     for name, value in content.exports:
-        file.set_variable(name, value, line)
+        file.set_variable(name, value, line_of(script, "--export", "-v"))
 
 
 def _devices(file: JobFile, request: Request) -> str | int | None:
@@ -122,7 +141,7 @@ def _as_directive(file: JobFile, source: Dialect, key: str, value: object) -> bo
     return False
 
 
-def _options(file: JobFile, script: Script, source: Dialect, content: ScriptRequest, line: int) -> list[str]:
+def _options(file: JobFile, script: Script, source: Dialect, content: ScriptRequest) -> list[str]:
     """Set the options that the directives correspond to; return the texts of directives without an option."""
     request, forms = script.request, source.scheduler.request_forms
     others = []
@@ -140,7 +159,7 @@ def _options(file: JobFile, script: Script, source: Dialect, content: ScriptRequ
     file.remarks += start_directory.default_log(script, content.directory)
     two = source.copies_logs and script.heeded.get("-e") and not script.heeded.get("-j")  # in a directory
     if request.error and (two or request.error != request.output):
-        at = next((option.line for option in script.options if option.flag in ("-e", "--error")), line)
+        at = line_of(script, "error", "-e")
         file.remarks.append(Remark(at, f"the error file {request.error}", _ONE_LOG))
     others += _mail_on(file, script, source, content)
     refused = [one for one, _ in directive_options.write(content.directives, source, source, None).lost]
@@ -214,11 +233,14 @@ def _output(file: JobFile, script: Script, source: Dialect, content: ScriptReque
         option = next((one for one in script.options if one.flag in ("-o", "--output")), None)
         path = path if content.directory == "." else os.path.join(content.directory or "", path)
     kept = any(one.flag == "--open-mode" for one in script.options)  # as a directive, or as that of the job
-    of_job = re.search(r"%\d*[jJA]", path.replace("%%", ""))
+    codes = {*re.findall(r"%\d*([jJaA])", path.replace("%%", ""))}
+    array = "array" in file.values
+    of_job = codes & {"j", "J"} or ("A" in codes and ("a" in codes or not array))
     if option is not None and not (kept or of_job or path.startswith("/dev/")):
-        why = "a later job appends to this log; that of the script empties it first"
+        later = "each task of the array" if array and "A" in codes else "a later job"
+        why = f"{later} appends to this log; that of the script empties it first"
         file.remarks.append(Remark(option.line, f"{option.flag} {option.value}", why, lost=False))
-    fits = _log(file, source, path, "array" in file.values)
+    fits = _log(file, source, path, array)
     return [] if fits else [source.scheduler.request_forms["output"].format(path)]
 
 

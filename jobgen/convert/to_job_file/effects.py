@@ -183,6 +183,9 @@ def _kinds(script: Script, statement: Node, depth: int) -> Iterator[str]:
             yield "variable" if plain else "export"
         if not plain and _READ_BY_PRODUCTS.fullmatch(name):
             yield "product"
+    for one in statement.all("variable_assignment"):
+        if (element := one.get("name")) is not None and element.type == "subscript":
+            yield "variable"  # an element of an array
     for one in statement.all("unset_command", "declaration_command"):
         names = [child.text for child in one.children if child.type == "variable_name"]
         yield "path" if any(map(PATHS.fullmatch, names)) else "export"

@@ -24,13 +24,13 @@ from jobgen.convert.to_job_file.inherited import (
     may_be_inherited,
     may_define_functions,
 )
-from jobgen.convert.to_job_file.program_line import ARGUMENT
+from jobgen.convert.to_job_file.program_line import ARGUMENT, reads_any
 from jobgen.convert.to_job_file.statements import Split
 from jobgen.convert.to_job_file.wrappers import container_name
 from jobgen.convert.workflow_engines import workflows
 from jobgen.launch.command_line import is_python
 from jobgen.launch.containers import LEAKS
-from jobgen.launch.expansion import code_at, names
+from jobgen.launch.expansion import code_at, names, of_ranks
 from jobgen.launch.launchers import LAUNCHERS
 from jobgen.launch.wrappers import command_start
 from jobgen.options import BY_KEY, CODE
@@ -234,18 +234,28 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
             yield Remark(program.line, f"${name}", why, lost=False)
         known = LOGIN.fullmatch(name) or (not name.islower() and may_be_inherited(script, name))
         ours = known or name.startswith("argument_")
-        if name.isdigit() or not (name in RANK_VARIABLES or ours or _is_set(script, name)):
+        of_rank = name in of_ranks() or name in RANK_VARIABLES
+        if name.isdigit() or not (of_rank or ours or _is_set(script, name)):
             what = "an argument of the script" if name.isdigit() else "not set anywhere in the script"
-            why = f"is {what}: if it is missing the job ends, and the script would go on"
+            one_word = "in the program it is one word; " * (name.isdigit() and _is_bare(program, name))
+            why = f"is {what}: {one_word}if it is missing the job ends, and the script would go on"
             yield Remark(program.line, f"${name}", why, lost=False)
         if _in_conditions(script, name, program):
             why = "is set in a condition only: if it is unset the job ends, and the script would go on"
             yield Remark(program.line, f"${name}", why, lost=False)
     values = [value for name in names(file.list("command")) for value in script.values.get(name, ())]
     given = [value for value in values if ARGUMENT.fullmatch(value.text)]
+    own_words = re.findall(r"(?m)^argument_\d+=(.*)", str(file.values.get("setup", "")))
+    bare = (one for name, one in expansions(program.node) if name.isdigit() and _is_bare(program, name))
+    given += [one for one in bare if ARGUMENT.fullmatch(one.text) and one.text in " ".join(own_words)]
     if given and ARGUMENTS not in script.changed:
         why = "is an argument of the script: in the program it is one word, also if it is missing"
         yield Remark(given[0].line, given[0].text, why, lost=False)
+
+
+def _is_bare(command: Command, name: str) -> bool:
+    """Return whether a command reads a variable without quotes: it may become several words, or none."""
+    return any(one == name and not node.under("string") for one, node in expansions(command.node))
 
 
 def without_directives(script: Script) -> Iterator[Remark]:
@@ -705,6 +715,42 @@ def old_launcher(launch: Launch, program: Sequence[str], old: bool) -> Iterator[
     if (named[6:] or (old and named != "python3")) and (program[0] == "-m" or program[0].endswith(".py")):
         why = f"is of Python 2: jobgen starts {program[0]} with python3"
         yield Remark(launch.line, named or launch.kind, why)
+
+
+def own_ranks(
+    script: Script,
+    file: JobFile,
+    launch: Launch,
+    program: Sequence[Node],
+    zeros: frozenset[str],
+    of_rank: bool,
+) -> Iterator[Remark]:
+    """Yield a remark on each variable of a rank in a launch line that the script itself expands.
+
+    ``zeros`` are those that are 0 there; others are unset. ``of_rank``: a shell of the rank reads the
+    program.
+    """
+    unset_here = frozenset[str]() if of_rank else of_ranks() - script.dialect.zeros - script.values.keys()
+    own = (one for name, one, _ in assignments(launch.command.node) if name not in of_ranks())
+    words = [*program, *own]
+    in_program = {name for one in words for name in reads_any(one, zeros | unset_here)}
+    line = set()
+    outer: Launch | None = launch
+    while outer is not None:
+        line |= reads_any(outer.command.node, zeros)
+        outer = outer.outer
+    each = file.values.get("ranks_per_node", 1) != 1
+    several = {"SLURM_NODEID": file.values.get("nodes", 1) != 1, "SLURM_LOCALID": each}
+    for name in sorted(in_program | line):
+        if name in unset_here:
+            why = "is unset in the script, which expands it itself; each rank of the job has its own"
+        elif name in in_program:
+            why = "is 0 for all ranks, as in the script, which expands it itself; "
+            why += f"for the number of each rank write ${name}, with expand = true"
+        else:
+            why = "is 0 for all ranks in the script, which expands it itself; jobgen numbers nodes and ranks"
+        if several.get(name, each or several["SLURM_NODEID"]):
+            yield Remark(launch.line, f"${name}", why, lost=False)
 
 
 def alone(script: Script, file: JobFile, command: Command, launch: Launch | None) -> Iterator[Remark]:

@@ -57,6 +57,7 @@ class ProgramWords:
     """The words of a program; the lines that set variables for them, and the variables of the script in them.
 
     ``several``: a word of the script may become several words, or none, so that a shell has to split it.
+    ``zeros``: the variables of a rank in them that the script itself expands, where they are 0.
     """
 
     words: list[str] = field(default_factory=list)
@@ -65,11 +66,21 @@ class ProgramWords:
     several: bool = False
     expanded: bool = False
     all_arguments: bool = False
+    zeros: frozenset[str] = frozenset()
 
 
-def read(script: Script, nodes: Sequence[Node], found_before: ProgramWords | None = None) -> ProgramWords:
-    """Return the words of a program; ``found_before`` has the variables of other words of it."""
-    found = ProgramWords(setup=found_before.setup if found_before else [])
+def read(
+    script: Script,
+    nodes: Sequence[Node],
+    found_before: ProgramWords | None = None,
+    zeros: frozenset[str] = frozenset(),
+) -> ProgramWords:
+    """Return the words of a program; ``found_before`` has the variables of other words of it.
+
+    ``zeros`` are the variables of a rank that are 0 where the script expands these words.
+    """
+    found = found_before or ProgramWords(zeros=zeros)
+    found = ProgramWords(setup=found.setup, zeros=found.zeros)
     nodes = _joined(nodes)
     texts = [script.constants.value(node) or "" for node in nodes]
     code = code_at(texts)
@@ -167,7 +178,7 @@ def _code(script: Script, node: Node, found: ProgramWords) -> str:
     values = (value for name, _ in expansions(node) for value in script.values.get(name, ()))
     if any(map(is_argument, expansions(node))) or any(value.type == "array" for value in values):
         return f'eval "{_hoisted(node, found, "export ")}"'
-    return f"eval {_with_output(node, found.setup)}"
+    return f"eval {_with_output(node, found.setup, found.zeros)}"
 
 
 def _joined(nodes: Sequence[Node]) -> list[Node]:
@@ -184,7 +195,7 @@ def _joined(nodes: Sequence[Node]) -> list[Node]:
 
 def _run_time(script: Script, node: Node, found: ProgramWords) -> str:
     """Return a word with ``$NAME`` for each value; all else is put into a variable of its own."""
-    parts = list(_parts(node))
+    parts = list(_parts(node, found.zeros))
     if ARGUMENTS in script.changed and any(map(is_argument, expansions(node))):
         found.several = True  # the words of setup have them, in which no $1 is known
         return node.text
@@ -202,9 +213,11 @@ def _hoisted(node: Node, found: ProgramWords, export: str = "") -> str:
     return f"${name}"
 
 
-def _parts(node: Node) -> Iterator[str | None]:
+def _parts(node: Node, zeros: frozenset[str]) -> Iterator[str | None]:
     """Yield the text of a word, and ``$NAME`` for plain values; None for what only a shell can do."""
-    if node.type in ("simple_expansion", "expansion"):
+    if _is_zero(node, zeros):
+        yield "0"
+    elif node.type in ("simple_expansion", "expansion"):
         plain = re.fullmatch(r"\$([A-Za-z_]\w*|[1-9])|\$\{([A-Za-z_]\w*)\}", node.text, re.ASCII)
         yield f"${{{plain[1] or plain[2]}}}" if plain else None
     elif re.fullmatch(r"\$\(pwd\)|`pwd`", node.text):
@@ -219,10 +232,15 @@ def _parts(node: Node) -> Iterator[str | None]:
             yield node.source[at : child.start].decode("utf-8", "replace") or ""
             at = child.end
             if child.type != '"':
-                yield from _parts(child)
+                yield from _parts(child, zeros)
     else:
         text = literal(node) if node.type in _TEXT else None
         yield None if text is None or names([text]) else text
+
+
+def _is_zero(node: Node, zeros: frozenset[str]) -> bool:
+    """Return whether a node is ``$NAME`` or ``${NAME}`` of a variable that is 0."""
+    return node.type in ("simple_expansion", "expansion") and re.sub(r"[${}]", "", node.text) in zeros
 
 
 def _globbed(node: Node) -> bool:
@@ -380,16 +398,21 @@ def by_python(launch: Launch | None, first: str) -> bool:
 
 
 def as_text(
-    script: Script, nodes: Sequence[Node], more: Sequence[str], launch: Launch | None, twice: bool
+    script: Script,
+    nodes: Sequence[Node],
+    more: Sequence[str],
+    launch: Launch | None,
+    twice: bool,
+    zeros: frozenset[str],
 ) -> ProgramWords:
     """Return a program as the text of a shell, which splits its words as that of the script did.
 
     ``twice``: a second shell of the script reads the words with the values of their variables, and removes
-    the quotes in these.
+    the quotes in these. ``zeros`` are the variables of a rank that are 0 where the script expands the words.
     """
     needs = definitions_of(script, nodes)
     nodes, setup = _joined(nodes), list[str]()
-    texts = [_with_output(node, setup) if launch is not None else node.text for node in nodes]
+    texts = [_with_output(node, setup, zeros) if launch is not None else node.text for node in nodes]
     words = [
         text if re.search("[\"'`(]", text) else _BLANK.sub(" ", text.replace("\\\n", " ")).strip(" ")
         for text in texts
@@ -407,7 +430,7 @@ def as_text(
     lines = [*state(script, nodes), *exported_functions(script, text), *needs.definitions, text]
     found = _code_of(script, lines, needs, nodes)
     evaluated_later = _names_in_quotes(script, nodes) if twice else []
-    return replace(found, setup=[*setup, *found.setup], used=[*found.used, *evaluated_later])
+    return replace(found, setup=[*setup, *found.setup], used=[*found.used, *evaluated_later], zeros=zeros)
 
 
 def _names_in_quotes(script: Script, nodes: Sequence[Node]) -> list[str]:
@@ -416,17 +439,29 @@ def _names_in_quotes(script: Script, nodes: Sequence[Node]) -> list[str]:
     return re.findall(r"\$\{?([A-Za-z_]\w*)", " ".join(one.text for one in values if is_literal(one)))
 
 
-def _with_output(node: Node, setup: list[str]) -> str:
-    """Return the text of a word of all ranks with a variable for each command in it, which runs once."""
+def _with_output(node: Node, setup: list[str], zeros: frozenset[str]) -> str:
+    """Return the text of a word of all ranks with a variable for each part that the script itself expands: a
+    command, which runs once, and the number of a rank, which is 0."""
     text, at = "", node.start
-    for one in node.all("command_substitution"):
+    for one in node.all("command_substitution", "simple_expansion", "expansion", "arithmetic_expansion"):
         if one.start < at:
-            continue  # a command in another one
-        name = f"argument_{len(setup) + 1}"
-        setup.append(f"export {name}={one.text}")
-        text += f"{node.source[at : one.start].decode('utf-8', 'replace')}${{{name}}}"
+            continue  # a part of another one
+        if one.type != "command_substitution" and not reads_any(one, zeros):
+            continue
+        text += node.source[at : one.start].decode("utf-8", "replace")
+        if _is_zero(one, zeros):
+            text += "0"
+        else:
+            name = f"argument_{len(setup) + 1}"
+            setup.append(f"export {name}={one.text}")
+            text += f"${{{name}}}"
         at = one.end
     return text + node.source[at : node.end].decode("utf-8", "replace")
+
+
+def reads_any(node: Node, variables: frozenset[str]) -> set[str]:
+    """Return which of some variables a node reads."""
+    return {one.text for one in node.all("variable_name")} & variables
 
 
 def has_signs(script: Script, nodes: Sequence[Node], depth: int = 0) -> bool:

@@ -225,7 +225,7 @@ def _read_with(row: Dialect, options: Sequence[OptionWords], context: Mapping[st
     unpack(file, script)
     file.remarks = [one for one in file.remarks if one.what != NO_PLACE]  # one option is no whole request
     if "name" in file.values:
-        set_name(file, script, row, 1)
+        set_name(file, script, row)
     _pass_names(file, row)
     _read_times(file, row)
     return file

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 
@@ -11,7 +12,8 @@ from jobgen.convert.misreadings import names_devices, threads_outside
 from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file import wrappers
 from jobgen.convert.to_job_file.builder import BLOCKS, JobFile
-from jobgen.convert.to_job_file.directives import without_devices
+from jobgen.convert.to_job_file.directives import line_of, without_devices
+from jobgen.convert.to_job_file.effects import TOOLS_OF_SYSTEM
 from jobgen.convert.to_job_file.launcher import name_of
 from jobgen.convert.to_scheduler.launch_calls import other_launchers
 from jobgen.convert.variable_names import is_exported
@@ -20,6 +22,7 @@ from jobgen.launch.launchers import LAUNCHERS
 from jobgen.schedulers.request import Request
 from jobgen.script.commands import Command
 from jobgen.script.dialects.base import Dialect
+from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
 from jobgen.values.parsers import mebibytes, number
@@ -29,7 +32,7 @@ _CORES = ("-c", "--cpus-per-task", "--depth", "-d")
 _DEVICE = ("gpu", "auto")  # one rank for each device
 
 
-def write(file: JobFile, script: Script, launch: Launch | None, line: int) -> None:
+def write(file: JobFile, script: Script, launch: Launch | None) -> None:
     """Set the ranks of a node, their cores, and the accelerators of a node."""
     request = script.request
     nodes = request.nodes or 1
@@ -37,29 +40,30 @@ def write(file: JobFile, script: Script, launch: Launch | None, line: int) -> No
     if cores is not None and not request.chunks and nodes > 1:
         text = f"-l ncpus={cores.value}"
         file.remarks.append(Remark(cores.line, text, launch_nodes.why(request), lost=False))
-    gpus = _gpus(file, script, launch, line)
+    gpus = _gpus(file, script, launch)
     # a number of all tasks that is not that of the equal nodes of the job
     file.values["directive"] = [one for one in file.list("directive") if not one.startswith("--ntasks=")]
-    each = _each(file, script, launch, nodes, gpus, line)
+    each = _each(file, script, launch, nodes, gpus)
     file.remarks += _unknown(launch, each) if launch else ()
     if launch is None and _tasks(request) > 1:
-        file.remarks += _of_one_task(script, line)
+        file.remarks += _of_one_task(script)
     elif launch is not None and not launch.row.once_a_node and _tasks(request) > each:
         why = f"the launcher starts {each} of them; jobgen gives these the cores and the memory of all"
         file.remarks.append(Remark(launch.line, f"{_tasks(request)} tasks of a node", why))
-    _devices(file, script, gpus, each, line)
-    _cores(file, script, launch, each, gpus, line)
+    _devices(file, script, gpus, each)
+    _cores(file, script, launch, each, gpus)
     file.remarks += _unknown_cores(file, script, launch) if launch else ()
-    file.remarks += _of_whole_nodes(script, launch, gpus, line, file.values["cpus_per_rank"])
+    file.remarks += _of_whole_nodes(script, launch, gpus, file.values["cpus_per_rank"])
     if launch is not None and (count := launch.number(*launch.row.line.nodes)) and count != nodes:
         why = f"the launcher uses {count} of {nodes} nodes; jobgen starts ranks on all of them"
         file.remarks.append(Remark(launch.line, counted(count, "node"), why))
 
 
 def _of_whole_nodes(
-    script: Script, launch: Launch | None, gpus: int, line: int, cores_of_rank: object
+    script: Script, launch: Launch | None, gpus: int, cores_of_rank: object
 ) -> Iterator[Remark]:
     """Yield remarks on what a job with whole nodes has without a request, and on the threads of its ranks."""
+    line = line_of(script, "--exclusive", "-l place", "-l naccesspolicy")
     no_cores, step = script.request.cpus_per_rank is None, script.dialect.scheduler.node_step
     of_step = launch is not None and launch.kind == step and not launch.has("-c", "--cpus-per-task")
     cores = launch is None or (no_cores and (launch.row.once_a_node or of_step))
@@ -77,13 +81,13 @@ def _of_whole_nodes(
         yield Remark(line, "OMP_NUM_THREADS", why, lost=False)
 
 
-def _of_one_task(script: Script, line: int) -> Iterator[Remark]:
+def _of_one_task(script: Script) -> Iterator[Remark]:
     """Yield remarks on a request of several tasks, of which the job has one."""
     why = "the script runs its program once; jobgen gives its one rank the cores of all"
     if not any(name == "OMP_NUM_THREADS" for name, _, _ in script.assignments):
         why += ", and sets OMP_NUM_THREADS to them"
     tasks = script.request.ranks or script.request.ranks_per_node
-    yield Remark(line, f"{tasks} tasks", why, lost=False)
+    yield Remark(line_of(script, "ranks"), f"{tasks} tasks", why, lost=False)
     tasks = _tasks(script.request)
     for launch in script.launches:
         if wrappers.is_contained(script, launch):
@@ -142,19 +146,21 @@ def _tasks(request: Request) -> int:
     return -(-request.ranks // (request.nodes or 1)) if request.ranks else 1
 
 
-def _gpus(file: JobFile, script: Script, launch: Launch | None, line: int) -> int:
+def _gpus(file: JobFile, script: Script, launch: Launch | None) -> int:
     request = script.request
     if request.gpus_per_node is None and request.gpus and request.nodes is None:
         if request.gpus > 1:
             why = "all on one node: the script names no nodes"
-            file.remarks.append(Remark(line, f"{request.gpus} GPUs", why, lost=False))
+            file.remarks.append(Remark(line_of(script, "gpus"), f"{request.gpus} GPUs", why, lost=False))
         return request.gpus
     per_task = launch.number("--gpus-per-task") if launch else None
     per_task = per_task or number((_given(script, "--gpus-per-task") or "").rpartition(":")[2])
     if per_task and _tasks(request) > 1:
         why = f"{script.dialect.title} shows a task its own GPUs only; a rank of jobgen sees all, "
         why += "and uses that of LOCAL_RANK"
-        file.remarks.append(Remark(line, f"{per_task} GPUs for each task", why, lost=False))
+        own = launch is not None and launch.number("--gpus-per-task")
+        at = launch.line if launch is not None and own else line_of(script, "--gpus-per-task")
+        file.remarks.append(Remark(at, f"{per_task} GPUs for each task", why, lost=False))
     if request.gpus_per_node is not None:
         return request.gpus_per_node
     count, at, _ = launch_nodes.devices_of_steps(script)
@@ -168,15 +174,14 @@ def _given(script: Script, flag: str) -> str | None:
     return script.heeded[flag].value if flag in script.heeded else None
 
 
-def _each(file: JobFile, script: Script, launch: Launch | None, nodes: int, gpus: int, line: int) -> int:
+def _each(file: JobFile, script: Script, launch: Launch | None, nodes: int, gpus: int) -> int:
     """Return the ranks of a node that the launcher starts."""
     if launch is None:
         return 1
     request, row = script.request, launch.row
     if request.nodes is None and request.ranks and request.ranks > 1 and not request.ranks_per_node:
-        file.remarks.append(
-            Remark(line, f"{request.ranks} tasks", "all on one node: the script names no nodes", lost=False)
-        )
+        why = "all on one node: the script names no nodes"
+        file.remarks.append(Remark(line_of(script, "ranks"), f"{request.ranks} tasks", why, lost=False))
     each = launch.number(*_EACH)
     if mapped := re.match(r"ppr:(\d+):node", launch.options.get("--map-by") or ""):
         each = int(mapped[1])
@@ -205,11 +210,12 @@ def _each(file: JobFile, script: Script, launch: Launch | None, nodes: int, gpus
         return gpus or 1 if named or row.filters_devices or row.line.config_file else 1
     if request.ranks and request.ranks % nodes and not request.ranks_per_node:
         why = f"{request.ranks} tasks are not divisible by {nodes} nodes: jobgen starts as many on each"
-        file.remarks.append(Remark(line, f"{request.ranks} tasks", why))
+        file.remarks.append(Remark(line_of(script, "ranks"), f"{request.ranks} tasks", why))
     return _tasks(request)
 
 
-def _devices(file: JobFile, script: Script, gpus: int, each: int, line: int) -> None:
+def _devices(file: JobFile, script: Script, gpus: int, each: int) -> None:
+    line = line_of(script, "gpus")
     kind = script.request.gpu_type or launch_nodes.devices_of_steps(script)[2]
     file.values.pop("gpus_per_node", None)
     sites = launch_nodes.sites_of_whole_nodes(script, script.heeded.keys()) if not gpus else []
@@ -223,7 +229,7 @@ def _devices(file: JobFile, script: Script, gpus: int, each: int, line: int) -> 
             why = "the script requests none: the job of jobgen runs on CPUs"
             file.remarks.append(Remark(line, "accelerators", why, lost=False))
         return
-    if _in_one_directive(file, script, line):
+    if _in_one_directive(file, script):
         return
     for flag in ("--gres", "--gpus-per-node", "--gpus", "--gpus-per-task"):
         if (value := _given(script, flag)) and re.search(r"[^\w:,./()-]", value):
@@ -250,7 +256,7 @@ def _devices(file: JobFile, script: Script, gpus: int, each: int, line: int) -> 
         file.remarks.append(Remark(line, kind, why, lost=False))
 
 
-def _in_one_directive(file: JobFile, script: Script, line: int) -> bool:
+def _in_one_directive(file: JobFile, script: Script) -> bool:
     """Keep a directive that requests accelerators and other devices; return whether there is one."""
     directives = file.list("directive")
     rest = next((one for one in directives if one.startswith("--gres=")), None)
@@ -271,16 +277,16 @@ def _of_chunk(request: Request) -> int | None:
     return number(request.chunks[0].get("ncpus")) if len(request.chunks) == 1 else None
 
 
-def _cores(file: JobFile, script: Script, launch: Launch | None, each: int, gpus: int, line: int) -> None:
+def _cores(file: JobFile, script: Script, launch: Launch | None, each: int, gpus: int) -> None:
     """Set the ranks of a node and their cores: together they have the cores that the script requests."""
     request = script.request
     own = launch.number(*_CORES) if launch and not launch.row.once_a_node else None
     cores = _of_chunk(request) or (request.cpus_per_rank or 1) * _tasks(request)
-    if own and request.cpus_per_rank is None:
+    if launch is not None and own and request.cpus_per_rank is None:
         cores = own * each
         if cores > 1:
             why = "only the launcher asks for them; jobgen's job does"
-            file.remarks.append(Remark(line, f"{own} cores of a rank", why, lost=False))
+            file.remarks.append(Remark(launch.line, f"{own} cores of a rank", why, lost=False))
     if (per_gpu := number(_given(script, "--cpus-per-gpu"))) and gpus:
         cores = per_gpu * gpus
         directives = file.list("directive")
@@ -295,30 +301,45 @@ def _cores(file: JobFile, script: Script, launch: Launch | None, each: int, gpus
         if request.exclusive:
             title = script.dialect.title
             why = f"{title} counts all cores of an exclusive node; jobgen requests the memory of {cores}"
-            file.remarks.append(Remark(line, "--mem-per-cpu", why, lost=False))
+            file.remarks.append(Remark(line_of(script, "--mem-per-cpu"), "--mem-per-cpu", why, lost=False))
     file.values["ranks_per_node"] = each
     rank = own if own and own * each <= cores else max(cores // each, 1)
     file.values["cpus_per_rank"] = rank
     if cores < each:
         why = f"jobgen requests a core for each of {each} ranks"
-        file.remarks.append(Remark(line, counted(cores, "core"), why, lost=False))
+        file.remarks.append(Remark(line_of(script, "cpus", "ranks"), counted(cores, "core"), why, lost=False))
     elif cores > rank * each:
         if script.dialect.scheduler.behaviour.equal_tasks and cores % each:
             why = f"each of {each} ranks gets {rank}: {script.dialect.title} allocates equal tasks"
-            file.remarks.append(Remark(line, f"{cores} cores", why, lost=False))
+            file.remarks.append(Remark(line_of(script, "cpus", "ranks"), f"{cores} cores", why, lost=False))
         else:
             file.values["cpus_per_node"] = cores
 
 
 def threads_in_blocks(file: JobFile, script: Script, source: Dialect) -> Iterator[Remark]:
     """Yield a remark on each program in before or after that gets the threads of one of several ranks."""
-    named = "OMP_NUM_THREADS" in file.variables or any(
+    if "OMP_NUM_THREADS" in file.variables or any(
         name == "OMP_NUM_THREADS" for name, _, _ in script.assignments
-    )
-    if named or file.values.get("ranks_per_node", 1) == 1:
+    ):
         return
-    blocks = "\n".join(str(file.values.get(key, "")) for key in ("before", "after_block"))
-    yield from (one for one in threads_outside(script, source) if one.what in blocks)
+    yield from _threads_in_setup(script, str(file.values.get("setup", "")))
+    if file.values.get("ranks_per_node", 1) != 1:
+        blocks = "\n".join(str(file.values.get(key, "")) for key in ("before", "after_block"))
+        yield from (one for one in threads_outside(script, source) if one.what in blocks)
+
+
+def _threads_in_setup(script: Script, setup: str) -> Iterator[Remark]:
+    """Yield a remark on the first launcher in setup, which runs before jobgen sets the threads: a scheduler
+    may do so."""
+    others = [one.title for one in DIALECTS.values() if one.sets_threads]
+    for launch in script.launches if not script.dialect.sets_threads else ():
+        text = launch.command.node.text.split("\n")[0]
+        is_tool = launch.program and os.path.basename(launch.program[0].text) in TOOLS_OF_SYSTEM
+        if text in setup and not is_tool:
+            why = f"is in setup, where {' and '.join(others)} sets OMP_NUM_THREADS to the cores of a node; "
+            why += f"{script.dialect.title} leaves it unset"
+            yield Remark(launch.line, text[:60], why, lost=False)
+            return
 
 
 # Variables of Slurm with the value of a directive for which a job file has another number.
@@ -365,7 +386,7 @@ def _unset_threads(file: JobFile, script: Script, launch: Launch | None) -> Iter
     new, each = file.values.get("cpus_per_rank", 1), file.values.get("ranks_per_node", 1)
     cores = _of_chunk(script.request) or script.request.cpus_per_rank or 1
     if script.dialect.sets_threads and cores != new:
-        title, line = script.dialect.title, script.directives.live[0].number
+        title, line = script.dialect.title, line_of(script, "cpus")
         why = f"{title} sets it to the cores of a chunk, {cores}, jobgen to those of a rank, {new}"
         yield Remark(line, "OMP_NUM_THREADS", why, lost=False)
     elif not script.dialect.sets_threads and launch and launch.row.one_thread and 1 not in (each, new):

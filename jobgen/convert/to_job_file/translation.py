@@ -78,16 +78,15 @@ def _file(script: Script) -> JobFile:
     """Return the job file of a script without components."""
     file, source = JobFile(), DIALECTS[script.scheduler]
     read_directives(file, script, source, totals=True)
-    line = script.directives.live[0].number if script.directives.live else 1
     limits(file, script, source)
-    set_name(file, script, source, line)
+    set_name(file, script, source)
     launch = last_launch(script)
     sizes.submitted_nodes(file, script, source, launch)
     if _is_own(script):
         _own_script(file, script, launch)
         components.of_chunks(file, source)
     else:
-        sizes.write(file, script, launch, line)
+        sizes.write(file, script, launch)
         _accelerator(file, script)
         why = "has no effect in the script: it comes after the first command"
         file.remarks += [Remark(one.number, one.text, why, lost=False) for one in script.directives.late]
@@ -312,6 +311,7 @@ def _program(
     lines: list[str] = []
     kind, in_text, twice = _ALONE, None, False
     wrapped: tuple[Node, ...] = ()
+    zeros = frozenset[str]()
     if launch is not None:
         kind = launch.kind
         if not LAUNCHERS[kind].starts(source.scheduler.command_name):
@@ -325,22 +325,26 @@ def _program(
         in_text = wrappers.text_program(file, launch, surroundings, nodes, more)
         nodes = program_line.inner(command.words, nodes) if launch.outer else nodes
         nodes = _first_of_several(file, launch, nodes)
+        of_rank = surroundings.in_shell or surroundings.hidden or surroundings.text is not None
         twice = command.name == "eval" or surroundings.in_shell or surroundings.text is not None
         if twice and any(re.search(r'\\["$]', node.text) for node in nodes):
             nodes = program_line.evaluated(nodes)
         file.remarks += notes.run_twice(script, command, nodes)
         evaluated = twice or command.name in SHELLS
         file.remarks += notes.in_texts(script, launch, evaluated) if not (in_text and in_text.words) else ()
+        zeros = _zeros(script, source, launch, of_rank)
+        if not (in_text and in_text.words):
+            file.remarks += notes.own_ranks(script, file, launch, (*wrapped, *nodes), zeros, of_rank)
         if not twice:
             file.remarks += notes.quotes(script, launch.line, nodes)
         lines = [*_launcher(file, script, launch, kind), *(in_text.setup if in_text else ())]
     file.values["launcher"] = kind
     of_python = launch is not None and launch.row.once_a_node
-    words = program_line.read(script, nodes)
+    words = program_line.read(script, nodes, zeros=zeros)
     if in_text is not None and in_text.words:
         words = replace(in_text, setup=[])
     elif words.several or (twice and program_line.has_signs(script, nodes)):
-        words = program_line.as_text(script, nodes, more, launch, twice)
+        words = program_line.as_text(script, nodes, more, launch, twice, zeros)
     elif launch is not None and words.words:
         words.words = _of_launcher(launch, words.words, more)
     if wrapped:
@@ -352,6 +356,20 @@ def _program(
     program = _prefixed(file, script, launch, command, words)
     file.values["command"], words.expanded = program, bool(names(program))
     return words
+
+
+def _zeros(script: Script, source: Dialect, launch: Launch, of_rank: bool) -> frozenset[str]:
+    """Return the variables of a rank that are 0 in a launch line, because the script itself expands them.
+
+    ``of_rank``: a shell of the rank reads the program, in a string.
+    """
+    zeros = source.zeros - script.values.keys() if script.is_batch else frozenset[str]()
+    line = outermost(launch)
+    if not of_rank or line is None:
+        return zeros
+    node = line.command.node
+    escaped = re.findall(r"\\\$\{?(\w+)", node.text)
+    return frozenset(program_line.reads_any(node, zeros)).difference(escaped)
 
 
 def _first_of_several(file: JobFile, launch: Launch, nodes: tuple[Node, ...]) -> tuple[Node, ...]:

@@ -1,0 +1,25 @@
+"""Job files: arguments of a script in the words of its program."""
+
+from __future__ import annotations
+
+import pytest
+from convert.conversions import job_file, remarks
+
+
+@pytest.mark.parametrize(
+    ("words", "named"), [("$2", True), ("--x=$2", True), ('"$2"', False), ('"a $2" b', False)]
+)
+def test_an_argument_without_quotes_is_one_word_of_the_program(words: str, named: bool) -> None:
+    done = job_file(f"#!/bin/bash\n#SBATCH -N 1 -n 1 -t 10\nsrun ./a {words}\n")
+    found = [one.why for one in done.remarks if one.what == "$2" and "if it is missing" in one.why]
+    assert len(found) == 1, remarks(done)
+    assert ("it is one word" in found[0]) is named
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [("--x=${2}", True), ('"--x=${2}"', False), ("--x=${2:-3}", False), ("$@ ${2}", False)],
+)
+def test_an_argument_in_a_variable_of_setup_is_one_word(words: str, named: bool) -> None:
+    done = job_file(f"#!/bin/bash\n#SBATCH -N 1 -n 1 -t 10\nsrun ./a {words}\n")
+    assert any("one word, also if it is missing" in one.why for one in done.remarks) is named, remarks(done)

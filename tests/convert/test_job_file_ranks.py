@@ -1,0 +1,59 @@
+"""Job files of scripts that read the number of a rank outside of the code of the rank: the script expands it."""
+
+from __future__ import annotations
+
+import pytest
+from convert.conversions import job_file, values
+
+TWO = "#!/bin/bash\n#SBATCH -N 2 --ntasks-per-node=2 -t 10\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "command"),
+    [
+        ("srun bash w_${X}_${SLURM_PROCID}.sh", ["bash", "w_${X}_0.sh"]),
+        ("srun python t.py --node $SLURM_NODEID --cfg me_$SLURM_PROCID", ["t.py", "--node", "0", "--cfg", "me_0"]),
+        ("A='-v'\nCMD=\"./a --rank $SLURM_PROCID $A\"\nsrun $CMD", ["./a", "--rank", "0", "-v"]),
+        ("NODE=$SLURM_NODEID srun ./a", ["env", "NODE=0", "./a"]),
+        ("mpirun ./a $SLURM_LOCALID", ["./a", "0"]),
+        ("srun ./a $@ $SLURM_PROCID", ["bash", "-c", "exec ./a $@ 0"]),
+        ('srun bash -c "./a $SLURM_PROCID \\$SLURM_NODEID"', ["bash", "-c", 'eval "./a 0 \\$SLURM_NODEID"']),
+        ("srun torchrun --nproc-per-node 4 --node_rank $SLURM_NODEID t.py $SLURM_NODEID", ["t.py", "0"]),
+        ('srun bash -c "torchrun --nproc-per-node 4 t.py --x $SLURM_NODEID"', ["t.py", "--x", "0"]),
+    ],
+)  # fmt: skip
+def test_the_number_of_a_rank_that_the_script_expands_is_0(body: str, command: list[str]) -> None:
+    done = job_file(f"{TWO}{body}\n")
+    assert values(done.text)["command"] == command
+    assert [one.what for one in done.remarks if "expands it itself; for the number" in one.why]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "srun bash -c './a $SLURM_PROCID'",
+        "srun bash -c 'torchrun --node_rank $SLURM_NODEID --nproc-per-node 2 t.py'",
+        'srun bash -c "torchrun --node_rank \\$SLURM_NODEID --nproc-per-node 2 t.py \\$SLURM_NODEID"',
+        "mpirun bash -c 'torchrun --nproc-per-node 2 t.py $OMPI_COMM_WORLD_RANK'",
+        "export SLURM_NODEID=1\nsrun ./a $SLURM_NODEID",
+    ],
+)
+def test_the_number_of_a_rank_stays_where_ranks_expand_it(body: str) -> None:
+    assert not any("expands it itself" in one.why for one in job_file(f"{TWO}{body}\n").remarks)
+
+
+def test_numbers_of_the_only_rank_need_no_remark() -> None:
+    done = job_file("#SBATCH -N 1 -n 1 -t 10\nsrun ./a $SLURM_PROCID\n")
+    assert values(done.text)["command"] == ["./a", "0"]
+    assert not any("expands it itself" in one.why for one in done.remarks)
+
+
+def test_a_variable_of_an_mpi_is_unset_in_the_script() -> None:
+    done = job_file("#PBS -l select=2:ncpus=4:mpiprocs=4\nmpirun -np 8 ./a $PMI_RANK\n")
+    assert [one.what for one in done.remarks if "is unset in the script" in one.why] == ["$PMI_RANK"]
+    assert not any("not set anywhere" in one.why for one in done.remarks)
+
+
+def test_jobgen_numbers_the_nodes_of_a_launcher_itself() -> None:
+    done = job_file(f"{TWO}srun torchrun --nproc-per-node 4 --node_rank $SLURM_NODEID t.py\n")
+    assert [one.what for one in done.remarks if "numbers nodes and ranks" in one.why] == ["$SLURM_NODEID"]
