@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from jobgen.script.syntax import LATER, LOOPS, Node, assignments, expansions, literal
 
+_NUMBERS = ("number", "simple_expansion", "expansion", "word", "string", "command_substitution")
 _PARTS = ("string", "concatenation", "command_name")
 ARGUMENTS = "@"  # the name of those of the script, among the variables
 _DEPTH = 8
@@ -55,7 +56,8 @@ class Constants:
     """Known values by name. ``value`` evaluates a word; ``node`` is the node that a name is set to, ``parts``
     those that it is made of at a place.
 
-    ``given`` are the variables that the scheduler sets, ``defaults`` the words of ``${NAME:=WORD}``,
+    ``given`` are the variables that the scheduler sets, ``commands`` what commands count in this job, by
+    :func:`command_key`, ``defaults`` the words of ``${NAME:=WORD}``,
     ``changed`` the variables that have other values than those of their assignments.
     ``arguments`` are those of the function around the code.
     """
@@ -68,8 +70,9 @@ class Constants:
         given: Mapping[str, int | str | None],
         defaults: Mapping[str, Node] = {},
         changed: Collection[str] = (),
+        commands: Mapping[str, int | None] = {},
     ) -> None:
-        self._changed = changed
+        self._changed, self._commands = changed, commands
         self.defaults = {name: node for name, node in defaults.items() if name not in given}
         self._outer: Constants | None = None
         self._caller: Constants = self  # those outside of the code with the arguments
@@ -101,6 +104,13 @@ class Constants:
         new._assignments, new._nodes = _by_name(own)
         new._given = {name: value for name, value in self._given.items() if name not in new._assignments}
         return new
+
+    def count(self, word: Node) -> int | None:
+        """Return the number that a word is in this job, by the commands that count its nodes, too."""
+        counted = copy.copy(self)
+        counted._known = {}
+        counted._given = self._given | {key: str(n) for key, n in self._commands.items() if n is not None}
+        return counted._number(word.children[-1] if word.type == "concatenation" else word, 0)
 
     def node(self, name: str) -> Node | None:
         if name in self._changed:
@@ -187,6 +197,8 @@ class Constants:
             return None if total is None else str(total)
         if node.type in _PARTS:
             return self._joined(node, depth)
+        if node.type == "command_substitution":
+            return self._given.get(command_key(node.text))
         return None
 
     def _joined(self, node: Node, depth: int) -> str | None:
@@ -216,7 +228,7 @@ class Constants:
     def _number(self, node: Node, depth: int) -> int | None:
         if depth > _DEPTH:
             return None
-        if node.type in ("number", "variable_name", "simple_expansion", "expansion", "word"):
+        if node.type in (*_NUMBERS, "variable_name"):
             text = self._named(node.text, depth) if node.type == "variable_name" else self.value(node, depth)
             return (
                 int(text)
@@ -246,6 +258,13 @@ def _by_name(
         by_name.setdefault(name, []).append((value, assignment))
     once = {name: pairs[0][0] for name, pairs in by_name.items() if len(pairs) == 1 and certain(pairs[0][1])}
     return by_name, once
+
+
+def command_key(text: str) -> str:
+    """Return the key of a command substitution among the values that the scheduler gives: its text without
+    quotes, braces and blanks that do not count."""
+    text = re.sub(r"^\$\(|\)$|[\"'`{};]", "", text)
+    return "$" + re.sub(r"\s*([|<])\s*", r"\1", re.sub(r"\s+", " ", text)).strip()
 
 
 def whole_expansion(word: Node, *signs: str) -> Node | None:

@@ -30,7 +30,8 @@ class Launch(NamedTuple):
 
     ``outer`` is the launcher that starts this one, ``remote`` the command that starts it on other nodes, such
     as ssh. ``words`` are those of the options, ``unknown`` among them the words that may be more options: the
-    text does not determine their values.
+    text does not determine their values. ``counts`` are the numbers in this job of options that a command
+    counts when the job runs.
     """
 
     kind: str
@@ -43,6 +44,7 @@ class Launch(NamedTuple):
     unknown: tuple[Node, ...] = ()
     remote: str = ""
     words: tuple[Node, ...] = ()
+    counts: Mapping[str, int | None] = {}
 
     @property
     def row(self) -> Launcher:
@@ -60,6 +62,8 @@ class Launch(NamedTuple):
             text = self.options.get(name)
             if text is not None and text.isascii() and text.isdigit() and len(text) < 10:
                 return int(text)
+            if name in self.counts:
+                return self.counts[name]
         return None
 
     def place(self, *names: str) -> Node | None:
@@ -186,6 +190,11 @@ class _Search(NamedTuple):
             tuple(unknown),
             self._remote,
             tuple(nodes),
+            {
+                name: self.constants.count(nodes[at])
+                for name, (_, at) in read.items()
+                if re.search(r"[$`]", nodes[at].text)
+            },
         )
 
     def _of_program(self, words: _Words, at: int) -> Iterator[Launch | Start]:

@@ -277,7 +277,11 @@ class Script:
     def constants(self) -> Constants:
         given: dict[str, int | str | None] = dict(self.dialect.variables(self.requests[0]))
         return Constants(
-            self.assignments, given | self._values_of_starter(), syntax.defaults(self.tree), self.changed
+            self.assignments,
+            given | self._values_of_starter(),
+            syntax.defaults(self.tree),
+            self.changed,
+            self.dialect.command_counts(self.requests[0]),
         )
 
     @cached_property

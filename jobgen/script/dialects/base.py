@@ -6,12 +6,13 @@ Generation and submission need none of this: see schedulers/base.py.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from jobgen.schedulers.base import Scheduler, key_of, matches
 from jobgen.schedulers.request import DirectiveOption, Request
 from jobgen.schedulers.versions import Span
+from jobgen.script.constants import command_key
 from jobgen.script.dialects.script_request import Directive, ScriptRequest
 from jobgen.values import parsers
 
@@ -144,6 +145,7 @@ class Dialect:
     # The meanings of its variables: job_id, submit_dir, node_file (with a line for each slot) and so on. The
     # first with a meaning is written; substitutes are the nearest to a meaning that only others have.
     job_variables: Mapping[str, str] = {}
+    counting: Mapping[str, Sequence[str]] = {}  # commands of scripts that count nodes or slots
     constants: Mapping[str, str] = {}  # variables that have the same value in all jobs
     substitutes: Mapping[str, str] = {"home": "HOME", "user": "LOGNAME", "host": "HOSTNAME"}
     variable_prefix = ""
@@ -272,6 +274,15 @@ class Dialect:
 
     def variables(self, request: Request) -> dict[str, int | None]:
         """Return the variables that are numbers of a request; None if it does not determine a number."""
+        return self._numbers(request, self.job_variables)
+
+    def command_counts(self, request: Request) -> dict[str, int | None]:
+        """Return what commands of scripts count in a request, by their keys."""
+        return self._numbers(
+            request, {command_key(text): one for one, texts in self.counting.items() for text in texts}
+        )
+
+    def _numbers(self, request: Request, names: Mapping[str, str]) -> dict[str, int | None]:
         numbers = {
             **dict.fromkeys(("nodes", "chunks"), request.nodes),
             **dict.fromkeys(("ranks", "slots"), request.ranks),
@@ -279,7 +290,7 @@ class Dialect:
             "cpus_per_rank": request.cpus_per_rank,
             "gpus_per_node": request.gpus_per_node,
         }
-        return {name: numbers[one] for name, one in self.job_variables.items() if one in numbers}
+        return {name: numbers[one] for name, one in names.items() if one in numbers}
 
     def variable(self, meaning: str) -> str | None:
         """Return the variable with a meaning, or the nearest one."""

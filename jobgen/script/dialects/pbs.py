@@ -98,6 +98,18 @@ class PbsDialect(Dialect):
         "node_list": "$(awk '!seen[$1]++' \"$PBS_NODEFILE\" | paste -sd, -)",
         "array_job": "${PBS_JOBID%%[!0-9]*}",
     }
+    counting = {
+        "slots": (
+            *("wc -l < $PBS_NODEFILE", "< $PBS_NODEFILE wc -l", "cat $PBS_NODEFILE | wc -l"),
+            *("wc -l $PBS_NODEFILE | awk {print $1}", "wc --lines $PBS_NODEFILE | awk {print $1}"),
+            *("cat $PBS_NODEFILE | sort | wc -l", "wc -l $PBS_NODEFILE | awk { print $1 }"),
+        ),
+        "nodes": (
+            *("sort -u $PBS_NODEFILE | wc -l", "uniq $PBS_NODEFILE | wc -l", "sort $PBS_NODEFILE | uniq | wc -l"),
+            *("sort -u < $PBS_NODEFILE | wc -l", "cat $PBS_NODEFILE | sort -u | wc -l"),
+            *("cat $PBS_NODEFILE | uniq | wc -l", "cat $PBS_NODEFILE | sort | uniq | wc -l"),
+        ),
+    }
     job_number = "${PBS_JOBID%%[!0-9]*}"
     show_job = ("qstat", "-f", '"$PBS_JOBID"')
     hosts = "awk '!seen[$1]++' \"$PBS_NODEFILE\""

@@ -132,6 +132,13 @@ class SlurmDialect(Dialect):
         "SLURM_GPUS_ON_NODE": "gpus_per_node", "SLURM_GPUS_PER_NODE": "gpus_per_node",
         "SLURM_GPUS": "gpus", "SLURM_JOB_NUM_GPUS": "gpus", "SLURM_CPUS_PER_GPU": "cpus_per_gpu",
     }  # fmt: skip
+    counting = {
+        "nodes": [
+            f"scontrol show {hosts}{names} | wc -l"
+            for hosts in ("hostname", "hostnames")
+            for names in ("", " $SLURM_JOB_NODELIST", " $SLURM_NODELIST")
+        ]
+    }
     substitutes = {
         **Dialect.substitutes, "array_id": "SLURM_ARRAY_JOB_ID", "slots": "SLURM_NTASKS",
         "slots_per_node": "SLURM_NTASKS_PER_NODE", "chunks": "SLURM_JOB_NUM_NODES",
