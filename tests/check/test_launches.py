@@ -252,3 +252,34 @@ def test_a_missing_node_rank(body: str) -> None:
 )
 def test_a_rule_reads_the_values_of_options(rule: str, body: str) -> None:
     assert rule in {one.rule for one in check(f"{HEAD}{body}\n".encode())}
+
+
+PBS = "#!/bin/bash\n#PBS -l select=2:ncpus=32:mpiprocs=4\n#PBS -l walltime=1:00:00\n"
+SLURM = "#!/bin/bash\n#SBATCH -N 2 --ntasks-per-node=4 -t 60\n"
+
+
+@pytest.mark.parametrize(
+    ("head", "body", "rule"),
+    [
+        (PBS, "N=$(wc -l < $PBS_NODEFILE)\nmpirun -np $((N * 4)) ./a", "ranks-mismatch"),
+        (PBS, 'N=`cat "$PBS_NODEFILE" | wc -l`\nR=$(( N * 4 ))\nmpirun -np ${R} ./a', "ranks-mismatch"),
+        (PBS, "N=$(sort -u ${PBS_NODEFILE} | wc -l)\nmpirun -np $((N * 32)) ./a", "ranks-mismatch"),
+        (PBS, "N=$(sort -u $PBS_NODEFILE | wc -l)\nmpirun -np $((N * 4)) ./a", ""),
+        (PBS, "mpirun -np $(wc -l < $PBS_NODEFILE) ./a", ""),
+        (PBS, "N=$(wc -l < $OTHER)\nmpirun -np $((N * 4)) ./a", ""),
+        (
+            PBS.replace("mpiprocs=4", "mpiprocs=1"),
+            "N=`wc -l < $PBS_NODEFILE`\nmpiexec -n $((N * 4)) --ppn 4 ./a",
+            "",
+        ),
+        (
+            SLURM,
+            'N=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | wc -l)\nsrun -n $((N * 8)) ./a',
+            "ranks-mismatch",
+        ),
+        (SLURM, "N=$(scontrol show hostnames | wc -l)\nsrun -n $((N * 4)) ./a", ""),
+    ],
+)
+def test_numbers_that_a_command_counts(head: str, body: str, rule: str) -> None:
+    found = {one.rule for one in check(f"{head}{body}\n".encode())}
+    assert found & {"ranks-mismatch", "repeated-count"} == ({rule} if rule else set())

@@ -64,10 +64,11 @@ def _by_hand(script: Script, launch: Launch, names: tuple[str, ...]) -> bool:
     """Return whether the number is text of the script, and not a variable of the scheduler."""
     todo: list[Node] = [launch.nodes[name] for name in names if name in launch.nodes][:1]
     while todo:
-        if list((one := todo.pop()).all("command_substitution")):
-            return False  # a command that counts nodes
-        for name, _ in expansions(one):
-            value = script.constants.node(name)
+        word = todo.pop()
+        if any(word.all("command_substitution")):
+            return False  # a command that counts
+        for name in word.all("variable_name"):
+            value = script.constants.node(name.text)
             if value is None:
                 return False
             todo.append(value)

@@ -212,6 +212,7 @@ def _beyond_slots(script: Script, launch: Launch) -> Iterator[Hit]:
     slots = _slots(script) if not launch.row.by_scheduler else _cores(script)
     own = launch.number("-c", "--cpus-per-task") if launch.row.by_scheduler else None
     more = launch.has("--oversubscribe", "-oversubscribe", "--overcommit", "-O")
+    more |= launch.has("--ppn", "-ppn", "-perhost")  # of MPICH, Intel MPI and PALS, which count no slots
     # Without --cpus-per-task in the directives the site may give whole nodes.
     each = own if own and script.request.cpus_per_rank else 1
     if not total or not slots or total * each <= slots or more or _counts_from_job(script, launch):

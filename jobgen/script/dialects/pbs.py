@@ -105,7 +105,11 @@ class PbsDialect(Dialect):
             *("cat $PBS_NODEFILE | sort | wc -l", "wc -l $PBS_NODEFILE | awk { print $1 }"),
         ),
         "nodes": (
-            *("sort -u $PBS_NODEFILE | wc -l", "uniq $PBS_NODEFILE | wc -l", "sort $PBS_NODEFILE | uniq | wc -l"),
+            *(
+                "sort -u $PBS_NODEFILE | wc -l",
+                "uniq $PBS_NODEFILE | wc -l",
+                "sort $PBS_NODEFILE | uniq | wc -l",
+            ),
             *("sort -u < $PBS_NODEFILE | wc -l", "cat $PBS_NODEFILE | sort -u | wc -l"),
             *("cat $PBS_NODEFILE | uniq | wc -l", "cat $PBS_NODEFILE | sort | uniq | wc -l"),
         ),
