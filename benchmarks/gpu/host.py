@@ -17,7 +17,6 @@ from benchmarks.gpu import by_hand, ours
 from benchmarks.gpu.rows import Row
 
 STEPS = 20, 60  # of a short and of a long epoch
-STEPS_ON_CPU = 50, 150
 ROUNDS = 3  # the epochs that are measured
 KINDS = {
     "operators": ("aten::",),
@@ -35,7 +34,7 @@ Costs = tuple[float, Counter[str]]  # seconds and counts
 
 def host(mine: ours.Ours, loop: by_hand.Loop, samples: ours.data.Data) -> Iterator[Row]:
     """Compare a training with a loop by hand. Both are compiled for batches of this size."""
-    short, long = STEPS_ON_CPU if loop.device.type == "cpu" else STEPS
+    short, long = STEPS
     pairs = []
     for count in (short * loop.batch, long * loop.batch):
         task = ours.first(samples, count).task()

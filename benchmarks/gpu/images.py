@@ -18,7 +18,7 @@ from benchmarks.gpu.rows import Row
 # The batch, the steps of a round, and the rounds that are measured. Rounds are short and many: the speed of a
 # shared host varies.
 LOAD = 512, 120, 4
-TINY = 2, 150, 1
+TINY = 2, 60, 1
 MODES = {"reduce-overhead": "bf16, compiled, CUDA graphs", "default": "bf16, compiled"}
 PART = "ResNet-18"
 
