@@ -99,20 +99,16 @@ class PbsDialect(Dialect):
         "array_job": "${PBS_JOBID%%[!0-9]*}",
     }
     counting = {
-        "slots": (
+        "slots": [
             *("wc -l < $PBS_NODEFILE", "< $PBS_NODEFILE wc -l", "cat $PBS_NODEFILE | wc -l"),
-            *("wc -l $PBS_NODEFILE | awk {print $1}", "wc --lines $PBS_NODEFILE | awk {print $1}"),
-            *("cat $PBS_NODEFILE | sort | wc -l", "wc -l $PBS_NODEFILE | awk { print $1 }"),
-        ),
-        "nodes": (
-            *(
-                "sort -u $PBS_NODEFILE | wc -l",
-                "uniq $PBS_NODEFILE | wc -l",
-                "sort $PBS_NODEFILE | uniq | wc -l",
-            ),
-            *("sort -u < $PBS_NODEFILE | wc -l", "cat $PBS_NODEFILE | sort -u | wc -l"),
-            *("cat $PBS_NODEFILE | uniq | wc -l", "cat $PBS_NODEFILE | sort | uniq | wc -l"),
-        ),
+            *(f"wc {lines} $PBS_NODEFILE | awk {{print $1}}" for lines in ("-l", "--lines")),
+        ],
+        "nodes": [
+            f"{hosts} | wc -l"
+            for file in ("$PBS_NODEFILE", "< $PBS_NODEFILE")
+            for hosts in (f"sort -u {file}", f"uniq {file}", f"sort {file} | uniq")
+        ]
+        + [f"cat $PBS_NODEFILE | {each} | wc -l" for each in ("sort -u", "uniq", "sort | uniq")],
     }
     job_number = "${PBS_JOBID%%[!0-9]*}"
     show_job = ("qstat", "-f", '"$PBS_JOBID"')
