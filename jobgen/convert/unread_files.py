@@ -25,10 +25,8 @@ _ARGUMENT = re.compile(
     r"(?:--?[\w-]+=)?([^-\s=*][^\s=*]*\.(?:sh|bash|ksh|zsh|slurm|sbatch|pbs)"
     r"|(?!-)[^\s=]*(?:sbatch|slurm|qsub|pbs|submit)[^/\s=]*\.(?:py|pl|R|rb|jl))"
 )
-_HANDLES = (
-    *(PRINT | STATE | TOOLS) - {"find"},
-    *("diff", "cmp", "stat", "md5sum", "basename", "dirname", "readlink", "realpath", "type", "hash"),
-)
+_HANDLES = {"diff", "cmp", "stat", "md5sum", "basename", "dirname", "readlink", "realpath", "type", "hash"}
+_HANDLES |= PRINT | STATE | TOOLS
 # Files of environments, which read nothing of a scheduler.
 _OF_SYSTEM = re.compile(
     r"(?i)activate|(\b|_)profile(\.d/|s?$|\.\w+$)|bashrc|bash_login|conda|mamba|module|lmod|spack|venv|vars\b|GMXRC|setup-env\.sh"
@@ -120,12 +118,12 @@ def _files(script: Script, start: Start) -> Iterator[str]:
     name = os.path.basename(texts[0])
     if start.shell:
         yield texts[0]
-    elif name == "find" and "-exec" not in texts:
-        return
-    elif name not in {*_HANDLES, *script.dialect.owners, *script.functions}:
-        if _SHELL_FILE.match(texts[0]) or (
-            "/" in texts[0] and name_and_text(script, texts[0], shell=True)[1]
-        ):
+    elif (
+        not (name in _HANDLES or name in script.dialect.owners or name in script.functions)
+        or "-exec" in texts
+    ):
+        beside = "/" in texts[0] and name_and_text(script, texts[0], shell=True)[1]
+        if beside or _SHELL_FILE.match(texts[0]):
             yield texts[0]
         yield from (found[1] for one in texts if (found := _ARGUMENT.fullmatch(one)))
 
@@ -136,20 +134,21 @@ def of_engines(script: Script, *without: str) -> Iterator[File]:
     A command of the scheduler that a call names is none: the user sees it.
     """
     for start in script.started:
-        words = " ".join(start.texts).split() or [""]
-        if (name := re.fullmatch(r"\$\{?(\w+)\}?", words[0])) and name[1] in script.values:  # in some cases
-            words[:1] = script.values[name[1]][0].text.replace("\\\n", " ").strip("\"'").split()
-        if os.path.basename(words[0]) in PRINT | STATE | TOOLS:
+        words = _first_values(script, " ".join(start.texts)).split()
+        if not words or os.path.basename(words[0]) in _HANDLES:
             continue
         for pattern, options in _ENGINES.items():
-            at = next(
-                (at for at, word in enumerate(words) if re.fullmatch(pattern, os.path.basename(word))), None
-            )
-            if at is None or pattern in without:
+            found = (at for at, word in enumerate(words) if re.fullmatch(pattern, os.path.basename(word)))
+            if (at := next(found, None)) is None or pattern in without:
                 continue
             text = " ".join(words[at + 1 :])
             if (at == 0 and _PROFILE.get(pattern) in script.values) or re.search(options, text):
                 yield File(f"the configuration of {os.path.basename(words[at])}", start.line)
-            programs = (one.strip("{}'\"") for one in _PROGRAM.findall(text))
-            own = script.dialect.commands
-            yield from (File(one, start.line) for one in programs if os.path.basename(one) not in own)
+            programs = (File(one.strip("'\""), start.line) for one in _PROGRAM.findall(text))
+            yield from (one for one in programs if os.path.basename(one.path) not in script.dialect.commands)
+
+
+def _first_values(script: Script, text: str) -> str:
+    """Return a text with the first values of variables whose later ones differ: ``A="$A -x"``."""
+    values = {name: nodes[0].text.replace("\\\n", " ").strip("\"'") for name, nodes in script.values.items()}
+    return re.sub(r"\$\{?(\w+)\}?", lambda match: values.get(match[1], match[0]), text)
