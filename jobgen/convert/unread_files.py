@@ -145,7 +145,7 @@ def of_engines(script: Script, *without: str) -> Iterator[File]:
             if (at == 0 and _PROFILE.get(pattern) in script.values) or re.search(options, text):
                 yield File(f"the configuration of {os.path.basename(words[at])}", start.line)
             programs = (File(one.strip("'\""), start.line) for one in _PROGRAM.findall(text))
-            yield from (one for one in programs if os.path.basename(one.path) not in script.dialect.commands)
+            yield from (one for one in programs if os.path.basename(one.path) not in _HANDLES)
 
 
 def _first_values(script: Script, text: str) -> str:

@@ -70,6 +70,8 @@ def test_the_jobs_of_a_workflow_are_for_the_scheduler_of_the_script(code: str, l
         ("./a.sh\n./b.sh\n./c.sh\n./d.sh\n./e.sh\n./f.sh", "a.sh, b.sh, c.sh, d.sh and 2 more"),
         ("find . -name a.sh -delete\ncp a.sh b.sh\ndiff b.sh c.sh\nwhich d.sh\ntype -p e.sh", ""),
         ("python a.py\npython -m b\npython -c 'import a'\njulia c.jl\nRscript d.R\n./e", ""),
+        ("snakemake --cluster 'mkdir -p a; sbatch'\nA=\n$A b", ""),
+        ('S="sbatch -n 1"\nS+=" -t 3"\nsnakemake --cluster "$S"', ""),
         ("source activate a\n. /etc/profile.d/modules.sh\necho 'run a.sh'", ""),
     ],
 )

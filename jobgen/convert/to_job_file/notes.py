@@ -462,7 +462,7 @@ def child_jobs(script: Script, file: JobFile) -> Iterator[Remark]:
     scheduler = script.dialect.scheduler
     for call in of_engines(script, "snakemake"):  # which sets it for its jobs
         why = "the jobs that it submits get OMP_NUM_THREADS of this one, too, which the script leaves unset"
-        yield Remark(call.line, call.path, why, lost=False)
+        yield Remark(call.line, call.path.rpartition(" ")[2], why, lost=False)
         return
     for one in script.named(scheduler.command):
         passes = "-V" in one.literals if script.is_pbs else "--export" not in one.node.text

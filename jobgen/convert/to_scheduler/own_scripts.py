@@ -58,7 +58,7 @@ def remarks(script: Script, source: Dialect, target: Dialect, text: str) -> Iter
     if "export OMP_NUM_THREADS=" in text and not variable_names.is_exported(script, "OMP_NUM_THREADS"):
         for one in of_engines(script, "snakemake"):  # which sets it for its jobs
             why = f"{target.command} gives its jobs OMP_NUM_THREADS of this one"
-            yield Remark(one.line, one.path, why, lost=False)
+            yield Remark(one.line, one.path.rpartition(" ")[2], why, lost=False)
 
 
 def _may_be_several(request: Request) -> bool:
