@@ -2748,7 +2748,8 @@ def test_ranks_of_whole_nodes_that_nothing_counts_have_a_remark(options: str, li
 def test_short_options_of_srun_in_one_word(options: str) -> None:
     done = convert(SLURM.format("-N 2", f"module load openmpi\nsrun {options} ./a"), "torque")
     line = next(one for one in done.text.split("\n") if one.startswith("mpirun "))
-    assert " --tag-output " in line and line.endswith(" ./a")
+    assert " --tag-output " in line
+    assert line.endswith(" ./a")
     assert "--label" in [one.what for one in done.remarks]
 
 
