@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from jobgen.convert.result import Remark
+from jobgen.launch.command_line import is_python
 from jobgen.script.beside import name_and_text
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS
 from jobgen.script.dialects.base import Dialect
@@ -125,6 +126,8 @@ def _files(script: Script, start: Start) -> Iterator[str]:
         beside = "/" in texts[0] and name_and_text(script, texts[0], shell=True)[1]
         if beside or _SHELL_FILE.match(texts[0]):
             yield texts[0]
+        if is_python(name) and texts[1:] and texts[1].endswith(".sh"):  # a program for Python
+            texts = texts[2:]
         yield from (found[1] for one in texts if (found := _ARGUMENT.fullmatch(one)))
 
 
