@@ -169,6 +169,9 @@ def names_devices(script: Script) -> bool:
 # Numbers of GPUs, modules of CUDA, what uses GPUs beside them, and requests in directives of other commands.
 # A module of CUDA alone is often one that a compiler or an MPI needs.
 _COUNT_OF_GPUS = re.compile(r"(?i)n(um|umber_of)?_?gpus?(_per_node)?|gpus?_per_node")
+_GPUS_OF_PROGRAM = re.compile(
+    r"(?is)\bpython[\d.]*\s.*\s--?((n(um|umber_of)?[_-]?)?gpus?([_-]per[_-]node)?[ =][\"']?[1-9]\d*)\b"
+)
 _OF_CUDA = re.compile(r"(?i)(\w+/)?cuda(toolkit)?([-_/.\d]|$)")
 _USES_GPUS = re.compile(r"(?i)\bnccl|(?<!echo )\bnvidia-smi\b|\s--nv\b|\bCUDA_VISIBLE_DEVICES=[\"']?[\d$]")
 _OTHER_REQUEST = re.compile(r"#(?!SBATCH)[A-Z]+BATCH\s+-")
@@ -184,6 +187,9 @@ def use_of_cuda(script: Script) -> tuple[int, str] | None:
         count = parsers.number(script.constants.value(value))
         if count and _COUNT_OF_GPUS.fullmatch(name):
             return node.line, node.text
+    for command in script.commands:
+        if command.works and (option := _GPUS_OF_PROGRAM.search(command.node.text)):
+            return command.line, f"--{option[1]}"
     code = re.sub(r"(?m)(^|\s)#.*$", "", script.tree.text)
     nodes = [one.value for one in script.options if one.flag in ("-C", "--constraint")]
     named = _OF_GPUS.search(" ".join([script.request.queue or "", *nodes])) or _USES_GPUS.search(code)
@@ -251,7 +257,7 @@ _CONTAINERS = {row.command for row in RUNTIMES.values()} | {"sh", "bash", "docke
 INSTALLED = re.compile(
     r"gmx|lmp|namd|vasp|cp2k|osu_|IMB|pw\.x|ph\.x|pmemd|sander|orca|dask|ray|matlab|julia|java|perl|Rscript|R$"
     r"|torchrun|accelerate|deepspeed|jupyter|hpcrun|tau_exec|ncu|nsys|nvprof|ffmpeg|valgrind|spack|make|cmake|nextflow|snakemake"
-    r"|\w*Foam$|xhpl|ior|wandb|dplace|stdbuf|taskset|numactl|parallel|xargs|nvidia|roc|ibrun|mpi(run|exec)"
+    r"|\w*Foam$|xhpl|wandb|dplace|stdbuf|taskset|numactl|parallel|xargs|nvidia|roc|ibrun|mpi(run|exec)"
 )
 
 

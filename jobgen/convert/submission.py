@@ -46,7 +46,7 @@ def _of_sourced(script: Script, target: Dialect) -> Iterator[Remark]:
     for command in script.named("source", "."):
         if len(command.arguments) != 1 or command.node.under("function_definition"):
             continue
-        name, code = name_and_text(script, command.arguments[0])
+        name, code = name_and_text(script, script.constants.text(command.arguments[0]))
         text = script_arguments.first_read(code.decode(errors="replace")) if code is not None else ""
         if text or (code is None and os.path.basename(name) == "parse_options.sh"):
             why = (

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 
 from jobgen.script.script import Script, Starter
-from jobgen.script.syntax import Node
 
 _LARGEST = 100_000  # bytes of a script that another one starts
 _DEEPEST = 3  # scripts that start each other
@@ -27,7 +26,7 @@ def started(script: Script, depth: int = 1) -> Iterator[tuple[str, Script]]:
     """
     seen = {script.name}
     for call in script.programs[:_MOST]:
-        name = _name(script, call.file)
+        name = _name(script.constants.text(call.file))
         if name in seen or (source := _text(script, name)) is None or not _is_script(name, source):
             continue
         seen.add(name)
@@ -43,7 +42,7 @@ def sourced(script: Script, depth: int = 1) -> tuple[list[Script], list[str]]:
     found: list[Script] = []
     others: list[str] = []
     for one in list(script.named("source", "."))[:_MOST]:
-        name = _name(script, one.arguments[0]) if one.arguments else ""
+        name = _name(script.constants.text(one.arguments[0])) if one.arguments else ""
         if depth > _DEEPEST or (source := _text(script, name)) is None:
             others.append(name)
             continue
@@ -54,13 +53,13 @@ def sourced(script: Script, depth: int = 1) -> tuple[list[Script], list[str]]:
     return found, others
 
 
-def name_and_text(script: Script, word: Node, shell: bool = False) -> tuple[str, bytes | None]:
+def name_and_text(script: Script, path: str, shell: bool = False) -> tuple[str, bytes | None]:
     """Return the path of a file from the folder of the script, and its text; None if it is not there.
 
     Behind variables without a known value it is the file of this name beside the script. ``shell``: it begins
     with the line of a shell.
     """
-    name = _name(script, word)
+    name = _name(path)
     source = _text(script, name)
     if source is None and "$" in name:
         source = _text(script, name.rpartition("/")[2])
@@ -68,9 +67,9 @@ def name_and_text(script: Script, word: Node, shell: bool = False) -> tuple[str,
     return name, None if source is None or (shell and not _SHELL.match(source)) else source
 
 
-def _name(script: Script, word: Node) -> str:
+def _name(path: str) -> str:
     """Return the path of a file from the folder of the script, as far as the text determines it."""
-    return os.path.normpath(_HERE.sub("", script.constants.text(word).strip("\"'"), count=1))
+    return os.path.normpath(_HERE.sub("", path.strip("\"'"), count=1))
 
 
 def _text(script: Script, name: str) -> bytes | None:

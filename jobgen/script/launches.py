@@ -21,7 +21,7 @@ from jobgen.script.syntax import MISSING, Node, parse
 from jobgen.script.word_lists import DEEPEST, expanded, is_empty, shell_text, text_of
 
 _ARGUMENTS = ("$@", "${@}", "$*")
-_WHICH = re.compile(r"[\"']?(?:\$\(|`)\s*(?:which|command -v|type -P) ([\w.-]+)\s*[)`][\"']?")
+_WHICH = re.compile(r"[\"']?(?:\$\(|`)\s*(?:which|command -v|type -[pP]) ([\w.-]+)\s*[)`][\"']?")
 _VARIABLE = re.compile(r"\"?\$(?:(\w+)|\{(\w+)\})\"?")
 
 
@@ -75,12 +75,22 @@ class Launch(NamedTuple):
 
 
 class Start(NamedTuple):
-    """A program that a launcher, or a command such as ssh, starts on the nodes, as the word of its file."""
+    """A program that a command starts, as the word of its file; on the nodes if a launcher (``outer``) or a
+    command such as ssh (``remote``) does. ``shell`` is the shell or ``source`` before the file."""
 
     file: Node
     arguments: tuple[Node, ...]
     outer: Launch | None
     remote: str
+    line: int
+    constants: Constants
+    shell: str
+
+    @property
+    def texts(self) -> list[str]:
+        """The words with the known values of their variables; ``$(which a)`` is ``a``."""
+        found = (self.constants.text(word).strip("\"'") for word in (self.file, *self.arguments))
+        return [_WHICH.sub(r"\1", text) for text in found]
 
 
 class _Words(NamedTuple):
@@ -148,6 +158,7 @@ class _Search(NamedTuple):
         """Yield the launchers from a word on: behind wrappers, shells, other launchers and ssh."""
         forms = words.forms
         start = first + command_start(forms[first:])
+        start = max(first, min(start, len(forms) - 1))  # eval $A
         for at in range(first if self.outer else start, len(forms)):
             kind, options = launcher_at(forms, at)
             if kind is not None and not (at > start and _is_value(forms, at)):
@@ -199,14 +210,18 @@ class _Search(NamedTuple):
 
     def _of_program(self, words: _Words, at: int) -> Iterator[Launch | Start]:
         """Yield the program at a word, which may be that of a shell, or the launchers in its text."""
-        if os.path.basename(words.forms[at] or "") in (*SHELLS, "source", "."):
+        first, shell = at, os.path.basename(words.forms[at] or "")
+        if shell in (*SHELLS, "source", "."):
             behind = range(at + 1, len(words.forms))
             at = next((one for one in behind if not (words.forms[one] or "-").startswith("-")), at)
             at = next((one for one in behind if self._file(words.nodes[one]) is not None), at)
         if (code := self._file(words.nodes[at])) is not None:
             yield from self._of_code(*code)
-        elif self.outer or self.remote or self.starter:
-            yield Start(words.nodes[at], tuple(words.nodes[at + 1 :]), self._outer, self._remote)
+        else:
+            rest = tuple(words.nodes[at + 1 :])
+            line = self.line if self.depth else self.command.line
+            of_shell = shell if at > first else ""
+            yield Start(words.nodes[at], rest, self._outer, self._remote, line, self.constants, of_shell)
 
     def _file(self, word: Node) -> tuple[str, int] | None:
         """Return the text of a file that the script writes, and its line."""

@@ -312,6 +312,11 @@ class Script:
     @property
     def programs(self) -> list[Start]:
         """The programs that launchers, and commands such as ssh, start on the nodes."""
+        return [one for one in self.started if one.outer or one.remote or self.starter]
+
+    @cached_property
+    def started(self) -> list[Start]:
+        """The programs of all commands, also of those in the text that a shell gets."""
         return [one for one in self._started if isinstance(one, Start)]
 
     def words_of(self, word: syntax.Node, command: Command) -> list[syntax.Node]:

@@ -1592,7 +1592,8 @@ def test_a_file_that_is_written_before_the_first_cd(code: str, moved: bool) -> N
     "code", ["nextflow run a.nf", "N=/opt/nextflow\n$N run a.nf", 'N="nextflow run"\n$N a.nf']
 )
 def test_an_engine_in_a_variable(code: str) -> None:
-    assert "nextflow" in [one.what for one in convert(SLURM.format("-N 1", code), "torque").remarks]
+    found = [one.what for one in convert(SLURM.format("-N 1", code), "torque").remarks]
+    assert "the configuration of nextflow" in found
 
 
 @pytest.mark.parametrize("name", ["{LOGDIR}", "logs", "<LOGS>"])
@@ -2741,3 +2742,33 @@ def test_bindings_of_srun_in_the_singular_are_those_in_the_plural() -> None:
 def test_ranks_of_whole_nodes_that_nothing_counts_have_a_remark(options: str, line: str, has: bool) -> None:
     done = convert(SLURM.format(options, line), "pbspro")
     assert ("may start a rank for each 2 cores" in str(done.remarks)) is has
+
+
+@pytest.mark.parametrize("options", ["-l", "-ul", "-lu", "-vl", "-Qul", "-ulN2"])
+def test_short_options_of_srun_in_one_word(options: str) -> None:
+    done = convert(SLURM.format("-N 2", f"module load openmpi\nsrun {options} ./a"), "torque")
+    line = next(one for one in done.text.split("\n") if one.startswith("mpirun "))
+    assert " --tag-output " in line
+    assert line.endswith(" ./a")
+    assert "--label" in [one.what for one in done.remarks]
+
+
+@pytest.mark.parametrize(
+    ("option", "named"),
+    [
+        ("--numgpus 2", True),
+        ("-x 1 --num_gpus=4", True),
+        ("--gpus '8'", True),
+        ("--ngpus 0", False),
+        ("--gpus_file 2", False),
+        ("--no-gpus", False),
+    ],
+)
+def test_a_number_of_gpus_that_no_directive_requests(option: str, named: bool) -> None:
+    done = convert(SLURM.format("-N 1", f"cd a && srun -n 1 python a.py {option} -y 3"), "torque")
+    assert ("no directive requests GPUs" in str(done.remarks)) is named
+
+
+def test_ior_in_the_working_directory() -> None:
+    done = convert(SLURM.format("-N 2", "cd bin\nmodule load openmpi\nsrun ior -t 4k"), "torque")
+    assert "ior" in [one.what for one in done.remarks if "write ./ior" in one.why]

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from itertools import takewhile
 
-from jobgen.convert import submission
+from jobgen.convert import submission, unread_files
 from jobgen.convert.launch_nodes import ALL, EACH
 from jobgen.convert.misreadings import WHOLE_ENVIRONMENT, is_narrow, narrow_export
 from jobgen.convert.request_reader import has_directives
@@ -27,7 +27,7 @@ from jobgen.convert.to_job_file.inherited import (
 from jobgen.convert.to_job_file.program_line import ARGUMENT, reads_any
 from jobgen.convert.to_job_file.statements import Split
 from jobgen.convert.to_job_file.wrappers import container_name
-from jobgen.convert.workflow_engines import workflows
+from jobgen.convert.unread_files import of_engines
 from jobgen.launch.command_line import is_python
 from jobgen.launch.containers import LEAKS
 from jobgen.launch.expansion import code_at, names, of_ranks
@@ -460,9 +460,9 @@ def child_jobs(script: Script, file: JobFile) -> Iterator[Remark]:
     blocks = [str(file.values.get(key, "")) for key in ("before", "after_block")]
     code = "\n".join([*blocks, *_shell_code(file)])
     scheduler = script.dialect.scheduler
-    if workflow := _workflow(script, "\n".join([*blocks, " ".join(file.list("command"))])):
+    for call in of_engines(script, "snakemake"):  # which sets it for its jobs
         why = "the jobs that it submits get OMP_NUM_THREADS of this one, too, which the script leaves unset"
-        yield Remark(*workflow, why, lost=False)
+        yield Remark(call.line, call.path.rpartition(" ")[2], why, lost=False)
         return
     for one in script.named(scheduler.command):
         passes = "-V" in one.literals if script.is_pbs else "--export" not in one.node.text
@@ -472,11 +472,12 @@ def child_jobs(script: Script, file: JobFile) -> Iterator[Remark]:
             return
 
 
-def engines(script: Script) -> Iterator[Remark]:
-    """Yield a remark on each workflow engine that submits jobs: the job may be for another scheduler."""
-    for one in workflows(script):
-        why = "submits jobs as its configuration says, which is not read: under another scheduler, too, "
-        yield Remark(one.line, one.engine, f"{why}they are for {script.dialect.title}", lost=False)
+def unread(script: Script) -> Iterator[Remark]:
+    """Yield a remark on files of the user that may be for the scheduler of the script."""
+    found = [
+        one for one in unread_files.files(script) if unread_files.may_be_for(script.dialect, script, one)
+    ]
+    yield from unread_files.remark(script, found, "another scheduler")
 
 
 # Variables that compilers, interpreters and libraries read.
@@ -496,17 +497,6 @@ def exported_too(script: Script, found: Sequence[str]) -> Iterator[Remark]:
             line = next((node.line for one, _, node in script.assignments if one == name), 1)
             why = "setup exports it for the other commands of the job, so that programs read it, too"
             yield Remark(line, name, why, lost=False)
-
-
-def _workflow(script: Script, code: str) -> tuple[int, str] | None:
-    """Return the line and the text of the first command of nextflow in some code that submits jobs."""
-    values = [(name, value.text.strip("\"'").replace("\\\n", " ")) for name, value, _ in script.assignments]
-    known = {name: text for name, text in reversed(values) if re.match(r"(\S*/)?nextflow[^\s/]*(\s|$)", text)}
-    text = re.sub(r"\$\{?(\w+)\}?", lambda match: known.get(match[1], match[0]), code.replace("\\\n", " "))
-    found = re.search(r"\bnextflow\b.*\brun\b", text)
-    call = "|".join([r"\bnextflow\b", *(rf"\$\{{?{name}\b" for name in known)])
-    line = next((at for at, one in enumerate(script.lines, 1) if re.match(rf"[^#]*({call})", one)), 1)
-    return (line, found[0][:60]) if found else None
 
 
 def contained(script: Script, file: JobFile) -> Iterator[Remark]:

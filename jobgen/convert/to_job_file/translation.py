@@ -225,7 +225,7 @@ def _notes(
     yield from notes.own_text(script)
     yield from notes.log_text(script)
     yield from notes.child_jobs(script, file)
-    yield from notes.engines(script)
+    yield from notes.unread(script)
     yield from notes.run_directory(script, file)
     yield from notes.swept_log(script)
     yield from notes.environment(script, launch)

@@ -73,6 +73,7 @@ class LaunchWords:
             alone = not more and not first.text.strip("\"'").startswith("-")
             self._words += [(word if alone else first, word), *((part, None) for part in more)]
         self.at = 0
+        self.further: list[Value] = []  # short options of a word, behind its first one
 
     def __iter__(self) -> Iterator[Value]:
         """Yield the options, up to the first word of the program."""
@@ -92,8 +93,9 @@ class LaunchWords:
             self.at += 1
             if text == "--":
                 return
-            if text:
-                yield value._replace(text=text)
+            self.further += [value._replace(text=text)] if text else []
+            while self.further:
+                yield self.further.pop()
 
     def next(self) -> Value:
         """Return the next word, which is the value of an option."""

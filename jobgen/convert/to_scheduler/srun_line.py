@@ -20,7 +20,10 @@ mpi= msg-timeout= multi-prog no-allocate overlap pack-group= preserve-env prolog
 relative= send-libs? slurmd-debug= task-epilog= task-prolog= threads= treewidth= unbuffered wait= whole
 x11? share
 """
-LONG = {**SLURM.grammar.long_options, **{name.rstrip("=?"): name[-1] for name in _LONG.split()}}
+LONG = {
+    **SLURM.grammar.long_options,
+    **{name.rstrip("=?"): name[len(name.rstrip("=?")) :] for name in _LONG.split()},
+}
 SHORT = {
     **{short[1:]: long for short, long in SLURM.grammar.short_options.items()},
     "E": "--preserve-env", "K": "--kill-on-bad-exit", "l": "--label", "r": "--relative", "T": "--threads",
@@ -121,7 +124,9 @@ def _option(word: Value, words: LaunchWords) -> tuple[str, Value]:
     if LONG.get(name) == "=" and not equals:
         return name, words.next()
     if LONG.get(name) == "" and joined.text:
-        raise Unreadable(f"{word.text} has no counterpart")
+        if word.text.startswith("--"):
+            raise Unreadable(f"{word.text} has no counterpart")
+        words.further.append(joined._replace(text=f"-{joined.text}"))  # -ul
     return name, joined
 
 

@@ -1,0 +1,157 @@
+"""Files that a converted script starts or names, and that convert does not read: shell scripts of the user,
+what submits the jobs of a workflow engine, and its configuration. They may be for the old scheduler."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterable, Iterator
+from typing import NamedTuple
+
+from jobgen.convert.result import Remark
+from jobgen.launch.command_line import is_python
+from jobgen.script.beside import name_and_text
+from jobgen.script.command_kinds import PRINT, STATE, TOOLS
+from jobgen.script.dialects.base import Dialect
+from jobgen.script.launches import Start
+from jobgen.script.script import Script
+from jobgen.script.written_files import written
+
+_NAMED = 4  # files in a remark
+_SHELL_FILE = re.compile(
+    r".*\.(sh|bash|ksh|zsh|t?csh|cmd|job|slurm|sbatch|pbs)$|.*/(jobs|scripts|ush)/[^/.]+$"
+)
+# An argument that is a shell script, or by its name a program in another language that submits jobs.
+_ARGUMENT = re.compile(
+    r"(?:--?[\w-]+=)?([^-\s=*][^\s=*]*\.(?:sh|bash|ksh|zsh|slurm|sbatch|pbs)"
+    r"|(?!-)[^\s=]*(?:sbatch|slurm|qsub|pbs|submit)[^/\s=]*\.(?:py|pl|R|rb|jl))"
+)
+_HANDLES = {"diff", "cmp", "stat", "md5sum", "basename", "dirname", "readlink", "realpath", "type", "hash"}
+_HANDLES |= PRINT | STATE | TOOLS
+# Files of environments, which read nothing of a scheduler.
+_OF_SYSTEM = re.compile(
+    r"(?i)activate|(\b|_)profile(\.d/|s?$|\.\w+$)|bashrc|bash_login|conda|mamba|module|lmod|spack|venv|vars\b|GMXRC|setup-env\.sh"
+    r"|^/ext3/|cmsset_default|FOAM|SetUpFreeSurfer|(?<!dirname )\$\((?!dirname|pwd)|`(?!dirname|pwd)|<\("
+    r"|^/etc/|/\.config/"
+    r"|^\$?\{?\w*(HOME|ROOT|PREFIX|PATH)\}?/(bin|etc|share)/|^/(?!home)\w+/(bin|etc|gcc)/"
+    r"|^/(?!home)(\w+/)?(opt|usr|cvmfs)/|^/(.*/)?(sw|s?soft(ware)?|apps?|[\w.]*install)/"
+)
+_OF_JOBS = re.compile(r"(?i)(job|batch|slurm|pbs|queue)[^/]*$")  # in the name of a file of a site
+# The engines, and patterns of the options with which they submit jobs as a configuration says.
+_ENGINES = {
+    r"nextflow[^\s/]*": r"(?<!\S)(run(?!\S)|-profile)",
+    "snakemake": r"(?<!\S)(--((workflow-)?profile|profiles|drmaa|slurm)(?![\w-])"
+    r"|(--executor|-e)[ =](?!local\b))",
+    r"(cromwell\S*\.jar|cromwell)": r"(?<!\S)(run|submit)(?!\S)",
+    "miniwdl": r"(?<!\S)--cfg(?![\w-])",
+    r"bpipe": r"(?<!\S)run(?!\S)",
+    r"(cellranger|spaceranger)[\w-]*": r"(?<!\S)--jobmode[ =](?!local\b)",
+}
+_PROFILE = {"snakemake": "SNAKEMAKE_PROFILE", "miniwdl": "MINIWDL_CFG"}  # variables that name a configuration
+# The programs with which snakemake submits jobs and asks for them.
+_PROGRAM = re.compile(
+    r"--cluster(?:-(?:sync|generic-(?:submit|status|cancel)-cmd|status|cancel))?[ =]+"
+    r"(?:(?:python|bash|sh|perl)[\d.]* )?(\S+)"
+)
+
+
+class File(NamedTuple):
+    """A file, or the configuration of an engine, and the line that names it."""
+
+    path: str
+    line: int
+
+
+def remark(
+    script: Script, unread: Iterable[File], other: str, known: Collection[str] = ()
+) -> Iterator[Remark]:
+    """Yield one remark on files that are not read, and on the configuration of the workflow engines of a
+    script. ``other`` is the title of the other scheduler; the new script sets the ``known`` variables."""
+    lines: dict[str, int] = {}
+    for one in [*of_engines(script), *unread]:
+        lines.setdefault(os.path.basename(one.path), one.line)
+    if not lines:
+        return
+    verb, pronoun = ("are", "they") if len(lines) > 1 else ("is", "it")
+    names, more = list(lines)[:_NAMED], len(lines) - _NAMED
+    what = ", ".join(names) + f" and {more} more" * (more > 0)
+    may_be = f"{verb} not read: {pronoun} may be for {script.dialect.title}, or read {read_of(script, known)}"
+    yield Remark(min(lines.values()), what, f"{may_be} and so on, which {other} does not set", lost=False)
+
+
+def read_of(script: Script, known: Collection[str] = ()) -> str:
+    """Return the names of variables that files read most, without those that are known."""
+    source = script.dialect
+    meanings = ["job_id", "submit_dir", "node_file" if source.variable("node_file") else "node_list"]
+    meanings += ["array_index"] * bool(script.request.array)
+    names = (source.variable(one) for one in meanings)
+    return ", ".join(name for name in names if name and name not in known)
+
+
+def may_be_for(source: Dialect, script: Script, file: File) -> bool:
+    """Return whether a file has a name of a scheduler; True if it is not beside the script."""
+    _, code = name_and_text(script, file.path)
+    names = [rf"{source.variable_prefix}\w+", *source.owners, *filter(None, [source.scheduler.node_step])]
+    if code is None:
+        return not is_of_system(file)
+    return re.search(rf"\b({'|'.join(names)})\b", code.decode(errors="replace")) is not None
+
+
+def is_of_system(file: File) -> bool:
+    """Return whether a file is one of an environment, and not of the user or of the jobs of a site."""
+    return _OF_SYSTEM.search(file.path) is not None and not _OF_JOBS.search(file.path)
+
+
+def files(script: Script) -> Iterator[File]:
+    """Yield the shell scripts of the user that a script sources, starts or gives to a program, each once."""
+    seen = {script.name, *(os.path.basename(name) for _, _, name in written(script))}
+    for start in script.started:
+        for path in _files(script, start):
+            name = os.path.basename(path)
+            if name not in seen and re.search(r"\w", name):
+                seen.add(name)
+                yield File(path, start.line)
+
+
+def _files(script: Script, start: Start) -> Iterator[str]:
+    """Yield the words of a command that name a shell script."""
+    texts = start.texts
+    name = os.path.basename(texts[0])
+    if start.shell:
+        yield texts[0]
+    elif (
+        not (name in _HANDLES or name in script.dialect.owners or name in script.functions)
+        or "-exec" in texts
+    ):
+        beside = "/" in texts[0] and name_and_text(script, texts[0], shell=True)[1]
+        if beside or _SHELL_FILE.match(texts[0]):
+            yield texts[0]
+        if is_python(name) and texts[1:] and texts[1].endswith(".sh"):  # a program for Python
+            texts = texts[2:]
+        yield from (found[1] for one in texts if (found := _ARGUMENT.fullmatch(one)))
+
+
+def of_engines(script: Script, *without: str) -> Iterator[File]:
+    """Yield what the calls of engines that submit jobs have as a configuration, ``without`` those of some.
+
+    A command of the scheduler that a call names is none: the user sees it.
+    """
+    for start in script.started:
+        words = _first_values(script, " ".join(start.texts)).split()
+        if not words or os.path.basename(words[0]) in _HANDLES:
+            continue
+        for pattern, options in _ENGINES.items():
+            found = (at for at, word in enumerate(words) if re.fullmatch(pattern, os.path.basename(word)))
+            if (at := next(found, None)) is None or pattern in without:
+                continue
+            text = " ".join(words[at + 1 :])
+            if (at == 0 and _PROFILE.get(pattern) in script.values) or re.search(options, text):
+                yield File(f"the configuration of {os.path.basename(words[at])}", start.line)
+            programs = (File(one.strip("'\""), start.line) for one in _PROGRAM.findall(text))
+            yield from (one for one in programs if os.path.basename(one.path) not in _HANDLES)
+
+
+def _first_values(script: Script, text: str) -> str:
+    """Return a text with the first values of variables whose later ones differ: ``A="$A -x"``."""
+    values = {name: nodes[0].text.replace("\\\n", " ").strip("\"'") for name, nodes in script.values.items()}
+    return re.sub(r"\$\{?(\w+)\}?", lambda match: values.get(match[1], match[0]), text)

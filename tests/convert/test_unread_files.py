@@ -1,0 +1,94 @@
+"""Files that a converted script starts or names, and that convert does not read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from convert.conversions import convert, job_file
+
+from jobgen.convert.to_job_file import translation
+from jobgen.script.script import Script
+
+SLURM = "#!/bin/bash\n#SBATCH -N 1\n#SBATCH -t 10\n{}\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "lines"),
+    [
+        ('snakemake --jobs 9 --cluster "../submit.py"', [4]),
+        ('snakemake --cluster="./submit.sh" -j 9', [4]),
+        ('snakemake --cluster "python submit.py {threads}"', [4]),
+        ("snakemake --cluster-generic-submit-cmd ./submit.sh", [4]),
+        ("snakemake --slurm -j 9", [4]),
+        ('snakemake --drmaa " -p long"', [4]),
+        ("snakemake -e slurm", [4]),
+        ("S='snakemake --cluster ./submit.sh'\n$S all", [5]),
+        ('O="--cluster ./submit.sh"\nsnakemake $O', [5]),
+        ('O=(--profile big)\nsnakemake "${O[@]}"', [5]),
+        ("export SNAKEMAKE_PROFILE=big\nsnakemake -j 9", [5]),
+        ('bash -c "snakemake --profile big"', [4]),
+        ("conda run -n a snakemake --profile big", [4]),
+        ("python -m snakemake --profile big", [4]),
+        ('snakemake --profile big --cluster "sbatch -n 1"', [4]),
+        ("srun nextflow run a.nf", [4]),
+        ('snakemake --cluster "sbatch -n 1"', []),  # which has a remark of its own
+        ('C="sbatch -n 1"\nsnakemake --cluster "$C"', []),
+        ("snakemake -j 9 --cluster-config a.json", []),
+        ("snakemake --executor local -j 9", []),
+        ("module load snakemake\nconda activate snakemake", []),
+        ("nextflow -version", []),
+        ("echo snakemake --profile big", []),
+    ],
+)
+def test_the_jobs_of_a_workflow_are_for_the_scheduler_of_the_script(code: str, lines: list[int]) -> None:
+    for done in (convert(SLURM.format(code), "pbspro"), job_file(SLURM.format(code))):
+        assert [one.line for one in done.remarks if "not read" in one.why] == lines
+
+
+@pytest.mark.parametrize(
+    ("code", "names"),
+    [
+        ("singularity exec $O $IMG ./a.cmd", "a.cmd"),
+        ("find . -name '*.sh' -exec bash a.sh {} \\;", "a.sh"),
+        ("A=$(type -p a.sh)\n$A 1", "a.sh"),
+        ("bash $(which a.sh)", "a.sh"),
+        ('parallel -j 4 "./a.sh {}" ::: 1 2', "a.sh"),
+        ("ls | xargs -n1 sh a.sh", "a.sh"),
+        ('bash -c "cd b; ./a.sh 3"', "a.sh"),
+        ("bash <<END\nsource a.sh\nEND", "a.sh"),
+        ('ssh n "bash a.sh"', "a.sh"),
+        ('f() { bash "$1"; }\nf a.sh', "a.sh"),
+        ("A='bash a.sh -x'\n$A", "a.sh"),
+        ('eval "source a.sh"', "a.sh"),
+        ("./a.sh b.sh 3", "a.sh, b.sh"),
+        ("python run.py --script=a.sh -x b.slurm", "a.sh, b.slurm"),
+        ("python ../submit_jobs.py", "submit_jobs.py"),
+        ("source a.sh\nsnakemake --cluster 'python3 b.py {threads}' --cluster-status ./c", "b.py, c, a.sh"),
+        ("snakemake --drmaa ' -p long'", "the configuration of snakemake"),
+        ("java -Dconfig.file=a -jar ~/cromwell-47.jar run b.wdl", "the configuration of cromwell-47.jar"),
+        ("./a.sh\n./b.sh\n./c.sh\n./d.sh\n./e.sh\n./f.sh", "a.sh, b.sh, c.sh, d.sh and 2 more"),
+        ("find . -name a.sh -delete\ncp a.sh b.sh\ndiff b.sh c.sh\nwhich d.sh\ntype -p e.sh", ""),
+        ("python a.py\npython -m b\npython -c 'import a'\njulia c.jl\nRscript d.R\n./e", ""),
+        ("snakemake --cluster 'mkdir -p a; sbatch'\nA=\n$A b", ""),
+        ('S="sbatch -n 1"\nS+=" -t 3"\nsnakemake --cluster "$S"', ""),
+        ("source activate a\n. /etc/profile.d/modules.sh\necho 'run a.sh'", ""),
+    ],
+)
+def test_files_that_are_not_read_have_one_remark(code: str, names: str) -> None:
+    for done in (convert(SLURM.format(code), "torque"), job_file(SLURM.format(code))):
+        assert [one.what for one in done.remarks if "not read" in one.why] == [names] * bool(names)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"), [("echo $SLURM_JOB_ID", True), ("srun ./a", True), ("sort b", False)]
+)
+def test_a_job_file_names_a_file_beside_the_script_that_is_for_its_scheduler(
+    text: str, named: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "a.sh").write_text(f"{text}\n")
+    script = Script(SLURM.format("bash a.sh").encode(), "slurm", str(tmp_path), name="job.sh")
+    found = [
+        one.what for one in translation.convert(script).remarks if "another scheduler does not set" in one.why
+    ]
+    assert found == ["a.sh"] * named
