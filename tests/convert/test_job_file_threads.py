@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from convert.conversions import job_file, remarks
+from convert.conversions import job_file, remarks, values
 
 SLURM = "#!/bin/bash\n#SBATCH -N 1 --ntasks-per-node=4 -t 10\n"
 PBS = "#!/bin/bash\n#PBS -l select=1:ncpus=4:mpiprocs=4\n"
@@ -23,5 +23,46 @@ BEFORE = "mpirun -np 2 ./a\nsource env.sh\n"
 )
 def test_a_launcher_in_setup_may_get_threads_of_the_scheduler(text: str, lines: list[int]) -> None:
     done = job_file(f"{text}\n")
-    found = [one.line for one in done.remarks if "is in setup, where PBS Pro sets" in one.why]
+    found = [one.line for one in done.remarks if "in a job for PBS Pro" in one.why]
     assert found == lines, remarks(done)
+
+
+PBS_OF_8 = "#!/bin/bash\n#PBS -l select=1:ncpus=8:mpiprocs=4\ncd $PBS_O_WORKDIR\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (f"{PBS_OF_8}./prep\nexport OMP_NUM_THREADS=2\nmpirun -np 4 ./a", [(4, "8", "2")]),
+        (f"{PBS_OF_8}mpirun -np 4 ./prep\nmpirun -np 4 ./a", [(4, "8", "2")]),
+        (f"{PBS_OF_8}python prep.py\nexport OMP_NUM_THREADS=1\nmpirun -np 4 ./a", [(4, "8", "1")]),
+        (f"{PBS_OF_8}export OMP_NUM_THREADS=8\n./b\nexport OMP_NUM_THREADS=2\nmpirun -np 4 ./a\n./c", []),
+        (f"{PBS_OF_8}mpirun -np 4 ./a\nexport OMP_NUM_THREADS=8\n./post", []),
+        (f"{PBS_OF_8}cmake ..\nOMP_NUM_THREADS=2 mpirun -np 4 ./a", []),
+        (f"{SLURM}./prep x\nexport OMP_NUM_THREADS=2\nsrun ./a\nunset OMP_NUM_THREADS", [(3, "unset", "2")]),
+        (f"{SLURM}srun ./a\nunset OMP_NUM_THREADS\n./post", [(5, "unset", "1")]),
+        (f"{SLURM}(export OMP_NUM_THREADS=4; ./prep)\nsrun ./a", []),
+    ],
+)
+def test_each_command_finds_the_threads_of_the_script(text: str, found: list[tuple[int, str, str]]) -> None:
+    done = job_file(f"{text}\n")
+    here = [(one.line, one.why) for one in done.remarks if one.why.startswith("finds OMP_NUM_THREADS")]
+    why = "finds OMP_NUM_THREADS {} in the script, and {} in the job"
+    assert here == [(line, why.format(old, new)) for line, old, new in found]
+
+
+@pytest.mark.parametrize(
+    ("lines", "named"),
+    [
+        ("OMP_NUM_THREADS=8 ./prep\nsrun ./a", ""),
+        ("if [ -n \"$X\" ]; then\nexport OMP_NUM_THREADS=4\nfi\nsrun ./a", "jobgen sets it"),
+        ("t() { export OMP_NUM_THREADS=$1; }\nt 3\nsrun ./a", "jobgen sets it"),
+        ("t() { export OMP_NUM_THREADS=3; }\nt\nsrun ./a", "3"),
+        ("(export OMP_NUM_THREADS=4; ./prep)\nsrun ./a", ""),
+    ],
+)
+def test_the_threads_that_reach_the_program(lines: str, named: str) -> None:
+    done = job_file(f"{SLURM}{lines}\n")
+    env = values(done.text).get("env", {})
+    assert env.get("OMP_NUM_THREADS", "") == (named if named.isdigit() else "")
+    assert any(one.why.startswith("jobgen sets it") for one in done.remarks) == (named == "jobgen sets it")

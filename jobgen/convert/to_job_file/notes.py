@@ -644,6 +644,12 @@ def in_blocks(before: Sequence[Node], setup: Sequence[Node], after: Sequence[Nod
         if not failed and not one.node.under("function_definition", "subshell", "command_substitution"):
             why = "before the program, the job ends with status 71 instead"
             yield Remark(one.line, one.node.text, why, lost=False)
+    ending = "ends the script; in setup it ends the job, too, without a record of jobgen in its run directory"
+    for block, why in ((setup, ending), (before, "ends the script, and the job goes on with its program")):
+        for one in (command for statement in block for command in commands(statement)):
+            inside = one.node.under("function_definition", "subshell", "command_substitution")
+            if one.name == "exec" and one.arguments and not inside:
+                yield Remark(one.line, shown(one.node), why, lost=block is before)
     own = [one for one in after if one.type not in _SEPARATORS]
     for statement in own[:-1]:
         if statement.text == "deactivate":
