@@ -55,7 +55,7 @@ def test_each_command_finds_the_threads_of_the_script(text: str, found: list[tup
     ("lines", "named"),
     [
         ("OMP_NUM_THREADS=8 ./prep\nsrun ./a", ""),
-        ("if [ -n \"$X\" ]; then\nexport OMP_NUM_THREADS=4\nfi\nsrun ./a", "jobgen sets it"),
+        ('if [ -n "$X" ]; then\nexport OMP_NUM_THREADS=4\nfi\nsrun ./a', "jobgen sets it"),
         ("t() { export OMP_NUM_THREADS=$1; }\nt 3\nsrun ./a", "jobgen sets it"),
         ("t() { export OMP_NUM_THREADS=3; }\nt\nsrun ./a", "3"),
         ("(export OMP_NUM_THREADS=4; ./prep)\nsrun ./a", ""),
@@ -66,3 +66,65 @@ def test_the_threads_that_reach_the_program(lines: str, named: str) -> None:
     env = values(done.text).get("env", {})
     assert env.get("OMP_NUM_THREADS", "") == (named if named.isdigit() else "")
     assert any(one.why.startswith("jobgen sets it") for one in done.remarks) == (named == "jobgen sets it")
+
+
+@pytest.mark.parametrize(
+    ("options", "lines", "what"),
+    [
+        ("-N 1", "export OMP_NUM_THREADS=48\n./a", "OMP_NUM_THREADS"),
+        ("-N 2 -n 16", "export OMP_NUM_THREADS=8\nibrun ./a", "OMP_NUM_THREADS"),
+        ("-N 1 -n 2 -c 8", "export OMP_NUM_THREADS=8\nsrun ./a", ""),
+        ("-N 1 --exclusive", "export OMP_NUM_THREADS=48\n./a", ""),
+        ("-N 1 -c 4", "./a", ""),
+        ("-N 4", "./a", "4 nodes"),
+        ("-N 4", "ibrun ./a", "4 nodes"),
+        ("-N 4", "srun -n 8 -c 4 ./a", ""),
+        ("-N 4 -n 4", "srun ./a", ""),
+        ("-N 1", "./a", ""),
+    ],
+)
+def test_a_script_that_may_rely_on_whole_nodes(options: str, lines: str, what: str) -> None:
+    done = job_file(f"#!/bin/bash\n#SBATCH -t 10 {options}\n{lines}\n")
+    assert [one.what for one in done.remarks if "if the site gives whole nodes" in one.why] == [what] * bool(
+        what
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "lines", "named"),
+    [
+        ("-N 2 --ntasks-per-node=4", "echo $((SLURM_NTASKS + 1))\n./a", "$SLURM_NTASKS"),
+        ("-N 2 --ntasks-per-node=4", "((J=SLURM_NTASKS_PER_NODE/2))\n./a $J", "$SLURM_NTASKS_PER_NODE"),
+        ("-n 1 --mem-per-cpu=4G", "./a $SLURM_MEM_PER_NODE", "$SLURM_MEM_PER_NODE"),
+        ("-n 1 --mem=4G", "./a $SLURM_MEM_PER_NODE", ""),
+        ("-N 2 -n 2", "K=$((SLURM_NTASKS + 1))\nsrun ./a $K", ""),
+    ],
+)
+def test_numbers_that_differ_in_a_sum(options: str, lines: str, named: str) -> None:
+    done = job_file(f"#!/bin/bash\n#SBATCH -t 10 {options}\n{lines}\n")
+    assert [one.what for one in done.remarks if "in the job, and" in one.why] == [named] * bool(named)
+
+
+def test_the_memory_of_a_core_in_a_sum() -> None:
+    done = job_file("#!/bin/bash\n#SBATCH -n 4 --mem-per-cpu=4G\njava -Xmx$((SLURM_MEM_PER_CPU*4))m -jar a\n")
+    assert str(values(done.text)["setup"]).startswith("SLURM_MEM_PER_CPU=4096\n")
+
+
+@pytest.mark.parametrize(
+    ("lines", "command"),
+    [
+        ("A=1\nexec ./a $A", ["./a", "1"]),
+        ("A=1\nexec env -i A=$A ./a x", ["env", "-i", "A=1", "./a", "x"]),
+        ("env -i ./a x\nenv | sort", ["env", "-i", "./a", "x"]),
+        ("exec > log 2>&1\n./a", ["./a"]),
+        ("exec nice -n 5 ./a", ["nice", "-n", "5", "./a"]),
+        ("./a x\nseff $SLURM_JOB_ID\njobinfo", ["./a", "x"]),
+    ],
+)
+def test_the_command_that_is_the_program(lines: str, command: list[str]) -> None:
+    assert values(job_file(f"#!/bin/bash\n#SBATCH -n 1 -t 10\n{lines}\n").text)["command"] == command
+
+
+def test_exec_before_the_program() -> None:
+    done = job_file("#!/bin/bash\n#SBATCH -n 1 -t 10\nif [ -f x ]; then\n  exec ./a\nfi\nexec ./b\n")
+    assert [one.line for one in done.remarks if one.why.startswith("ends the script")] == [4], remarks(done)

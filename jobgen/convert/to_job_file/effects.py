@@ -20,9 +20,9 @@ from jobgen.script.syntax import Node, assignments, exported
 _NAMES = {
     "text": """
 echo date hostname printf whoami uptime true false : expr seq basename dirname wait sleep bc shuf nvidia-smi
-npu-smi rocm-smi rocminfo lscpu lstopo hwloc-ls lshw uname free id groups ps pidof nproc hostid hostnamectl squeue sacct sinfo
+npu-smi rocm-smi rocminfo lscpu lshw uname free id groups ps pidof nproc hostid hostnamectl squeue sacct sinfo
 scontrol qstat checkjob clear top nodeset gpustat nvidia-modprobe tty uuidgen
-modulecmd""",
+modulecmd lstopo""",
     "state": "which env type command printenv nvcc ds_report ibv_devinfo ibstat",
     "function": "alias unalias trap",
     "shell": "set ulimit umask shopt exit return break continue shift let",

@@ -320,7 +320,7 @@ def variables(file: JobFile, script: Script) -> None:
 
     They are not exported: srun reads them as its options, and refuses some beside those of the job.
     """
-    read = {name for name, _ in script.expansions}
+    read = set(re.findall(r"\bSLURM_\w+", script.tree.text))  # also without $ in a sum
     values: dict[str, str] = {}
     for name, flag in _OF_DIRECTIVES.items():
         kept = any(one.startswith(f"{flag}=") for one in file.list("directive"))

@@ -12,12 +12,14 @@ from typing import NamedTuple
 
 from jobgen.convert import request_reader
 from jobgen.convert.launch_nodes import ALL, EACH
+from jobgen.convert.request_reader import has_directives
 from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file.blocks import BUILDS
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.directives import line_of
 from jobgen.convert.to_job_file.effects import TOOLS_OF_SYSTEM, effects_of
 from jobgen.convert.variable_names import is_exported
+from jobgen.errors import counted
 from jobgen.schedulers.request import Request
 from jobgen.script.commands import Command
 from jobgen.script.dialects.table import DIALECTS
@@ -28,6 +30,7 @@ from jobgen.values.parsers import number
 
 _NAME = "OMP_NUM_THREADS"
 _UNSET = ""
+_WHOLE = "if the site gives whole nodes, set exclusive, and "
 _OWN_SHELL = ("subshell", "command_substitution", "process_substitution")
 _BRANCHES = (*LATER, "list")
 
@@ -84,7 +87,22 @@ class Threads:
             self.file.set_variable(_NAME, value, before[-1].line)
         elif value is not None and _NAME not in self.file.variables and (value == self.start or not before):
             self.file.remarks += self._of_program()
+        self.file.remarks += self._of_whole_nodes(value)
         self.file.remarks += self._of_others()
+
+    def _of_whole_nodes(self, threads: str | None) -> Iterator[Remark]:
+        """Yield a remark if a script may rely on whole nodes, which its site gives without a request."""
+        request, need = self.script.request, (number(threads) or 1) * self.each
+        if request.exclusive or not has_directives(self.script):
+            return
+        last = max((one.node.line for one in self.changes), default=line_of(self.script, "nodes"))
+        if self.changes and need > self.node and not (self.launch and self.launch.row.once_a_node):
+            why = f"uses {need} cores of a node, and the request has {self.node}: {_WHOLE}the cores of a rank"
+            yield Remark(last, _NAME, why, lost=False)
+        elif self.node == 1 and (request.nodes or 1) > 1 and not (request.ranks or request.mem):
+            why = f"without a number of cores: {_WHOLE}the ranks and the cores of a node"
+            what = counted(request.nodes or 1, "node")
+            yield Remark(line_of(self.script, "nodes"), what, why, lost=False)
 
     def _remark(self, node: Node, why: str) -> None:
         self.file.remarks.append(Remark(node.line, node.text[:60], why, lost=False))
