@@ -128,3 +128,22 @@ def test_the_command_that_is_the_program(lines: str, command: list[str]) -> None
 def test_exec_before_the_program() -> None:
     done = job_file("#!/bin/bash\n#SBATCH -n 1 -t 10\nif [ -f x ]; then\n  exec ./a\nfi\nexec ./b\n")
     assert [one.line for one in done.remarks if one.why.startswith("ends the script")] == [4], remarks(done)
+
+
+@pytest.mark.parametrize(
+    ("lines", "named"),
+    [
+        ("${RUN} ${BIN:+$BIN/}a.x", 3),
+        ("A=x\nsh run_a.sh\n./b", 4),
+        ("S=$D/run.sh\nbash $S 1\n./b", 4),
+        ("./steps.sh", 3),
+        ("RUN=\nmodule load x\n$RUN ./a", 0),
+        ("source env.sh\n./a", 0),
+        ("cp a.sh b\n./a", 0),
+    ],
+)
+def test_scripts_and_variables_that_may_start_ranks(lines: str, named: int) -> None:
+    done = job_file(f"#!/bin/bash\n#SBATCH -N 2 -n 8 -t 10\n{lines}\n")
+    assert [one.line for one in done.remarks if "that it may start find one task" in one.why] == [
+        named
+    ] * bool(named)

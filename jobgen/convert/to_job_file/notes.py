@@ -507,7 +507,9 @@ def _workflow(script: Script, code: str) -> tuple[int, str] | None:
     text = re.sub(r"\$\{?(\w+)\}?", lambda match: known.get(match[1], match[0]), code.replace("\\\n", " "))
     found = re.search(r"\bnextflow\b.*\brun\b", text)
     call = "|".join([r"\bnextflow\b", *(rf"\$\{{?{name}\b" for name in known)])
-    line = next((at for at, one in enumerate(script.lines, 1) if re.match(rf"[^#]*({call})", one)), 1)
+    patterns = (rf"[^#]*({call}).*\brun\b", rf"[^#]*({call})")  # also with run on a later line
+    found_at = (at for one in patterns for at, line in enumerate(script.lines, 1) if re.match(one, line))
+    line = next(found_at, 1)
     return (line, found[0][:60]) if found else None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 from jobgen.convert import aprun, launch_nodes, submission
 from jobgen.convert.launch_nodes import ALL, EACH
@@ -16,8 +17,11 @@ from jobgen.convert.to_job_file.launcher import name_of
 from jobgen.convert.to_job_file.threads import of_chunk
 from jobgen.convert.to_scheduler.launch_calls import other_launchers
 from jobgen.errors import counted
+from jobgen.launch.command_line import SHELLS
 from jobgen.launch.launchers import LAUNCHERS
 from jobgen.schedulers.request import Request
+from jobgen.script.command_kinds import STATE, TOOLS
+from jobgen.script.commands import Command
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
@@ -92,6 +96,23 @@ def _of_one_task(script: Script) -> Iterator[Remark]:
     for call in other_launchers(script, [name for row in LAUNCHERS.values() for name in row.names]):
         why = f"how {call.name} starts ranks is not known: it finds one task on a node, and not {tasks}"
         yield Remark(call.command.line, call.what, why)
+    if (one := next(filter(partial(_may_start_ranks, script), script.commands), None)) is not None:
+        why = f"ranks that it may start find one task on a node, and not {tasks}"
+        yield Remark(one.line, one.node.text.split("\n")[0][:60], why, lost=False)
+
+
+def _may_start_ranks(script: Script, command: Command) -> bool:
+    """Return whether a command runs another script, or a program by a variable of the environment, as
+    ``$RUN ./a``."""
+    if command.name in STATE | TOOLS or not command.words:
+        return False
+    name = re.fullmatch(r"\"?\$\{?([A-Za-z_]\w*)\}?\"?", command.words[0].text)
+    if name and len(command.words) > 1 and name[1] not in script.values:
+        return True
+    texts = [word.text for word in command.words[: 1 + (command.name in SHELLS)]]
+    names = re.findall(r"\$\{?(\w+)", " ".join(texts))
+    texts += [value.text for one in names for value in script.values.get(one, ())]
+    return any(re.search(r"\.sh\"?$", text) for text in texts)
 
 
 def submitted_nodes(file: JobFile, script: Script, source: Dialect, launch: Launch | None) -> None:
