@@ -43,6 +43,7 @@ def test_no_mail_among_other_events(types: str, events: str) -> None:
         ("srun /opt/bin/nextflow -C x run a.nf", [3]),
         ("for i in 1 2; do nextflow run $i; done", [3]),
         ("nextflow pull a", []),
+        ("eval $(spack load --sh nextflow@22)\ncurl get.nextflow.io | bash\nnextflow run a.nf", [5]),
         ("export OMP_NUM_THREADS=2\nnextflow run a.nf", []),
         ("snakemake --cluster sbatch", []),  # which sets the variable for each of its jobs
     ],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from convert.conversions import job_file, remarks
+from convert.conversions import job_file, remarks, values
 
 SLURM = "#!/bin/bash\n#SBATCH -N 1 --ntasks-per-node=4 -t 10\n"
 PBS = "#!/bin/bash\n#PBS -l select=1:ncpus=4:mpiprocs=4\n"
@@ -23,5 +23,127 @@ BEFORE = "mpirun -np 2 ./a\nsource env.sh\n"
 )
 def test_a_launcher_in_setup_may_get_threads_of_the_scheduler(text: str, lines: list[int]) -> None:
     done = job_file(f"{text}\n")
-    found = [one.line for one in done.remarks if "is in setup, where PBS Pro sets" in one.why]
+    found = [one.line for one in done.remarks if "in a job for PBS Pro" in one.why]
     assert found == lines, remarks(done)
+
+
+PBS_OF_8 = "#!/bin/bash\n#PBS -l select=1:ncpus=8:mpiprocs=4\ncd $PBS_O_WORKDIR\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (f"{PBS_OF_8}./prep\nexport OMP_NUM_THREADS=2\nmpirun -np 4 ./a", [(4, "8", "2")]),
+        (f"{PBS_OF_8}mpirun -np 4 ./prep\nmpirun -np 4 ./a", [(4, "8", "2")]),
+        (f"{PBS_OF_8}python prep.py\nexport OMP_NUM_THREADS=1\nmpirun -np 4 ./a", [(4, "8", "1")]),
+        (f"{PBS_OF_8}export OMP_NUM_THREADS=8\n./b\nexport OMP_NUM_THREADS=2\nmpirun -np 4 ./a\n./c", []),
+        (f"{PBS_OF_8}mpirun -np 4 ./a\nexport OMP_NUM_THREADS=8\n./post", []),
+        (f"{PBS_OF_8}cmake ..\nOMP_NUM_THREADS=2 mpirun -np 4 ./a", []),
+        (f"{SLURM}./prep x\nexport OMP_NUM_THREADS=2\nsrun ./a\nunset OMP_NUM_THREADS", [(3, "unset", "2")]),
+        (f"{SLURM}srun ./a\nunset OMP_NUM_THREADS\n./post", [(5, "unset", "1")]),
+        (f"{SLURM}(export OMP_NUM_THREADS=4; ./prep)\nsrun ./a", []),
+    ],
+)
+def test_each_command_finds_the_threads_of_the_script(text: str, found: list[tuple[int, str, str]]) -> None:
+    done = job_file(f"{text}\n")
+    here = [(one.line, one.why) for one in done.remarks if one.why.startswith("finds OMP_NUM_THREADS")]
+    why = "finds OMP_NUM_THREADS {} in the script, and {} in the job"
+    assert here == [(line, why.format(old, new)) for line, old, new in found]
+
+
+@pytest.mark.parametrize(
+    ("lines", "named"),
+    [
+        ("OMP_NUM_THREADS=8 ./prep\nsrun ./a", ""),
+        ('if [ -n "$X" ]; then\nexport OMP_NUM_THREADS=4\nfi\nsrun ./a', "jobgen sets it"),
+        ("t() { export OMP_NUM_THREADS=$1; }\nt 3\nsrun ./a", "jobgen sets it"),
+        ("t() { export OMP_NUM_THREADS=3; }\nt\nsrun ./a", "3"),
+        ("(export OMP_NUM_THREADS=4; ./prep)\nsrun ./a", ""),
+    ],
+)
+def test_the_threads_that_reach_the_program(lines: str, named: str) -> None:
+    done = job_file(f"{SLURM}{lines}\n")
+    env = values(done.text).get("env", {})
+    assert env.get("OMP_NUM_THREADS", "") == (named if named.isdigit() else "")
+    assert any(one.why.startswith("jobgen sets it") for one in done.remarks) == (named == "jobgen sets it")
+
+
+@pytest.mark.parametrize(
+    ("options", "lines", "what"),
+    [
+        ("-N 1", "export OMP_NUM_THREADS=48\n./a", "OMP_NUM_THREADS"),
+        ("-N 2 -n 16", "export OMP_NUM_THREADS=8\nibrun ./a", "OMP_NUM_THREADS"),
+        ("-N 1 -n 2 -c 8", "export OMP_NUM_THREADS=8\nsrun ./a", ""),
+        ("-N 1 --exclusive", "export OMP_NUM_THREADS=48\n./a", ""),
+        ("-N 1 -c 4", "./a", ""),
+        ("-N 4", "./a", "4 nodes"),
+        ("-N 4", "ibrun ./a", "4 nodes"),
+        ("-N 4", "srun -n 8 -c 4 ./a", ""),
+        ("-N 4 -n 4", "srun ./a", ""),
+        ("-N 1", "./a", ""),
+    ],
+)
+def test_a_script_that_may_rely_on_whole_nodes(options: str, lines: str, what: str) -> None:
+    done = job_file(f"#!/bin/bash\n#SBATCH -t 10 {options}\n{lines}\n")
+    assert [one.what for one in done.remarks if "if the site gives whole nodes" in one.why] == [what] * bool(
+        what
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "lines", "named"),
+    [
+        ("-N 2 --ntasks-per-node=4", "echo $((SLURM_NTASKS + 1))\n./a", "$SLURM_NTASKS"),
+        ("-N 2 --ntasks-per-node=4", "((J=SLURM_NTASKS_PER_NODE/2))\n./a $J", "$SLURM_NTASKS_PER_NODE"),
+        ("-n 1 --mem-per-cpu=4G", "./a $SLURM_MEM_PER_NODE", "$SLURM_MEM_PER_NODE"),
+        ("-n 1 --mem=4G", "./a $SLURM_MEM_PER_NODE", ""),
+        ("-N 2 -n 2", "K=$((SLURM_NTASKS + 1))\nsrun ./a $K", ""),
+    ],
+)
+def test_numbers_that_differ_in_a_sum(options: str, lines: str, named: str) -> None:
+    done = job_file(f"#!/bin/bash\n#SBATCH -t 10 {options}\n{lines}\n")
+    assert [one.what for one in done.remarks if "in the job, and" in one.why] == [named] * bool(named)
+
+
+def test_the_memory_of_a_core_in_a_sum() -> None:
+    done = job_file("#!/bin/bash\n#SBATCH -n 4 --mem-per-cpu=4G\njava -Xmx$((SLURM_MEM_PER_CPU*4))m -jar a\n")
+    assert str(values(done.text)["setup"]).startswith("SLURM_MEM_PER_CPU=4096\n")
+
+
+@pytest.mark.parametrize(
+    ("lines", "command"),
+    [
+        ("A=1\nexec ./a $A", ["./a", "1"]),
+        ("A=1\nexec env -i A=$A ./a x", ["env", "-i", "A=1", "./a", "x"]),
+        ("env -i ./a x\nenv | sort", ["env", "-i", "./a", "x"]),
+        ("exec > log 2>&1\n./a", ["./a"]),
+        ("exec nice -n 5 ./a", ["nice", "-n", "5", "./a"]),
+        ("./a x\nseff $SLURM_JOB_ID\njobinfo", ["./a", "x"]),
+    ],
+)
+def test_the_command_that_is_the_program(lines: str, command: list[str]) -> None:
+    assert values(job_file(f"#!/bin/bash\n#SBATCH -n 1 -t 10\n{lines}\n").text)["command"] == command
+
+
+def test_exec_before_the_program() -> None:
+    done = job_file("#!/bin/bash\n#SBATCH -n 1 -t 10\nif [ -f x ]; then\n  exec ./a\nfi\nexec ./b\n")
+    assert [one.line for one in done.remarks if one.why.startswith("ends the script")] == [4], remarks(done)
+
+
+@pytest.mark.parametrize(
+    ("lines", "named"),
+    [
+        ("${RUN} ${BIN:+$BIN/}a.x", 3),
+        ("A=x\nsh run_a.sh\n./b", 4),
+        ("S=$D/run.sh\nbash $S 1\n./b", 4),
+        ("./steps.sh", 3),
+        ("RUN=\nmodule load x\n$RUN ./a", 0),
+        ("source env.sh\n./a", 0),
+        ("cp a.sh b\n./a", 0),
+    ],
+)
+def test_scripts_and_variables_that_may_start_ranks(lines: str, named: int) -> None:
+    done = job_file(f"#!/bin/bash\n#SBATCH -N 2 -n 8 -t 10\n{lines}\n")
+    assert [one.line for one in done.remarks if "that it may start find one task" in one.why] == [
+        named
+    ] * bool(named)

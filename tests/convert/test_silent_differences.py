@@ -124,7 +124,7 @@ def test_a_program_that_srun_finds_in_the_directory(code: str, named: bool) -> N
 )
 def test_programs_beside_the_ranks_have_the_threads_of_a_rank(code: str, lines: list[int]) -> None:
     done = job_file(f"#!/bin/bash\n#PBS -l select=1:ncpus=40:mpiprocs=4\n{code}\n")
-    assert [one.line for one in done.remarks if "OMP_NUM_THREADS of one rank" in one.why] == lines
+    assert [one.line for one in done.remarks if "finds OMP_NUM_THREADS" in one.why] == lines
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ _IDLE = re.compile(r"(wait|true|:|deactivate)?")
 _EXIT = re.compile(r"exit( 0| \$\?| \"\$\?\")?")
 
 # Commands that make programs or get them, and those that install commands.
-_BUILDS = re.compile(
+BUILDS = re.compile(
     r"((\S*/)?(g?make|cmake|ninja|meson|scons|bazel|git|tar|unzip|wget|curl|rustc|cargo|go|javac|cc|CC|ftn|c\+\+"
     r"|(mpi)?(gcc|g\+\+|gfortran|clang(\+\+)?|nvcc|hipcc|nvc(\+\+)?|pgcc|pgf\w+|nvfortran|icpc|i[cf]x|icpx)"
     r"|ifort|icc|mpii?(cc|cxx|c\+\+|f77|f90|fort|cpc))"
@@ -107,7 +107,7 @@ def _makes(statement: Node, name: str) -> bool:
         is_python(one.name) and one.arguments and one.arguments[0].text == name for one in commands(statement)
     ):
         return False  # the same program, with other arguments
-    builds = not name.startswith("/") and any(_BUILDS.match(text) for text in texts)
+    builds = not name.startswith("/") and any(BUILDS.match(text) for text in texts)
     return builds or re.search(rf"(?<![\w.-]){base}(?![\w.-])", statement.text) is not None
 
 

@@ -22,7 +22,7 @@ _NAMES = {
 echo date hostname printf whoami uptime true false : expr seq basename dirname wait sleep bc shuf nvidia-smi
 npu-smi rocm-smi rocminfo lscpu lshw uname free id groups ps pidof nproc hostid hostnamectl squeue sacct sinfo
 scontrol qstat checkjob clear top nodeset gpustat nvidia-modprobe tty uuidgen
-modulecmd""",
+modulecmd lstopo""",
     "state": "which env type command printenv nvcc ds_report ibv_devinfo ibstat",
     "function": "alias unalias trap",
     "shell": "set ulimit umask shopt exit return break continue shift let",
@@ -45,6 +45,7 @@ _FORMS = (
     (r"(\S*/)?python[\d.]* (-c|<<<) .*\bprint\(.*", "state"),
     (r"(srun|mpirun|mpiexec|ssh) ([^;|&>]* )?(/bin/)?(hostname|echo|date|pwd)\b[^;|&>]*", "text"),
     (r"conda info .*", "text"),
+    (r"numactl (-H|--hardware|-s|-?-show|.* numactl -?-s(how)?)", "text"),
     (r"[^\s'\"$]+/[^\s'\"$]+:/\S+", "text"),  # the end of a list of folders that is broken: no command
     (r"HOME", "text"),  # $(HOME) is a variable for make, and no command for a shell
     (r"(cat|grep|head|awk|wc)\b[^/;|&>]* /proc/\w+", "text"),

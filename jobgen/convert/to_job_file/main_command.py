@@ -59,16 +59,27 @@ def main_command(script: Script, launch: Launch | None) -> Command | None:
 
 def last_program(script: Script) -> Command | None:
     """Return the last command that runs Python, or else the last one that is no common tool."""
-    found = [one for one in script.commands if not one.node.under("command_substitution", "heredoc_body")]
+    given = [one for one in script.commands if not one.node.under("command_substitution", "heredoc_body")]
+    found = [behind_exec(one) for one in given]
     others = (one for one in found if _named(one) and not one.node.under("function_definition"))
-    others = (one for one in others if one.name not in (*STATE, *TOOLS) or _runs_variable(one))
+    others = (one for one in others if one.name not in (*STATE, *TOOLS) or _runs_program(one))
     others = (one for one in others if not any(misread(node) for _, _, node in assignments(one.node)))
     return next(iter(reversed([one for one in found if _python(one)] or list(others))), None)
 
 
-def _runs_variable(command: Command) -> bool:
-    """Return whether a command is ``eval $COMMAND``."""
+def behind_exec(command: Command) -> Command:
+    """Return the command that replaces the shell, for ``exec PROGRAM``; any other command as it is."""
+    words = command.arguments
+    if command.name != "exec" or not words or words[0].text.startswith("-"):
+        return command
+    return command._replace(name=os.path.basename(literal(words[0]) or ""), words=words)
+
+
+def _runs_program(command: Command) -> bool:
+    """Return whether a command is ``eval $COMMAND``, or ``env`` with a program."""
     texts = [word.text.strip('"') for word in command.arguments]
+    if command.name == "env":
+        return any(not re.match(r"-|\w+=", text) for text in texts)
     return command.name == "eval" and all(re.fullmatch(r"\$\w+|\$\{\w+\}", text) for text in texts)
 
 

@@ -28,6 +28,7 @@ from jobgen.convert.to_job_file.program_line import ARGUMENT, reads_any
 from jobgen.convert.to_job_file.statements import Split
 from jobgen.convert.to_job_file.wrappers import container_name
 from jobgen.convert.unread_files import of_engines
+from jobgen.convert.variable_names import names_read
 from jobgen.launch.command_line import is_python
 from jobgen.launch.containers import LEAKS
 from jobgen.launch.expansion import code_at, names, of_ranks
@@ -47,6 +48,7 @@ from jobgen.script.script import Script
 from jobgen.script.script_arguments import first_read
 from jobgen.script.syntax import LATER, LOOPS, Node, assignments, expansions, exported, literal, parse
 from jobgen.script.word_lists import code_text
+from jobgen.values.parsers import mebibytes
 
 _SEPARATORS = (";", "&", ";;")
 _CLOSED = re.compile(
@@ -634,6 +636,12 @@ def in_blocks(before: Sequence[Node], setup: Sequence[Node], after: Sequence[Nod
         if not failed and not one.node.under("function_definition", "subshell", "command_substitution"):
             why = "before the program, the job ends with status 71 instead"
             yield Remark(one.line, one.node.text, why, lost=False)
+    ending = "ends the script; in setup it ends the job, too, without a record of jobgen in its run directory"
+    for block, why in ((setup, ending), (before, "ends the script, and the job goes on with its program")):
+        for one in (command for statement in block for command in commands(statement)):
+            inside = one.node.under("function_definition", "subshell", "command_substitution")
+            if one.name == "exec" and one.arguments and not inside:
+                yield Remark(one.line, shown(one.node), why, lost=block is before)
     own = [one for one in after if one.type not in _SEPARATORS]
     for statement in own[:-1]:
         if statement.text == "deactivate":
@@ -876,20 +884,26 @@ def tasks(script: Script, file: JobFile, program: Launch | None) -> Iterator[Rem
         yield from _lines_of_hosts(script, words, nodes, per_node if by_core else new_each)
         return
     old_cores = (request.cpus_per_rank or 1) * (each or -(-(total or 1) // nodes))
-    numbers: dict[str, tuple[int | None, int]] = {
+    numbers: dict[str, tuple[int | None, int | None]] = {
         **dict.fromkeys(("SLURM_NTASKS", "SLURM_NPROCS"), (total, new_each * nodes)),
         "SLURM_NTASKS_PER_NODE": (each if "--ntasks-per-node" in script.heeded else None, new_each),
         "SLURM_TASKS_PER_NODE": (each or -(-(total or 1) // nodes), new_each),
         "SLURM_CPUS_PER_TASK": (request.cpus_per_rank, cores),
+        "SLURM_MEM_PER_NODE": (request.mem if "--mem" in script.heeded else None, _mebibytes(file)),
     }
     if not request.exclusive:
         numbers |= dict.fromkeys(("SLURM_CPUS_ON_NODE", "SLURM_JOB_CPUS_PER_NODE"), (old_cores, per_node))
     named = set(re.findall(r"\w+", words))
-    lines = {name: node.line for name, node in reversed(script.expansions) if name in named}
+    read = sorted(names_read(script.tree, 0), key=lambda one: -one[0].start)
+    lines = {node.text: node.line for node, _ in read if node.text in named}
     for name, (old, new) in numbers.items():
         if name in lines and old != new:
-            why = f"is {new} in the job, and {'not set' if old is None else old} in the script"
+            why = f"is {new or 'not set'} in the job, and {'not set' if old is None else old} in the script"
             yield Remark(lines[name], f"${name}", why, lost=False)
+
+
+def _mebibytes(file: JobFile) -> int | None:
+    return mebibytes(str(file.values.get("mem", "")))
 
 
 def _lines_of_hosts(script: Script, code: str, nodes: int, new: int) -> Iterator[Remark]:

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 from jobgen.convert import aprun, launch_nodes, submission
 from jobgen.convert.launch_nodes import ALL, EACH
-from jobgen.convert.misreadings import names_devices, threads_outside
+from jobgen.convert.misreadings import names_devices
 from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file import wrappers
 from jobgen.convert.to_job_file.builder import BLOCKS, JobFile
 from jobgen.convert.to_job_file.directives import line_of, without_devices
-from jobgen.convert.to_job_file.effects import TOOLS_OF_SYSTEM
 from jobgen.convert.to_job_file.launcher import name_of
+from jobgen.convert.to_job_file.threads import of_chunk
 from jobgen.convert.to_scheduler.launch_calls import other_launchers
-from jobgen.convert.variable_names import is_exported
 from jobgen.errors import counted
+from jobgen.launch.command_line import SHELLS
 from jobgen.launch.launchers import LAUNCHERS
 from jobgen.schedulers.request import Request
+from jobgen.script.command_kinds import STATE, TOOLS
 from jobgen.script.commands import Command
 from jobgen.script.dialects.base import Dialect
-from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
 from jobgen.values.parsers import mebibytes, number
@@ -96,6 +96,23 @@ def _of_one_task(script: Script) -> Iterator[Remark]:
     for call in other_launchers(script, [name for row in LAUNCHERS.values() for name in row.names]):
         why = f"how {call.name} starts ranks is not known: it finds one task on a node, and not {tasks}"
         yield Remark(call.command.line, call.what, why)
+    if (one := next(filter(partial(_may_start_ranks, script), script.commands), None)) is not None:
+        why = f"ranks that it may start find one task on a node, and not {tasks}"
+        yield Remark(one.line, one.node.text.split("\n")[0][:60], why, lost=False)
+
+
+def _may_start_ranks(script: Script, command: Command) -> bool:
+    """Return whether a command runs another script, or a program by a variable of the environment, as
+    ``$RUN ./a``."""
+    if command.name in STATE | TOOLS or not command.words:
+        return False
+    name = re.fullmatch(r"\"?\$\{?([A-Za-z_]\w*)\}?\"?", command.words[0].text)
+    if name and len(command.words) > 1 and name[1] not in script.values:
+        return True
+    texts = [word.text for word in command.words[: 1 + (command.name in SHELLS)]]
+    names = re.findall(r"\$\{?(\w+)", " ".join(texts))
+    texts += [value.text for one in names for value in script.values.get(one, ())]
+    return any(re.search(r"\.sh\"?$", text) for text in texts)
 
 
 def submitted_nodes(file: JobFile, script: Script, source: Dialect, launch: Launch | None) -> None:
@@ -272,16 +289,11 @@ def _in_one_directive(file: JobFile, script: Script) -> bool:
     return True
 
 
-def _of_chunk(request: Request) -> int | None:
-    """Return the cores of a node that all chunks of a select have; None without a select."""
-    return number(request.chunks[0].get("ncpus")) if len(request.chunks) == 1 else None
-
-
 def _cores(file: JobFile, script: Script, launch: Launch | None, each: int, gpus: int) -> None:
     """Set the ranks of a node and their cores: together they have the cores that the script requests."""
     request = script.request
     own = launch.number(*_CORES) if launch and not launch.row.once_a_node else None
-    cores = _of_chunk(request) or (request.cpus_per_rank or 1) * _tasks(request)
+    cores = of_chunk(request) or (request.cpus_per_rank or 1) * _tasks(request)
     if launch is not None and own and request.cpus_per_rank is None:
         cores = own * each
         if cores > 1:
@@ -316,32 +328,6 @@ def _cores(file: JobFile, script: Script, launch: Launch | None, each: int, gpus
             file.values["cpus_per_node"] = cores
 
 
-def threads_in_blocks(file: JobFile, script: Script, source: Dialect) -> Iterator[Remark]:
-    """Yield a remark on each program in before or after that gets the threads of one of several ranks."""
-    if "OMP_NUM_THREADS" in file.variables or any(
-        name == "OMP_NUM_THREADS" for name, _, _ in script.assignments
-    ):
-        return
-    yield from _threads_in_setup(script, str(file.values.get("setup", "")))
-    if file.values.get("ranks_per_node", 1) != 1:
-        blocks = "\n".join(str(file.values.get(key, "")) for key in ("before", "after_block"))
-        yield from (one for one in threads_outside(script, source) if one.what in blocks)
-
-
-def _threads_in_setup(script: Script, setup: str) -> Iterator[Remark]:
-    """Yield a remark on the first launcher in setup, which runs before jobgen sets the threads: a scheduler
-    may do so."""
-    others = [one.title for one in DIALECTS.values() if one.sets_threads]
-    for launch in script.launches if not script.dialect.sets_threads else ():
-        text = launch.command.node.text.split("\n")[0]
-        is_tool = launch.program and os.path.basename(launch.program[0].text) in TOOLS_OF_SYSTEM
-        if text in setup and not is_tool:
-            why = f"is in setup, where {' and '.join(others)} sets OMP_NUM_THREADS to the cores of a node; "
-            why += f"{script.dialect.title} leaves it unset"
-            yield Remark(launch.line, text[:60], why, lost=False)
-            return
-
-
 # Variables of Slurm with the value of a directive for which a job file has another number.
 _OF_DIRECTIVES = {
     "SLURM_GPUS": "--gpus", "SLURM_CPUS_PER_GPU": "--cpus-per-gpu", "SLURM_GPUS_PER_TASK": "--gpus-per-task",
@@ -355,7 +341,7 @@ def variables(file: JobFile, script: Script) -> None:
 
     They are not exported: srun reads them as its options, and refuses some beside those of the job.
     """
-    read = {name for name, _ in script.expansions}
+    read = set(re.findall(r"\bSLURM_\w+", script.tree.text))  # also without $ in a sum
     values: dict[str, str] = {}
     for name, flag in _OF_DIRECTIVES.items():
         kept = any(one.startswith(f"{flag}=") for one in file.list("directive"))
@@ -379,42 +365,3 @@ def _with_values(code: str, text: str, values: Mapping[str, str]) -> str:
     """Return code behind the lines that set the variables which a text reads."""
     lines = [line for name, line in values.items() if re.search(rf"\b{name}\b", text)]
     return "\n".join([*lines, code])
-
-
-def _unset_threads(file: JobFile, script: Script, launch: Launch | None) -> Iterator[Remark]:
-    """Yield a remark if ranks have another OMP_NUM_THREADS than in the script, which does not set it."""
-    new, each = file.values.get("cpus_per_rank", 1), file.values.get("ranks_per_node", 1)
-    cores = _of_chunk(script.request) or script.request.cpus_per_rank or 1
-    if script.dialect.sets_threads and cores != new:
-        title, line = script.dialect.title, line_of(script, "cpus")
-        why = f"{title} sets it to the cores of a chunk, {cores}, jobgen to those of a rank, {new}"
-        yield Remark(line, "OMP_NUM_THREADS", why, lost=False)
-    elif not script.dialect.sets_threads and launch and launch.row.one_thread and 1 not in (each, new):
-        why = f"{launch.title} sets it to 1, jobgen to the cores of a rank, {new}"
-        yield Remark(launch.line, "OMP_NUM_THREADS", why, lost=False)
-
-
-def threads(file: JobFile, script: Script, program: Command | None, launch: Launch | None) -> None:
-    """Set OMP_NUM_THREADS, which jobgen sets to the cores of a rank behind the commands of setup."""
-    found = [(value, node) for name, value, node in script.assignments if name == "OMP_NUM_THREADS"]
-    node_of = program.node if program else None
-    if (
-        node_of is not None
-        and node_of.source is script.tree.source
-        and not node_of.under("function_definition")
-    ):
-        found = [(value, node) for value, node in found if node.start < node_of.end]
-    passed = script.dialect.sets_threads or is_exported(script, "OMP_NUM_THREADS")
-    if not found and "OMP_NUM_THREADS" not in file.variables:
-        file.remarks += _unset_threads(file, script, launch)
-    for value, node in found[-1:]:
-        text = script.constants.value(value)
-        cores = file.values.get("cpus_per_rank")
-        if not passed:
-            why = f"is not exported: programs do not get it. jobgen sets it to the cores of a rank, {cores}"
-            file.remarks.append(Remark(node.line, node.text[:60], why, lost=False))
-        elif text is None and program is not None:
-            why = f"jobgen sets it to the cores of a rank, {cores}"
-            file.remarks.append(Remark(node.line, node.text[:60], why, lost=False))
-        elif text is not None and text != str(cores):
-            file.set_variable("OMP_NUM_THREADS", text, node.line)

@@ -16,6 +16,7 @@ from jobgen.convert.to_job_file import (
     program_line,
     rendezvous,
     sizes,
+    threads,
     wrappers,
 )
 from jobgen.convert.to_job_file.builder import JobFile, accepted, make_portable
@@ -92,8 +93,7 @@ def _file(script: Script) -> JobFile:
         file.remarks += [Remark(one.number, one.text, why, lost=False) for one in script.directives.late]
         _body(file, script, source, launch)
         command = main_command(script, launch)
-        sizes.threads(file, script, command, launch)
-        file.remarks += sizes.threads_in_blocks(file, script, source)
+        threads.write(file, script, command, launch)
     sizes.variables(file, script)
     return file
 

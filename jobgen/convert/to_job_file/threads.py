@@ -1,0 +1,221 @@
+"""OMP_NUM_THREADS: what each command finds in the script and in the job of the job file.
+
+The job sets it to the cores of a rank behind setup, if no variable of the job file names it. Setup has that
+of the scheduler, which PBS Pro alone sets.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from jobgen.convert import request_reader
+from jobgen.convert.launch_nodes import ALL, EACH
+from jobgen.convert.request_reader import has_directives
+from jobgen.convert.result import Remark
+from jobgen.convert.to_job_file.blocks import BUILDS
+from jobgen.convert.to_job_file.builder import JobFile
+from jobgen.convert.to_job_file.directives import line_of
+from jobgen.convert.to_job_file.effects import TOOLS_OF_SYSTEM, effects_of
+from jobgen.convert.variable_names import is_exported
+from jobgen.errors import counted
+from jobgen.schedulers.request import Request
+from jobgen.script.commands import Command
+from jobgen.script.dialects.table import DIALECTS
+from jobgen.script.launches import Launch
+from jobgen.script.script import Script
+from jobgen.script.syntax import LATER, LOOPS, Node
+from jobgen.values.parsers import number
+
+_NAME = "OMP_NUM_THREADS"
+_UNSET = ""
+_WHOLE = "if the site gives whole nodes, set exclusive, and "
+_OWN_SHELL = ("subshell", "command_substitution", "process_substitution")
+_BRANCHES = (*LATER, "list")
+
+
+class _Change(NamedTuple):
+    """A place that sets the variable, or unsets it, for the commands after it; ``value``: None if unknown."""
+
+    node: Node
+    value: str | None
+
+
+def of_chunk(request: Request) -> int | None:
+    """Return the cores of a node that all chunks of a select have; None without a select."""
+    return number(request.chunks[0].get("ncpus")) if len(request.chunks) == 1 else None
+
+
+def write(file: JobFile, script: Script, program: Command | None, launch: Launch | None) -> None:
+    """Set the variable to that of the program, and add a remark on each command that finds another one."""
+    Threads(file, script, program, launch).write()
+
+
+class Threads:
+    """The number of threads at each place of a script, and of its job."""
+
+    def __init__(self, file: JobFile, script: Script, program: Command | None, launch: Launch | None) -> None:
+        self.file, self.script, self.program, self.launch = file, script, program, launch
+        self.rank = int(str(file.values.get("cpus_per_rank", 1)))
+        self.each = int(str(file.values.get("ranks_per_node", 1)))
+        self.node = int(str(file.values.get("cpus_per_node", self.rank * self.each)))
+        cores = of_chunk(script.request) or script.request.cpus_per_rank or 1
+        passed = dict(request_reader.read(script, totals=True).exports).get(_NAME)
+        self.start = passed or (str(cores) if script.dialect.sets_threads else _UNSET)
+        self.is_passed = script.dialect.sets_threads or is_exported(script, _NAME)
+        self.changes = sorted(self._changes(), key=lambda one: one.node.start) if self.is_passed else []
+
+    def write(self) -> None:
+        """Set the variable to that of the program, and add the remarks."""
+        here = self.program
+        inside = here is not None and here.node.source is self.script.tree.source
+        place = (
+            here.node if here is not None and inside and not here.node.under("function_definition") else None
+        )
+        found = [one for name, _, one in self.script.assignments if name == _NAME]
+        value = self._at(place, self.changes, self.start) if place else self._last()
+        before = [one for one in found if place is None or one.start < place.end]
+        if before and not self.is_passed:
+            why = (
+                f"is not exported: programs do not get it. jobgen sets it to the cores of a rank, {self.rank}"
+            )
+            self._remark(before[-1], why)
+        elif value is None and here is not None and before:
+            self._remark(before[-1], f"jobgen sets it to the cores of a rank, {self.rank}")
+        elif before and value and value != str(self.rank):
+            self.file.set_variable(_NAME, value, before[-1].line)
+        elif value is not None and _NAME not in self.file.variables and (value == self.start or not before):
+            self.file.remarks += self._of_program()
+        self.file.remarks += self._of_whole_nodes(value)
+        self.file.remarks += self._of_others()
+
+    def _of_whole_nodes(self, threads: str | None) -> Iterator[Remark]:
+        """Yield a remark if a script may rely on whole nodes, which its site gives without a request."""
+        request, need = self.script.request, (number(threads) or 1) * self.each
+        if request.exclusive or not has_directives(self.script):
+            return
+        last = max((one.node.line for one in self.changes), default=line_of(self.script, "nodes"))
+        if self.changes and need > self.node and not (self.launch and self.launch.row.once_a_node):
+            why = f"uses {need} cores of a node, and the request has {self.node}: {_WHOLE}the cores of a rank"
+            yield Remark(last, _NAME, why, lost=False)
+        elif self.node == 1 and (request.nodes or 1) > 1 and not (request.ranks or request.mem):
+            why = f"without a number of cores: {_WHOLE}the ranks and the cores of a node"
+            what = counted(request.nodes or 1, "node")
+            yield Remark(line_of(self.script, "nodes"), what, why, lost=False)
+
+    def _remark(self, node: Node, why: str) -> None:
+        self.file.remarks.append(Remark(node.line, node.text[:60], why, lost=False))
+
+    def _last(self) -> str | None:
+        """Return the value behind all commands of the script."""
+        return self.changes[-1].value if self.changes else self.start
+
+    def _changes(self) -> Iterator[_Change]:
+        of_functions: dict[str, str | None] = {}
+        for name, value, node in self.script.assignments:
+            if name != _NAME or (node.parent is not None and node.parent.type == "command"):
+                continue
+            text = self.script.constants.value(value)
+            around = next((one for one in node.above() if one.type == "function_definition"), None)
+            if around is None:
+                yield _Change(node, text)
+            elif (of_name := around.get("name")) is not None:
+                of_functions[of_name.text] = None if of_name.text in of_functions else text
+        for one in self.script.tree.all("unset_command"):
+            if _NAME in one.text.split() and not one.under("function_definition"):
+                yield _Change(one, _UNSET)
+        for command in self.script.commands:
+            if command.name in of_functions and not command.node.under("function_definition"):
+                yield _Change(command.node, of_functions[command.name])
+
+    def _at(self, place: Node, changes: Sequence[_Change], start: str | None) -> str | None:
+        """Return the value that a command finds, if the variable has the value ``start`` before it all."""
+        for name, value, node in self.script.assignments:
+            if name == _NAME and node.parent is place:  # for this command alone
+                return self.script.constants.value(value)
+        found = start
+        for one in changes:
+            around = [above for above in one.node.above() if place not in above]
+            again = any(above.type in LOOPS and place in above for above in one.node.above())
+            if any(above.type in _OWN_SHELL for above in around) or (
+                one.node.start > place.start and not again
+            ):
+                continue
+            certain = one.node.start < place.start and not any(above.type in _BRANCHES for above in around)
+            found = one.value if certain or found == one.value else None
+        return found
+
+    def _of_program(self) -> Iterator[Remark]:
+        """Yield a remark if the ranks have another number than in the script, which does not set it."""
+        cores = of_chunk(self.script.request) or self.script.request.cpus_per_rank or 1
+        dialect, launch = self.script.dialect, self.launch
+        if dialect.sets_threads and cores != self.rank:
+            why = f"{dialect.title} sets it to the cores of a chunk, {cores}, "
+            why += f"jobgen to those of a rank, {self.rank}"
+            yield Remark(line_of(self.script, "cpus"), _NAME, why, lost=False)
+        elif (
+            not dialect.sets_threads and launch and launch.row.one_thread and 1 not in (self.each, self.rank)
+        ):
+            why = f"{launch.title} sets it to 1, jobgen to the cores of a rank, {self.rank}"
+            yield Remark(launch.line, _NAME, why, lost=False)
+
+    def _of_others(self) -> Iterator[Remark]:
+        """Yield a remark on the first program of each block, beside that of the job, that finds another
+        number in a job."""
+        launches = {one.command.node.start: one for one in self.script.launches}
+        own = self.program.node if self.program is not None else None
+        seen = set()
+        for one in self.script.commands:
+            inside = own is not None and own.source is one.node.source and one.node in own
+            launch = launches.get(one.node.start)
+            words = launch.program[:1] if launch is not None else ()
+            tool = any(os.path.basename(word.text) in TOOLS_OF_SYSTEM for word in words)
+            if inside or tool or one.node.under("function_definition", "heredoc_body"):
+                continue
+            key, code = self._block(one)
+            if not key or "program" not in effects_of(self.script, one.node).kinds:
+                continue
+            if BUILDS.match(" ".join(word.text for word in one.words)):
+                continue
+            old, new = self._at(one.node, self.changes, self.start), self._in_job(one, key, code)
+            others = {title: value for title, value in new.items() if not self._same(old, value, launch)}
+            value = next(iter(others.values()), None)
+            if others and (key, old, value) not in seen:
+                seen.add((key, old, value))
+                where = f"a job for {next(iter(others))}" if len(others) < len(new) else "the job"
+                why = f"finds {_NAME} {old or 'unset'} in the script, and {value or 'unset'} in {where}"
+                yield Remark(one.line, one.node.text.split("\n")[0][:60], why, lost=False)
+
+    def _block(self, command: Command) -> tuple[str, str]:
+        """Return the block of the job file that has a command, and the text of the block."""
+        after = self.program is not None and command.node.start > self.program.node.start
+        for key in ("after_block", "command") if after else ("setup", "before", "command"):
+            value = self.file.values.get(key, "")
+            code = "\n".join(value) if isinstance(value, list) else str(value)
+            if command.node.text in code:
+                return key, code
+        return "", ""
+
+    def _in_job(self, command: Command, key: str, code: str) -> dict[str, str | None]:
+        """Return what a command in the text of a block finds in jobs for different schedulers."""
+        named = self.file.variables.get(_NAME)
+        changes = [one for one in self.changes if one.node.text in code]
+        starts: dict[str, str] = {}
+        for dialect in (self.script.dialect, *DIALECTS.values()):
+            of_scheduler = str(self.node) if dialect.sets_threads else _UNSET
+            start = named or (of_scheduler if key == "setup" else str(self.rank))
+            starts.setdefault(start, dialect.title)
+        return {title: self._at(command.node, changes, start) for start, title in starts.items()}
+
+    def _same(self, old: str | None, new: str | None, launch: Launch | None) -> bool:
+        """Return whether a program has the same threads: without a number, those of the cores that it has."""
+        if old is None or new is None or old == new:
+            return True
+        nodes, ranks = self.script.request.nodes or 1, 1
+        if launch is not None:
+            each = launch.number(*EACH) or self.each
+            ranks = max(launch.number(*ALL) or each * nodes, 1)
+        share = max(self.node * (nodes if launch is not None else 1) // ranks, 1)
+        first, second = number(old) or share, number(new) or share
+        return first == second or (launch is not None and not old and second < share)
