@@ -98,10 +98,11 @@ class Ignored(NamedTuple):
 
 
 def run(script: Script) -> list[Command]:
-    """Return the commands that may run, without those behind an exit or an error of syntax."""
+    """Return the commands that may run: not behind an exit or an error of syntax, in no dead branch."""
     error = next(script.tree.all("ERROR"), None) if script.tree.damaged else None
     end = script.last_line if error is None else min(script.last_line, error.line - 1)
-    return [one for one in script.commands if one.line <= end and not is_template(one.words[0].text)]
+    found = [one for one in script.commands if one.line <= end and not is_template(one.words[0].text)]
+    return [one for one in found if not script.constants.is_dead(one.node)]
 
 
 def named(command: Command) -> set[str]:
