@@ -86,8 +86,8 @@ def callers(folder: str, name: str, *, has_first_line: bool) -> Callers:
     is_run = copied = False
     found: list[tuple[str, str]] = []
     place = os.path.abspath(folder)
-    path = f"{os.path.basename(place)}/{name}"
-    above = ((other, text) for other, text in _texts(os.path.dirname(place), "") if path in text)
+    path = re.compile(rf"(?<![\w.-]){re.escape(os.path.basename(place))}/{re.escape(name)}")
+    above = ((other, text) for other, text in _texts(os.path.dirname(place), "") if path.search(text))
     for other, text in chain(_texts(folder, name), above):
         document = re.fullmatch(_DOCUMENT, other) is not None
         if not has_first_line and not document and "#!" in text:
