@@ -148,13 +148,13 @@ def _submissions(lines: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def makes_folder(folder: str, name: str, made: str) -> bool:
-    """Return whether a file beside another one, or one above that names it, makes a directory, by ``mkdir`` or
-    ``os.makedirs``.
-    """
+    """Return whether a file beside another one, or one above that names it, makes a directory."""
     pattern = re.compile(
         rf"\b(?:mkdir|makedirs|mkpath|install\s+-d)\b[^;&|]*?[\s\"'(/]{re.escape(made)}/?(?=[\s\"';&|)]|$)"
     )
-    above = ((other, text) for other, text in _texts(os.path.dirname(os.path.abspath(folder)), "") if name in text)
+    above = (
+        (other, text) for other, text in _texts(os.path.dirname(os.path.abspath(folder)), "") if name in text
+    )
     both = chain(_texts(folder, name), above)
     texts = (text for other, text in both if not re.fullmatch(_DOCUMENT, other))
     return any(pattern.search(line) for text in texts if made in text for line in _lines(text))

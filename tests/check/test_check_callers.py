@@ -114,9 +114,7 @@ def test_the_options_of_a_submission(tmp_path: Path, text: str, options: tuple[s
         ("sbatch -t 1 run_$n.sh", False, 0),
     ],
 )
-def test_a_name_that_a_program_joins_of_parts(
-    tmp_path: Path, text: str, completed: bool, count: int
-) -> None:
+def test_a_name_that_a_program_joins_of_parts(tmp_path: Path, text: str, completed: bool, count: int) -> None:
     (tmp_path / "other").write_text(f"{text}\n")
     found = callers(str(tmp_path), "job_large.sh", has_first_line=True)
     assert (found.completed, len(found.options)) == (completed, count)
@@ -130,7 +128,8 @@ def test_a_file_that_completes_the_script_fills_in_its_placeholders(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("text", "count"), [("sbatch -t 1 jobs/job.sh", 1), ("sbatch -t 1 job.sh", 0), ("sbatch old_jobs/job.sh", 0)]
+    ("text", "count"),
+    [("sbatch -t 1 jobs/job.sh", 1), ("sbatch -t 1 job.sh", 0), ("sbatch old_jobs/job.sh", 0)],
 )
 def test_a_document_above_the_folder_of_the_script(tmp_path: Path, text: str, count: int) -> None:
     (tmp_path / "jobs").mkdir()

@@ -138,7 +138,9 @@ def conda_init(script: Script) -> Iterator[Hit]:
     for command in script.named("conda", "mamba"):
         if command.literals[:1] == ["init"] and not _is_read(script, command):
             if _is_hooked(script, command):
-                yield Hit.at(command.node, fix="remove it: another command defines conda activate", level=NOTE)
+                yield Hit.at(
+                    command.node, fix="remove it: another command defines conda activate", level=NOTE
+                )
             else:
                 yield Hit.at(command.node, edits=(Edit(command.node.start, command.node.end, _HOOK),))
 

@@ -146,7 +146,7 @@ def task_total(script: Script) -> Iterator[Hit]:
         steps = [one for one in script.launched("srun") if not one.has(*_SIZES)]
         if any(one.number("-n", "-np", "--np", "--ntasks") == tasks for one in script.launches):
             return
-        if not steps and nodes == 1:
+        if not steps and nodes == 1 and (tasks == 1 or not request.gpus_per_node):
             return  # the most that a node gets, or the first job of a series with more tasks
         yield Hit.at(
             total,
