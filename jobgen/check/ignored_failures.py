@@ -33,19 +33,15 @@ INFORM = {
     "rocminfo", "clinfo", "lshw", "gpustat", "ibstat", "ibv_devinfo", "ds_report", "hostnamectl", "checkjob",
     "nodeset", "pidof", "ps", "groups",
 }  # fmt: skip
-# Commands that measure, send a message, or change jobs and devices: no later command reads what they do.
-_APART = {
-    "top", "mail", "mailx", "sendmail", "bandwidthTest", "dcgmi", "nvidia-modprobe",
-    "nvidia-cuda-mps-control", "gpuseff", "scontrol", "sacctmgr", "scancel", "qdel", "qalter",
+# Tools that measure, send a message, or change jobs, devices and text: they are not the work of a job.
+_ASIDE = {
+    "top", "mail", "mailx", "sendmail", "bandwidthTest", "dcgmi", "nvidia-modprobe", "gpuseff", "scontrol",
+    "nvidia-cuda-mps-control", "sacctmgr", "scancel", "qdel", "qalter", "uniq", "tr", "paste", "diff", "comm",
+    "basename", "dirname", "readlink", "realpath", "stat", "expr", "bc", "tput", "sstat", "tracejob",
+    "jobstats", "quota", "lfs", "ldd", "lsof", "xset", "rev", "tac", "join", "column", "shuf", "dos2unix",
 }  # fmt: skip
 # Programs that print what a node, an installation or a job has.
 _PRINTS = re.compile(r"(?i)\w*?(info|query|quota|version|stats|status|report|collect_env|mail)(\.(py|sh))?")
-# Further tools, which are not the work of a job.
-_SMALL = {
-    "uniq", "tr", "paste", "diff", "comm", "basename", "dirname", "readlink", "realpath", "stat", "expr",
-    "bc", "tput", "sstat", "tracejob", "jobstats", "quota", "lfs", "ldd", "lsof", "xset", "rev", "tac",
-    "join", "column", "shuf", "dos2unix",
-}  # fmt: skip
 # Parts of the shell's language, and commands that end the script.
 _SHELL = {
     "export", "declare", "typeset", "local", "readonly", "set", "unset", "shift", "alias", "shopt", "trap",
@@ -98,10 +94,11 @@ class Ignored(NamedTuple):
 
 
 def run(script: Script) -> list[Command]:
-    """Return the commands that may run, without those behind an exit or an error of syntax."""
+    """Return the commands that may run: not behind an exit or an error of syntax, in no dead branch."""
     error = next(script.tree.all("ERROR"), None) if script.tree.damaged else None
     end = script.last_line if error is None else min(script.last_line, error.line - 1)
-    return [one for one in script.commands if one.line <= end and not is_template(one.words[0].text)]
+    found = [one for one in script.commands if one.line <= end and not is_template(one.words[0].text)]
+    return [one for one in found if not script.constants.is_dead(one.node)]
 
 
 def named(command: Command) -> set[str]:
@@ -116,7 +113,7 @@ def is_work(command: Command) -> bool:
 
 def programs(script: Script) -> list[Command]:
     """Return the commands of a job that run a program which is neither a tool nor a part of the shell."""
-    common = {*TOOLS, *STATE, *INFORM, *_APART, *_SMALL, *_SHELL, *script.functions}
+    common = {*TOOLS, *STATE, *INFORM, *_ASIDE, *_SHELL, *script.functions}
     found = [one for one in run(script) if script.is_batch and one.program not in common and _is_command(one)]
     known = [one for one in found if one.program or one.words[0].text.startswith(("$", '"$'))]
     return [
@@ -162,8 +159,8 @@ def _runs(script: Script, works: Sequence[Command], own: Sequence[Command]) -> I
     for one in own:
         if one not in works or _is_judged(script, works, one) or _is_sent_again(script, one):
             continue
-        if _is_uncalled(script, one):
-            continue
+        if (function := _function(one)) and len(_uses(script, function)) < 2:
+            continue  # nothing calls it
         if one == last:
             lost = _is_followed(script, one) or _is_in_loop(script, one.node)
         else:
@@ -172,20 +169,20 @@ def _runs(script: Script, works: Sequence[Command], own: Sequence[Command]) -> I
             yield one
 
 
-def _is_uncalled(script: Script, command: Command) -> bool:
-    """Return whether a command is in a function that no other word of the script names."""
-    above = next((one for one in command.node.above() if one.type == "function_definition"), None)
-    name = above.get("name") if above is not None else None
-    return (
-        name is not None
-        and len(re.findall(rf"(?<![\w-]){re.escape(name.text)}(?![\w-])", script.tree.text)) < 2
-    )
+def _function(command: Command) -> str:
+    """Return the name of the function around a command, or an empty text."""
+    above = (one.get("name") for one in command.node.above() if one.type == "function_definition")
+    return next((name.text for name in above if name is not None), "")
+
+
+def _uses(script: Script, name: str) -> list[str]:
+    return re.findall(rf"(?<![\w-]){re.escape(name)}(?![\w-])", script.tree.text)
 
 
 def only_cleanup(script: Script, work: Command) -> bool:
     """Return whether the commands behind a program only save its results, remove files and print."""
     after = (one for one in run(script) if one.node.start > work.statement.end)
-    return all(one.name in {*INFORM, *_APART, *_PREPARE, *_SHELL, *TEXT, *_SAVES} for one in after)
+    return all(one.name in {*INFORM, *_ASIDE, *_PREPARE, *_SHELL, *TEXT, *_SAVES} for one in after)
 
 
 _SAVES = {"cp", "mv", "rsync", "scp", "tar", "zip", "gzip", "curl", "deactivate", "conda", "module"}
@@ -193,28 +190,15 @@ _SAVES = {"cp", "mv", "rsync", "scp", "tar", "zip", "gzip", "curl", "deactivate"
 
 def _is_followed(script: Script, work: Command) -> bool:
     """Return whether a later command changes the status of the script."""
-    caller, end = _only_call(script, work), work.statement.end
-    after = (one for one in run(script) if one.node.start > end and one != caller and _is_command(one))
-    return any(_sets_status(one) for one in after if not handled(one) and not _alternative(one, work))
-
-
-def _sets_status(command: Command) -> bool:
-    """Return whether the script has another exit status after a command."""
-    return bool(command.arguments) if command.name == "exit" else command.name not in ("wait", "trap", "set")
-
-
-def _only_call(script: Script, work: Command) -> Command | None:
-    """Return the only call of the function whose status is that of a command, its last."""
-    above = next((one for one in work.node.above() if one.type == "function_definition"), None)
-    name = above.get("name") if above is not None else None
-    if (
-        above is None
-        or name is None
-        or any(work.node.end < one.node.start < above.end for one in run(script))
-    ):
-        return None
-    calls = [one for one in run(script) if one.name == name.text]
-    return calls[0] if len(calls) == 1 and not calls[0].node.under(*LOOPS) else None
+    after = [one for one in run(script) if one.node.start > work.statement.end and _is_command(one)]
+    function, kept = _function(work), ("wait", "trap", "set")
+    if function and not any(
+        _function(one) == function for one in after
+    ):  # the status is that of its only call
+        calls = [one for one in run(script) if one.name == function]
+        after = [one for one in after if one not in calls or len(calls) > 1 or one.node.under(*LOOPS)]
+    after = [one for one in after if not handled(one) and not _alternative(one, work)]
+    return any(one.arguments if one.name == "exit" else one.name not in kept for one in after)
 
 
 def _is_in_loop(script: Script, node: Node) -> bool:
@@ -245,7 +229,7 @@ _JUDGES = re.compile(r"\b(?:e?grep|diff|cmp)\b|\[+\s+(?:!\s*)?-[efs]\s")
 
 def _is_judged(script: Script, works: Sequence[Command], work: Command) -> bool:
     """Return whether a later condition searches the log or a result of a program, or ends the script."""
-    files = [word.text.strip("\"'") for word in (*work.arguments, *_targets(work))]
+    files = [_plain(word) for word in (*work.arguments, *_files(work))]
     files = [text for text in files if re.search(r"[\w}]\.\w|[/$]", text)]
     for node in script.tree.all("if_statement", "list"):
         first = node.get("condition") or node.children[0]
@@ -353,11 +337,10 @@ _COPIES = {"cp", "rsync", "scp", "sbcast", "gsutil", "rclone", "aws"}
 _OF_SCRIPT = re.compile(
     r"\$\{?0\b|BASH_SOURCE|(?i:script)|\.(?:sh|bash|slurm|sbatch|pbs|job|sub|qsub)[\"']?$"
 )
-_OUTPUT = re.compile(r"--?(?:o|O|out\w*|output[-_\w]*|save[-_\w]*|dest\w*|prefix|results?[-_\w]*)")
 
 
 def _inputs(script: Script, works: Sequence[Command], own: Sequence[Command]) -> Iterator[Command]:
-    """Yield the commands that make or fetch what a later one reads."""
+    """Yield the commands that make or fetch what a later one reads, as far as the text shows it."""
     for one in own:
         later = [other for other in run(script) if other.node.start > one.node.end]
         if one.node.start < works[-1].node.start and one not in works and _feeds(script, one, later):
@@ -365,53 +348,49 @@ def _inputs(script: Script, works: Sequence[Command], own: Sequence[Command]) ->
 
 
 def _feeds(script: Script, command: Command, later: Sequence[Command]) -> bool:
-    """Return whether later commands read what a command writes, as far as the text shows it."""
-    words = [word for word in command.arguments if not word.text.startswith("-")]
-    texts = [word.text.strip("\"'") for word in words]
-    program = command.program
+    """Return whether later commands read what a command writes."""
+    texts = [text for word in command.arguments if not (text := _plain(word)).startswith("-")]
+    program, *sources = command.program, *texts[:-1]
+    target = texts[-1] if texts else ""
     if program == "git":
         return bool(_FETCHES & set(texts[:2]))
     if program in ("tar", "unzip", "wget"):
         extracts = program != "tar" or any("x" in word.text for word in command.arguments[:1])
         return extracts and not _is_new(script, command, ".")
-    if _COMPILERS.fullmatch(program):
-        return True
     if command.name in _COPIES:
-        sources, target = texts[:-1], texts[-1] if texts else ""
-        if not sources or all(_OF_SCRIPT.search(text) or text == script.name for text in sources):
-            return False  # a copy for the record
-        if _is_new(script, command, target):
-            return False
-        if target in (".", "./"):
-            return True
-        return len(target) > 1 and _is_named(target.rstrip("/."), later)
-    arguments = [word.text.strip("\"'") for word in command.arguments]
-    outputs = [value for name, value in pairwise(arguments) if _OUTPUT.fullmatch(name)]
-    outputs += [one.partition("=")[2] for one in arguments if _OUTPUT.fullmatch(one.partition("=")[0])]
-    outputs += [word.text.strip("\"'") for word in _targets(command)]
-    return any(_is_named(text, later) for text in outputs if len(text) > 3 and not text.startswith("/dev/"))
+        record = all(_OF_SCRIPT.search(text) or text == script.name for text in sources)
+        read = target in (".", "./") or (len(target) > 1 and _is_named(target.rstrip("/."), later))
+        return not record and read and not _is_new(script, command, target)
+    outputs = [_plain(word) for word in _files(command, ">", ">>", "&>", "&>>", ">|")]
+    words = [_plain(word) for word in command.arguments]
+    outputs += [value for name, value in pairwise(words) if _OUTPUT.fullmatch(name)]
+    outputs = [text for text in outputs if len(text) > 3 and not text.startswith("/dev/")]
+    return _COMPILERS.fullmatch(program) is not None or any(_is_named(text, later) for text in outputs)
 
 
-# A folder that no other job has: what reads it fails itself if a file is missing.
-_NEW = re.compile(r"JOB_?ID|\$\$|TMPDIR|mktemp|\bdate\b")
+_OUTPUT = re.compile(r"--?(?:o|O|out\w*|output[-_\w]*|save[-_\w]*|dest\w*|prefix|results?[-_\w]*)")
 
 
 def _is_new(script: Script, command: Command, target: str) -> bool:
-    """Return whether a command writes into a folder that the script has made or emptied."""
+    """Return whether a command writes into a folder of this job, or one that the script has made or emptied:
+    what reads it fails itself if a file is missing.
+    """
     before = [one for one in run(script) if one.node.start < command.node.start and one.arguments]
     if target in (".", "./"):
-        moves = (one.arguments[-1] for one in reversed(before) if one.name in ("cd", "pushd"))
-        place = next(moves, None)
-        target = place.text.strip("\"'") if place is not None else ""
+        moves = (_plain(one.arguments[-1]) for one in reversed(before) if one.name in ("cd", "pushd"))
+        target = next(moves, "")
     folder = target.rstrip("/*.")
-    value = script.values.get(folder.strip("${}"), [])
-    made = (
-        word.text.strip("\"'").rstrip("/*") for one in before for word in one.arguments if one.name in _MADE
-    )
-    return bool(folder) and (any(map(_NEW.search, (folder, *(one.text for one in value)))) or folder in made)
+    made = {
+        _plain(word).rstrip("/*")
+        for one in before
+        for word in one.arguments
+        if one.name in ("mkdir", "rm", "\\rm")
+    }
+    values = (folder, *(one.text for one in script.values.get(folder.strip("${}"), [])))
+    return bool(folder) and (folder in made or any(map(_OF_JOB.search, values)))
 
 
-_MADE = ("mkdir", "rm", "\\rm")
+_OF_JOB = re.compile(r"JOB_?ID|\$\$|TMPDIR|mktemp|\bdate\b")
 
 
 def _is_named(text: str, later: Sequence[Command]) -> bool:
@@ -419,19 +398,18 @@ def _is_named(text: str, later: Sequence[Command]) -> bool:
     return any(text in word.text for one in later for word in (*one.words, *_files(one, "<")))
 
 
-def _targets(command: Command) -> list[Node]:
-    """Return the files to which the output of a command goes."""
-    return _files(command, ">", ">>", "&>", "&>>", ">|")
-
-
 def _files(command: Command, *signs: str) -> list[Node]:
-    """Return the files of the redirections of a command with these signs."""
+    """Return the files of the redirections of a command with these signs, or all."""
     whole = command.node.parent
     if whole is None or whole.type != "redirected_statement":
         return []
-    found = (one for one in whole.children if one.type == "file_redirect")
-    files = ((one.get("destination"), {part.type for part in one.children}) for one in found)
-    return [file for file, types in files if file is not None and types & set(signs)]
+    found = [one for one in whole.children if one.type == "file_redirect"]
+    found = [one for one in found if not signs or {part.type for part in one.children} & set(signs)]
+    return [file for one in found if (file := one.get("destination")) is not None]
+
+
+def _plain(word: Node) -> str:
+    return word.text.strip("\"'")
 
 
 # Commands
@@ -463,7 +441,7 @@ def _may_fail(script: Script, command: Command) -> bool:
     """Return whether a command does more than to print, to clean up or to change text. (A `cd` is the matter
     of unchecked-cd.)
     """
-    if command.name in {*_SHELL, *_PREPARE, *INFORM, *_APART, *TEXT} or command.name in script.functions:
+    if command.name in {*_SHELL, *_PREPARE, *INFORM, *_ASIDE, *TEXT} or command.name in script.functions:
         return False
     if command.name == "eval" and next(command.node.all("command_substitution"), None):
         return False  # such as the hook of conda
@@ -472,46 +450,32 @@ def _may_fail(script: Script, command: Command) -> bool:
     asks = query or _lists(command) or is_work(command) != command.works
     waits = {command.name, command.program} & INTERRUPTED or "--pty" in command.literals
     return (
-        not (ends or asks or waits or _prints(command))
-        and _is_command(command)
-        and not _is_unknown(script, command)
+        not (ends or asks or waits or _prints(command)) and _is_command(command) and not _is_unknown(command)
     )
 
 
-def _is_unknown(script: Script, command: Command) -> bool:
-    """Return whether a name without a path may be a function of a sourced file, or stands alone."""
+def _is_unknown(command: Command) -> bool:
+    """Return whether a name without a path stands alone: it may be a function of a sourced file."""
     name = command.words[0].text
     if "/" in name or "$" in name or command.works:
         return False
-    alone = len(command.words) == 1 and not _targets(command) and not _files(command, "<")
-    sourced = any(one.node.start < command.node.start for one in script.named("source", "."))
-    return alone or (sourced and _FUNCTION.match(name) is not None)
-
-
-_FUNCTION = re.compile(
-    r"(?:parse|use|init|load|setup|check|get|set|print|log|start|end|run|do|bb|determine|find|read|make|create)_[a-z]"
-)
+    return len(command.words) == 1 and not _files(command)
 
 
 def _prints(command: Command) -> bool:
     """Return whether a program only prints, as far as its name or its code shows it."""
     program, words = command.program, command.literals
-    if program in {*INFORM, *_APART, *_SMALL} or _PRINTS.fullmatch(program):
+    if program in {*INFORM, *_ASIDE} or _PRINTS.fullmatch(program):
         return True
     if any(_PRINTS.fullmatch(word.rpartition(".")[2]) for word in words[:2] if "torch" in word):
         return True  # python -m torch.utils.collect_env
+    if not is_python(program):
+        return program in _SHELLS and len(command.words) == 1 and not _code(command).strip()
     file = os.path.basename(command.arguments[0].text) if command.arguments else ""
-    if is_python(program) and re.fullmatch(r"(?i)\w*(?:mail|version)\.py|(?:print|show)_\w+\.py", file):
-        return True
-    if any(is_python(os.path.basename(one)) and after == "-c" for one, after in pairwise([program, *words])):
+    if "-c" in words[:1] or re.fullmatch(r"(?i)\w*(?:mail|version)\.py|(?:print|show)_\w+\.py", file):
         return True
     code = _code(command)
-    if program in _SHELLS and len(command.words) == 1:
-        return not code.strip()
-    if not is_python(program):
-        return False
-    lines = [line.strip() for line in code.splitlines()]
-    shows = (re.match(r"import |from |print\s*\(|#|$", line) is not None for line in lines)
+    shows = (re.match(r"\s*(?:import |from |print\s*\(|#|$)", line) is not None for line in code.splitlines())
     return bool(code.strip()) and all(shows)
 
 
@@ -519,7 +483,7 @@ def _code(command: Command) -> str:
     """Return the here-document that a command reads; a mark if its input is a file or another command."""
     above = command.node.parent
     if above is not None and above.type == "pipeline" and above.children[0] is not command.node:
-        return ""
+        return "<"
     if above is None or above.type != "redirected_statement":
         return ""
     body = next((one.text for one in above.all("heredoc_body")), "")
@@ -536,28 +500,26 @@ def _lists(command: Command) -> bool:
 
 def _alternative(one: Command, other: Command) -> bool:
     """Return whether at most one of two commands runs: they are in different branches."""
+    cases = _case(one), _case(other)
+    if cases[0][:1] == cases[1][:1] != () and cases[0] != cases[1]:
+        return True
     mine = [one.node, *one.node.above()]
     common = {id(node) for node in (other.node, *other.node.above())}
     at = next(at for at, node in enumerate(mine) if id(node) in common)
-    cases = dict.fromkeys([_case(one), _case(other)])
-    if None not in cases and len(cases) == 2 and len({case[0] for case in cases if case}) == 1:
-        return True
     if mine[at].type not in ("if_statement", "case_statement") or at == 0:
         return False
     branches = {mine[at - 1].type, _below(mine[at], other.node).type}
     return bool(branches & {"elif_clause", "else_clause", "case_item"})
 
 
-def _case(command: Command) -> tuple[str, str] | None:
+def _case(command: Command) -> tuple[str, ...]:
     """Return the variable and the value of the condition ``[ "$NAME" = value ]`` around a command."""
-    for above in command.node.above():
-        first = above.get("condition") if above.type == "if_statement" else None
-        match = re.fullmatch(
-            r"\[+\s+\"?\$\{?(\w+)\}?\"?\s+==?\s+[\"']?(\w+)[\"']?\s+\]+", first.text if first else ""
-        )
-        if match:
-            return match[1], match[2]
-    return None
+    conditions = (one.get("condition") for one in command.node.above() if one.type == "if_statement")
+    matches = (re.fullmatch(_EQUALS, one.text) for one in conditions if one is not None)
+    return next((one.groups() for one in matches if one), ())
+
+
+_EQUALS = r"\[+\s+\"?\$\{?(\w+)\}?\"?\s+==?\s+[\"']?(\w+)[\"']?\s+\]+"
 
 
 def _below(top: Node, node: Node) -> Node:

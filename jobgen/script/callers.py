@@ -1,8 +1,8 @@
 """How the files beside a script use it: they complete it, run it without a scheduler, or submit it.
 
 The scheduler does not read the text of a file that another one completes, and options of the command line
-replace those of directives. Only files in the same folder are read, and few of them. A script may submit
-itself, or have the command in a comment.
+replace those of directives. Only few files are read: those in the same folder, and those in the folder above
+that have the path of the script. A script may submit itself, or have the command in a comment.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 _MOST, _LARGEST, _TOTAL = 40, 100_000, 500_000  # files, bytes of one, and bytes of all that are read
@@ -57,7 +57,12 @@ _OPTIONS = (
 )
 _PLAIN_NAMES = r"(?i).+\.(?:py|jl|r|rb|js|lua)"  # files whose variables have no sign in front
 _COPY = r"\bcp\s(?:-\w+\s+)*\S*\0[\"']?\s+[\"']?(?:[^\s;|&\"']*/)?([^\s;|&\"'/]*[\w}]\.\w+)"  # to a file
-_TO_FOLDER = r"\bcp\s[^;&|]*\0[^;&|]*\s[^\s;&|]*\$"  # the name of the folder has a variable
+# The script, or all files, are copied to a folder whose name has a variable.
+_TO_FOLDER = r"\bcp\s[^;&|]*\0[^;&|]*\s[^\s;&|]*\$"
+_ALL_TO_FOLDER = r"\bcd\s+\S*\$.*\n(?:.*\n)?.*\bcp\s[^;&|\n]*\*[^;&|\n]*\s\./?\s*(?:\n|$)"
+# A name that a program joins of texts and variables.
+_JOINED = r"\$\{\w+\}|\$\w+|\{[^{}\s]+\}|\b\w+\s*\+\s*[\"']"
+_LEAST_OF_NAME = 4  # characters that a joined name and that of the script have in common, without the end
 # A program writes the first line of a script, appends files and submits it.
 _ASSEMBLY = (_SUBMIT, r"(?:echo|printf|print)\b.*#!\s*/.*>", r"\bcat\s[^|;&]*>>")
 
@@ -80,20 +85,24 @@ def callers(folder: str, name: str, *, has_first_line: bool) -> Callers:
     """Return the uses of a file by others of its folder. ``has_first_line``: it begins with ``#!``."""
     is_run = copied = False
     found: list[tuple[str, str]] = []
-    for other, text in _texts(folder, name):
+    place = os.path.abspath(folder)
+    path = re.compile(rf"(?<![\w.-]){re.escape(os.path.basename(place))}/{re.escape(name)}")
+    above = ((other, text) for other, text in _texts(os.path.dirname(place), "") if path.search(text))
+    for other, text in chain(_texts(folder, name), above):
         document = re.fullmatch(_DOCUMENT, other) is not None
         if not has_first_line and not document and "#!" in text:
             parts = _lines(text)
             if all(any(re.search(one, line) for line in parts) for one in _ASSEMBLY):
                 return Callers(completed=True)
         plain = re.fullmatch(_PLAIN_NAMES, other) is not None
-        lines = _marked(_lines(text), name, plain) if name in text else []
+        lines = _marked(_lines(text), name, plain) if name in text else _marked_parts(_lines(text), name)
         own = list(_submissions(lines))
         found += own
         is_run |= any(re.search(r"--wrap[=\s].*\0", line) for line in lines)
         if document:
             continue
         copied |= bool(own) and any(re.search(_TO_FOLDER, line) for line in lines)
+        copied |= bool(own) and re.search(_ALL_TO_FOLDER, "\n".join(lines)) is not None
         copies: set[str] = set()
         for line in lines:
             if "\0" in line and not _submission(line) and not re.match(_COMMENT, line):
@@ -139,11 +148,15 @@ def _submissions(lines: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def makes_folder(folder: str, name: str, made: str) -> bool:
-    """Return whether a file beside another one makes a directory, by ``mkdir`` or ``os.makedirs``."""
+    """Return whether a file beside another one, or one above that names it, makes a directory."""
     pattern = re.compile(
         rf"\b(?:mkdir|makedirs|mkpath|install\s+-d)\b[^;&|]*?[\s\"'(/]{re.escape(made)}/?(?=[\s\"';&|)]|$)"
     )
-    texts = (text for other, text in _texts(folder, name) if not re.fullmatch(_DOCUMENT, other))
+    above = (
+        (other, text) for other, text in _texts(os.path.dirname(os.path.abspath(folder)), "") if name in text
+    )
+    both = chain(_texts(folder, name), above)
+    texts = (text for other, text in both if not re.fullmatch(_DOCUMENT, other))
     return any(pattern.search(line) for text in texts if made in text for line in _lines(text))
 
 
@@ -166,6 +179,23 @@ def _marked(lines: list[str], name: str, plain: bool = False) -> list[str]:
     joined = rf"|(?<=[+,])\s*(?:{words})\b" if plain else ""
     use = re.compile(rf"\$(?:{words})\b|\$?\{{(?:{words})\}}|(?<=\()(?:{words})\b{joined}")
     return [use.sub("\0", line) for line in lines]
+
+
+def _marked_parts(lines: list[str], name: str) -> list[str]:
+    """Return the lines that submit or read files, with a NUL for names that may be that of the script."""
+
+    def mark(word: re.Match[str]) -> str:
+        parts = re.split(_JOINED, word[0])
+        short = len("".join(parts).removesuffix(end)) < _LEAST_OF_NAME
+        same = re.fullmatch(".+".join(map(re.escape, parts)), name)
+        return word[0] if len(parts) < 2 or short or same is None else "\0"
+
+    end = os.path.splitext(name)[1]
+    return [
+        re.sub(rf"(?:{_JOINED}|[\w.-])+", mark, line)
+        for line in lines
+        if re.search(rf"{_SUBMIT}|{_READER}|{_FILTER}", line)
+    ]
 
 
 def _edits(lines: list[str], files: set[str]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Collection, Mapping
+from itertools import pairwise
 from typing import NamedTuple
 
 from jobgen.script.syntax import LATER, LOOPS, Node, assignments, expansions, literal
@@ -16,6 +17,7 @@ _DEPTH = 8
 _LONGEST = 4000  # characters of a value; longer ones are unknown
 _MOST = 30  # assignments of a variable that is made of parts
 _BRANCHES = ("elif_clause", "else_clause")
+_SAME = {"-eq": True, "=": True, "==": True, "-ne": False, "!=": False}  # whether both sides must be equal
 _BLOCKS = (*LATER, *_BRANCHES, "case_item", "subshell", "command_substitution", "list")
 
 
@@ -200,6 +202,31 @@ class Constants:
         if node.type == "command_substitution":
             return self._given.get(command_key(node.text))
         return None
+
+    def is_dead(self, node: Node) -> bool:
+        """Return whether a node is in a branch of ``if [ A = B ]`` that known values exclude."""
+        path = [node, *node.above()]
+        for below, above in pairwise(path):
+            condition = above.get("condition") if above.type == "if_statement" else None
+            if condition is None or below.field == "condition":
+                continue
+            holds = self._holds(condition)
+            if holds is not None and holds == (below.type in _BRANCHES):
+                return True
+        return False
+
+    def _holds(self, condition: Node) -> bool | None:
+        """Return whether a test of a variable and a known value is true; None for another condition."""
+        tests = list(condition.all("binary_expression"))
+        sides = [tests[0].get(name) for name in ("left", "operator", "right")] if len(tests) == 1 else []
+        if condition.type != "test_command" or not sides or any(word is None for word in sides):
+            return None
+        left, sign, right = (word for word in sides if word is not None)
+        values = [self.value(left), self.value(right)]
+        numbers = not sign.text.startswith("-") or all(one is not None and one.isdigit() for one in values)
+        if None in values or sign.text not in _SAME or not numbers or literal(left) is not None:
+            return None
+        return (values[0] == values[1]) == _SAME[sign.text]
 
     def _joined(self, node: Node, depth: int) -> str | None:
         """Return the joined parts of a word. The blanks between two expansions of a string have no node."""

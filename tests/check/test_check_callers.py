@@ -103,6 +103,41 @@ def test_the_options_of_a_submission(tmp_path: Path, text: str, options: tuple[s
     assert tuple(" ".join(one.split()) for one in uses(tmp_path, text).options) == options
 
 
+@pytest.mark.parametrize(
+    ("text", "completed", "count"),
+    [
+        ("with open(folder + '/' + name + '_large.sh') as file:", True, 0),
+        ('sed "s/N/4/" ${n}_large.sh > run.sh', True, 0),
+        ('text = open(f"{here}/job_{size}.sh").read()', True, 0),
+        ("for n in small large; do sbatch -t 1 job_$n.sh; done", False, 1),
+        ("for n in 1 2; do sbatch -t 1 $n.sh; done", False, 0),
+        ("sbatch -t 1 run_$n.sh", False, 0),
+    ],
+)
+def test_a_name_that_a_program_joins_of_parts(tmp_path: Path, text: str, completed: bool, count: int) -> None:
+    (tmp_path / "other").write_text(f"{text}\n")
+    found = callers(str(tmp_path), "job_large.sh", has_first_line=True)
+    assert (found.completed, len(found.options)) == (completed, count)
+
+
+def test_a_file_that_completes_the_script_fills_in_its_placeholders(tmp_path: Path) -> None:
+    script = "#!/bin/bash\n#SBATCH --time=1:0:0 --cpus-per-task=\n#SBATCH --partition=\n./a\n"
+    assert severities(tmp_path, script)["placeholder"] == "note"
+    (tmp_path / "make.sh").write_text("sed s/task=/task=4/ job.sh > run.sh\n")
+    assert "placeholder" not in severities(tmp_path, script)
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("sbatch -t 1 jobs/job.sh", 1), ("sbatch -t 1 job.sh", 0), ("sbatch old_jobs/job.sh", 0)],
+)
+def test_a_document_above_the_folder_of_the_script(tmp_path: Path, text: str, count: int) -> None:
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "README.md").write_text(f"{text}\n")
+    found = callers(str(tmp_path / "jobs"), "job.sh", has_first_line=True)
+    assert len(found.options) == count
+
+
 def test_documents_have_submissions_alone(tmp_path: Path) -> None:
     text = "sbatch -t 1 job.sh\nsed s/a/b/ job.sh > run.sh"
     found = uses(tmp_path, text, "README.md")
@@ -281,6 +316,8 @@ def test_a_script_that_is_copied_to_a_folder_of_its_job(tmp_path: Path) -> None:
     (tmp_path / "submit.sh").write_text("sbatch job.sh\n")
     assert severities(tmp_path, script)["shared-hostfile"] == "warning"
     (tmp_path / "submit.sh").write_text('cp job.sh "run_$DATE/"\ncd "run_$DATE"\nsbatch job.sh\n')
+    assert "shared-hostfile" not in severities(tmp_path, script)
+    (tmp_path / "submit.sh").write_text("cd $RUN\ncp $HERE/scripts/* $HERE/*.py .\nsbatch job.sh\n")
     assert "shared-hostfile" not in severities(tmp_path, script)
     for name in ("D2024-04-18_15:54:02_R3", "D2024-04-18_15%3A54%3A02_R3"):
         folder = tmp_path / name

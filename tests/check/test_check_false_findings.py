@@ -685,6 +685,33 @@ def test_a_folder_that_a_file_beside_the_script_makes(
     assert [one.rule for one in findings].count("output-directory") == count
 
 
+@pytest.mark.parametrize(("line", "count"), [("sbatch -D $B $B/tasks/job.sh", 0), ("sbatch other.sh", 1)])
+def test_a_folder_that_a_file_above_the_script_makes(line: str, count: int, tmp_path: Path) -> None:
+    (tmp_path / "tasks").mkdir()
+    (tmp_path / "all.sh").write_text(f"mkdir -p $B/logs\n{line}\n")
+    script = f"{HEAD}#SBATCH -o logs/%j.log\n./a\n".encode()
+    findings = check(script, str(tmp_path / "tasks/job.sh"), folder=str(tmp_path / "tasks"))
+    assert [one.rule for one in findings].count("output-directory") == count
+
+
+@pytest.mark.parametrize(
+    ("condition", "count"),
+    [
+        ("[ ${a} -eq 1 ]", 0),
+        ('[[ "$b" == no ]]', 0),
+        ('[ "$b" != yes ]', 0),
+        ("[ ${a} -eq 0 ]", 1),
+        ("[ $unknown = 1 ]", 1),
+        ("[ value -eq 1 ]", 1),
+        ("[ $a = 1 ] || x", 1),
+    ],
+)
+def test_a_branch_that_never_runs(condition: str, count: int) -> None:
+    text = f"{HEAD}a=0\nb=yes\nif {condition}; then\n    srun ./a | tee log.txt\nfi"
+    assert len(found(text, "lost-status")) == count
+    assert len(found(f"{text} >&2\necho", "no-errexit")) == 0 or count
+
+
 def test_a_folder_in_the_root_of_the_repository(tmp_path: Path) -> None:
     text = f"{HEAD}#SBATCH -o logs/%j.log\n./a\n".encode()
     (tmp_path / "logs").mkdir()

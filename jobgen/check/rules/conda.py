@@ -137,10 +137,12 @@ def _login(script: Script) -> bool:
 def conda_init(script: Script) -> Iterator[Hit]:
     for command in script.named("conda", "mamba"):
         if command.literals[:1] == ["init"] and not _is_read(script, command):
-            level = NOTE if _is_hooked(script, command) else None
-            yield Hit.at(
-                command.node, level=level, edits=(Edit(command.node.start, command.node.end, _HOOK),)
-            )
+            if _is_hooked(script, command):
+                yield Hit.at(
+                    command.node, fix="remove it: another command defines conda activate", level=NOTE
+                )
+            else:
+                yield Hit.at(command.node, edits=(Edit(command.node.start, command.node.end, _HOOK),))
 
 
 def _is_hooked(script: Script, init: Command) -> bool:

@@ -314,7 +314,7 @@ def trailing_comment(script: Script) -> Iterator[Hit]:
             yield Hit(number, what, fix, WARNING if ignored else None)
         elif ignored:
             has_option = re.search(r"\s#.*\s-\w", script.line(number)) is not None
-            what = "Torque reads the words of the comment as arguments, and ignores them"
+            what = "Torque ignores the words of the comment; PBS Pro refuses a script with them"
             yield Hit(number, what, level=WARNING if has_option else NOTE)
         elif not script.is_sure:
             what = (

@@ -275,5 +275,6 @@ def lost_status(script: Script) -> Iterator[Hit]:
     last = script.commands[-1].node.start if script.commands else 0
     for node in script.tree.all("pipeline"):
         decides = script.errexit or (node.start <= last < node.end and not node.under(*LOOPS))
-        if decides and _teed(node) and not node.under("command_substitution"):
+        dead = script.constants.is_dead(node)
+        if decides and _teed(node) and not dead and not node.under("command_substitution"):
             yield Hit.at(node, fix=_set(script, "-o"))

@@ -255,7 +255,7 @@ def memory(script: Script) -> Iterator[Hit]:
             yield Hit.at(
                 option,
                 f"{name}={shown(text)} is refused: use a whole number and one of {script.dialect.size_units}",
-                script.dialect.size_example,
+                script.dialect.size_example if re.search(r"\d", text) else "write a number with a unit",
             )
 
 

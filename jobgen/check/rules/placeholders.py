@@ -32,7 +32,7 @@ _TEXTS = (
     "A directive with a placeholder",
     """`<account>`, `XXX`, `CHANGEME` and empty values are for a person: qsub and sbatch refuse them or take them as they
     are. Other rules do not report these values. (`{{ nodes }}`, `{nodes}`, `%s`, `@NODES@`, `$$nodes` and the like are for
-    a program that fills in the template. No rule reports them.)""",
+    a program that fills in the template. No rule reports them, nor the values of a script that a file beside it completes.)""",
     fix="fill them in before you submit",
     bad="""
     #!/bin/bash
@@ -52,7 +52,7 @@ _TEXTS = (
 def placeholder(script: Script) -> Iterator[Hit]:
     lines = [line for line in script.directives.live if line.number in script.placeholders]
     lines = [line for line in lines if is_for_person(line.text)]
-    if lines and not names_template(script.name):
+    if lines and not names_template(script.name) and not script.callers.completed:
         yield Hit(lines[0].number, f"placeholders in directives, such as {shown(lines[0].rest)}")
 
 

@@ -146,8 +146,8 @@ def task_total(script: Script) -> Iterator[Hit]:
         steps = [one for one in script.launched("srun") if not one.has(*_SIZES)]
         if any(one.number("-n", "-np", "--np", "--ntasks") == tasks for one in script.launches):
             return
-        if not steps and nodes == tasks == 1:
-            return  # the first job of a series with more tasks
+        if not steps and nodes == 1 and (tasks == 1 or not request.gpus_per_node):
+            return  # the most that a node gets, or the first job of a series with more tasks
         yield Hit.at(
             total,
             f"the job has {counted(tasks, 'task')}, not {nodes} x {each}: beside --ntasks, --ntasks-per-node={each} is only "

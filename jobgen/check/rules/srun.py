@@ -296,7 +296,7 @@ def _in_function(node: Node) -> bool:
 
 @rule(
     "mpi-plugin",
-    WARNING,
+    NOTE,
     "srun's --mpi for another MPI",
     """Ranks under `srun` connect through a plug-in: usually PMIx for Open MPI, PMI-2 for MPICH and its
     derivatives. With a plug-in that the MPI was built without, each rank has a world size of 1, and N
