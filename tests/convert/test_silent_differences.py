@@ -2482,12 +2482,24 @@ def test_a_file_of_hosts_has_one_remark() -> None:
         ),
         ("2:ppn=4", "for n in 1 2; do mpirun -np $n --oversubscribe ./a; done", '"$n" --overcommit '),
         ("2:ppn=4", "for n in 1 2; do mpirun -np $n --map-by node ./a; done", '"$n" --distribution=cyclic '),
-        ("2:ppn=4", "mpirun -np $n ./a", '"$n" --kill'),
+        ("2:ppn=4", "mpirun -np $n ./a", '"$n" --nodes="$((($n + 3) / 4))" --distribution=plane=4 '),
+        ("2:ppn=4", "mpirun -np $((PBS_NP / 2)) ./a", '--nodes="$((((SLURM_NTASKS / 2) + 3) / 4))" '),
+        ("2:ppn=4", "n=`wc -l < $PBS_NODEFILE`\nlet m=n/2\nmpirun -np $m ./a", '"$m" --nodes="$((($m + 3) / 4))" '),
+        ("2:ppn=4", "n=$(sort -u $PBS_NODEFILE | wc -l)\nmpirun -np $n ./a", '"$n" --nodes="$((($n + 3) / 4))" '),
+        ("2:ppn=4", "mpirun -np `cat n` ./a", '--nodes="$((($(cat n) + 3) / 4))" --distribution=plane=4 '),
+        ("2:ppn=4", "n=`wc -l < $PBS_NODEFILE`\nmpirun -np $n ./a", '"$n" --kill'),
+        ("2:ppn=4", "n=$(cat $PBS_NODEFILE | wc -l)\nmpirun -np $((n)) ./a", '"$((n))" --kill'),
+        ("2:ppn=4", "mpirun -np $((PBS_NUM_NODES*PBS_NUM_PPN)) ./a", '_PER_NODE))" --kill'),
+        ("3:ppn=4", "mpirun -np 5 ./a", "--ntasks=5 --nodes=2 --distribution=plane=4 --kill"),
+        ("3:ppn=4", "mpirun -np 7 ./a", "--ntasks=7 --nodes=2 --kill"),
+        ("2:ppn=24", "mpirun -np 36 ./a", "--ntasks=36 --distribution=plane=24 --kill"),
+        ("2:ppn=24", "mpirun -np 36 --oversubscribe ./a", "--ntasks=36 --overcommit"),
+        ("2:ppn=24", "mpirun -np 36 --map-by core ./a", "--ntasks=36 --distribution=plane=24 --kill"),
         ("1:ppn=4", "for n in 1 2; do mpirun -np $n ./a; done", '"$n" --kill'),
         ("2:ppn=4", "for n in 1 2; do aprun -n $n -d $t ./a; done", '"$n" --cpus-per-task="$t" --kill'),
     ],
 )
-def test_ranks_whose_number_a_loop_sets_fill_one_node_after_the_other(
+def test_ranks_fill_one_node_after_the_other(
     nodes: str, lines: str, new: str
 ) -> None:
     assert new in convert(f"#PBS -l nodes={nodes}\nmodule load openmpi\n{lines}\n", "slurm").text
