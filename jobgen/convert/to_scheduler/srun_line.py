@@ -301,7 +301,8 @@ def cores_of_rank(line: LaunchLine, request: Request) -> str:
     cores, of_job = request.cpus_per_rank or 1, request.ranks_per_node or 1
     each = line.numbers.get("each")
     if each is None and "each" not in line.values and (ranks := line.numbers.get("ranks")):
-        each = _of_full_nodes(line, request) or -(-ranks // (_fewer_nodes(line, request) or request.nodes or 1))
+        nodes = _fewer_nodes(line, request) or request.nodes or 1
+        each = _of_full_nodes(line, request) or -(-ranks // nodes)
     if each is None or (cores == 1 and aprun.NAME in line.marks):  # whose default is one core
         return str(cores) if cores > 1 else ""
     own = max(cores * of_job // each, 1)
