@@ -143,6 +143,17 @@ def _text(cores: int) -> str:
     return f"-l ncpus={cores}"
 
 
+def whole_by_queue(script: Script) -> str:
+    """Return the name of a site that gives whole nodes in the queue of a script; empty if none does."""
+    queue = script.request.queue or ""
+    found = (
+        name
+        for name, (code, queues) in script.dialect.whole_nodes.items()
+        if re.fullmatch(queues, queue) and re.search(code, script.tree.text)
+    )
+    return next(found, "")
+
+
 def sites_of_whole_nodes(script: Script, keys: Set[str]) -> list[Site]:
     """Return the sites of whole nodes that a script may be for: by a resource of its nodes, else by one of
     the directives ``keys`` that they demand, whose values some of them may share, and by the queue."""

@@ -123,7 +123,8 @@ def test_a_variable_of_the_scheduler_in_the_line_of_a_launcher_that_the_script_s
 ) -> None:
     text = f"#PBS -l select=2:ncpus=4:mpiprocs=4\n{line}\nmpirun -np $NCPUS ./solver\n"
     new = convert(text, "slurm").text
-    assert f"srun --ntasks={ranks} --kill" in new
+    assert f"srun --ntasks={ranks} " in new
+    assert (" --distribution=plane=4 --kill" in new) == ("NODEFILE" not in line)
     assert ("\nNCPUS=${" in new) == bool(top)
     assert top in new
 

@@ -2483,14 +2483,32 @@ def test_a_file_of_hosts_has_one_remark() -> None:
         ),
         ("2:ppn=4", "for n in 1 2; do mpirun -np $n --oversubscribe ./a; done", '"$n" --overcommit '),
         ("2:ppn=4", "for n in 1 2; do mpirun -np $n --map-by node ./a; done", '"$n" --distribution=cyclic '),
-        ("2:ppn=4", "mpirun -np $n ./a", '"$n" --kill'),
+        ("2:ppn=4", "mpirun -np $n ./a", '"$n" --nodes="$((($n + 3) / 4))" --distribution=plane=4 '),
+        ("2:ppn=4", "mpirun -np $((PBS_NP / 2)) ./a", "--nodes=1 --kill"),
+        (
+            "2:ppn=4",
+            "n=`wc -l < $PBS_NODEFILE`\nlet m=n/2\nmpirun -np $m ./a",
+            '"$m" --nodes="$((($m + 3) / 4))" ',
+        ),
+        (
+            "2:ppn=4",
+            "n=$(sort -u $PBS_NODEFILE | wc -l)\nmpirun -np $n ./a",
+            '"$n" --nodes="$((($n + 3) / 4))" ',
+        ),
+        ("2:ppn=4", "mpirun -np `cat n` ./a", '--nodes="$((($(cat n) + 3) / 4))" --distribution=plane=4 '),
+        ("2:ppn=4", "n=`wc -l < $PBS_NODEFILE`\nmpirun -np $n ./a", '"$n" --kill'),
+        ("2:ppn=4", "n=$(cat $PBS_NODEFILE | wc -l)\nmpirun -np $((n)) ./a", '"$((n))" --kill'),
+        ("2:ppn=4", "mpirun -np $((PBS_NUM_NODES*PBS_NUM_PPN)) ./a", '_PER_NODE))" --kill'),
+        ("3:ppn=4", "mpirun -np 5 ./a", "--ntasks=5 --nodes=2 --distribution=plane=4 --kill"),
+        ("3:ppn=4", "mpirun -np 7 ./a", "--ntasks=7 --nodes=2 --kill"),
+        ("2:ppn=24", "mpirun -np 36 ./a", "--ntasks=36 --distribution=plane=24 --kill"),
+        ("2:ppn=24", "mpirun -np 36 --oversubscribe ./a", "--ntasks=36 --overcommit"),
+        ("2:ppn=24", "mpirun -np 36 --map-by core ./a", "--ntasks=36 --distribution=plane=24 --kill"),
         ("1:ppn=4", "for n in 1 2; do mpirun -np $n ./a; done", '"$n" --kill'),
         ("2:ppn=4", "for n in 1 2; do aprun -n $n -d $t ./a; done", '"$n" --cpus-per-task="$t" --kill'),
     ],
 )
-def test_ranks_whose_number_a_loop_sets_fill_one_node_after_the_other(
-    nodes: str, lines: str, new: str
-) -> None:
+def test_ranks_fill_one_node_after_the_other(nodes: str, lines: str, new: str) -> None:
     assert new in convert(f"#PBS -l nodes={nodes}\nmodule load openmpi\n{lines}\n", "slurm").text
 
 
@@ -2576,9 +2594,15 @@ def test_a_word_of_the_program_with_a_variable_of_the_loop(word: str) -> None:
         ("for n in 1 2; do aprun -n $n ./a; done", True),
         ("for n in 1 2; do aprun -n $n -N 8 ./a; done", False),
         ("aprun -n 48 ./a", False),
+        ("aprun -n 20 ./a", True),
+        ("aprun -n 48 -d 3 ./a", False),
+        ("aprun -n 47 ./a", True),
+        ("aprun -n 20 -N 10 ./a", False),
+        ("aprun -n 1 ./a", False),
+        ("aprun -n $n ./a", True),
     ],
 )
-def test_ranks_whose_number_a_loop_sets_on_nodes_of_unknown_cores(line: str, named: bool) -> None:
+def test_ranks_on_nodes_of_unknown_cores(line: str, named: bool) -> None:
     found = [one.why for one in convert(f"#PBS -l nodes=2\n{line}\n", "slurm").remarks]
     assert any(one.startswith("fills one node after the other") for one in found) == named
 
@@ -2772,3 +2796,28 @@ def test_a_number_of_gpus_that_no_directive_requests(option: str, named: bool) -
 def test_ior_in_the_working_directory() -> None:
     done = convert(SLURM.format("-N 2", "cd bin\nmodule load openmpi\nsrun ior -t 4k"), "torque")
     assert "ior" in [one.what for one in done.remarks if "write ./ior" in one.why]
+
+
+@pytest.mark.parametrize(
+    ("queue", "path", "whole"),
+    [
+        ("regular", "/glade/u", True),
+        ("main@desched1", "/glade/u", True),
+        ("casper", "/glade/u", False),
+        ("develop", "/glade/u", False),
+        ("regular", "/home/u", False),
+    ],
+)
+def test_queues_of_ncar_have_whole_nodes(queue: str, path: str, whole: bool) -> None:
+    done = convert(f"#PBS -q {queue}\n#PBS -l select=1:ncpus=1\n{path}/a", "slurm")
+    assert ("#SBATCH --exclusive" in done.text) == whole
+    assert any("NCAR, which gives whole nodes" in one.why for one in done.remarks) == whole
+
+
+@pytest.mark.parametrize(
+    ("place", "odd"), [("pack:excl", ["pack"]), ("scatter:group=iru", ["group=iru"]), ("scatter:excl", [])]
+)
+def test_the_words_of_a_place_that_are_lost(place: str, odd: list[str]) -> None:
+    done = convert(f"#PBS -l select=2:ncpus=4\n#PBS -l place={place}\n./a", "slurm")
+    found = [one.why for one in done.remarks if one.what.startswith("-l place")]
+    assert found == [f"{one} has no counterpart in Slurm" for one in odd]

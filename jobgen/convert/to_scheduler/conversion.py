@@ -163,7 +163,11 @@ def _complete_whole_nodes(script: Script, content: ScriptRequest) -> None:
     place = next((unknown[key] for one in sites for key in one.file.mandatory if key in unknown), None)
     parallel = script.launches or _sets_threads(script) or _OF_CORES.search(script.tree.text)
     alone = not (request.several or any(chunk) or parallel)
-    if sites:
+    of_queue = launch_nodes.whole_by_queue(script) if chunks and not (sites or request.exclusive) else ""
+    if of_queue:
+        request.exclusive = True
+        why = f"is for {of_queue}, which gives whole nodes: these are requested"
+    elif sites:
         gpus = sites[0].file.node.gpus
         why = f"{sites[0].title} gives whole nodes" + f", of {gpus} GPUs" * bool(gpus)
         if len(sites) == 1:

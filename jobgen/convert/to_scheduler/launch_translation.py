@@ -25,6 +25,8 @@ from jobgen.script.syntax import LOOPS, assignments
 from jobgen.script.written_files import written
 from jobgen.values.parsers import number
 
+_ARITHMETIC = re.compile(r"\(\((.*?)\)\)|\b(?:expr|let)\b([^`)\n]*)|\becho\b([^|\n]*)\| *bc\b")
+_COMMAND = r"\$\((?!\()[^()]*\)?|`[^`]*`"
 _SRUN = LAUNCHERS["srun"].names
 
 
@@ -99,7 +101,7 @@ def _replaced(
         if to_srun:
             line.values |= {"overlap": ""} if beside else {}
             line.values |= _of_own_hosts(line, script, source) | _unbound(line, call, script)
-            line.values |= _of_loop(line, call)
+            line.values |= _of_run_time(line, call, script, source)
             text = _as_srun(call, line, script)
         elif alone:
             text = " ".join(["env", *line.exports] if line.exports else [])
@@ -148,13 +150,27 @@ def _of_own_hosts(line: LaunchLine, script: Script, source: Dialect) -> dict[str
     return {"cyclic": ""} if each_once else {"own_hosts": ""}
 
 
-def _of_loop(line: LaunchLine, call: Call) -> dict[str, str]:
-    """Return that the number of the ranks is another one in each turn of a loop."""
+def _of_run_time(line: LaunchLine, call: Call, script: Script, source: Dialect) -> dict[str, str]:
+    """Return that the ranks may be fewer than the slots of the job: their number is another one in each turn
+    of a loop, or the script does not count it by the hosts of the job, or computes a part of it."""
+    text = line.values.get("ranks", "")
+    if not text or "ranks" in line.numbers:
+        return {}
     loops = [one for one in call.command.node.above() if one.type in LOOPS]
     names = {name for one in loops for name in changed_variables(one)}
     names |= {name for one in loops for name, _, _ in assignments(one)}
-    used = set(re.findall(r"[A-Za-z_]\w*", line.values.get("ranks", "")))
-    return {"varies": ""} if used & names and "ranks" not in line.numbers else {}
+    texts, used = [text], dict.fromkeys(re.findall(r"[A-Za-z_]\w*", text))
+    for one in (found := list(used)):
+        values = [node.text for node in script.values.get(one, ())]
+        texts += values
+        new = [name for value in values for name in re.findall(r"\$\{?(\w+)|\b([A-Z]\w*)", value)]
+        found += [name for pair in new for name in pair if name and name not in found]
+    of_job = any(one.startswith(f"{source.variable_prefix}N") for one in found)
+    parts = re.sub(_COMMAND, "", " ".join("".join(one) for one in _ARITHMETIC.findall("\n".join(texts))))
+    part_of_job = re.search(r"[-/]", parts) or (
+        "each" not in line.values and re.search(r"\*\s*\d|\bsort\b|\buniq\b|\bawk\b", "\n".join(texts))
+    )
+    return {} if of_job and not part_of_job and not names & used.keys() else {"varies": ""}
 
 
 def _threads(line: LaunchLine, script: Script) -> dict[str, str]:
@@ -305,7 +321,7 @@ def _remarks(call: Call, line: LaunchLine, script: Script, target: Dialect) -> I
     if to_srun and srun_line.fills_unknown_nodes(line, script.request):
         why = f"fills nodes with {line.values['each']} ranks each, and the job requests one node: add --nodes"
         yield Remark(number, call.what, why, lost=False)
-    if to_srun and "varies" in line.values and srun_line.fills_whole_nodes(line, script.request):
+    if to_srun and srun_line.fills_whole_nodes(line, script.request):
         why = f"fills one node after the other, {srun_line.NAME} uses all: add --nodes with their number"
         yield Remark(number, call.what, why, lost=False)
     if to_srun:

@@ -60,6 +60,7 @@ BINDINGS = {
 }  # fmt: skip
 
 
+_CORES = (12, 16, 24, 32, 36, 44, 48, 64, 68, 72, 128)  # of a node of Cray's, or the half of them
 SHARED = "the ranks share all cores of the job on their node"
 _BINDS = {
     "none": "none", "core": "cores", "depth": "cores", "socket": "sockets", "numa": "ldoms",
@@ -200,10 +201,9 @@ def write(line: LaunchLine, request: Request, plugin: str) -> str:
         words.append(f"--ntasks={_of_all_nodes(line, request)}")
     if "each" in line.values:
         words.append(f"--ntasks-per-node={quoted(line.values['each'])}")
-    if nodes := _fewer_nodes(line, request) or _filled_nodes(line, request):
-        words.append(f"--nodes={nodes}")
-    words += ["--distribution=cyclic"] * ("cyclic" in line.values and request.nodes != 1)
-    words += ["--distribution=block:block"] * ("in_turn" in line.values and line.values.get("bind") != "none")
+    nodes = _fewer_nodes(line, request) or _filled_nodes(line, request)
+    words += [f"--nodes={nodes}"] * bool(nodes)
+    words += [f"--distribution={one}" for one in _distribution(line, request)]
     if cores := line.values.get("cpus") or cores_of_rank(line, request):
         words.append(f"--cpus-per-task={quoted(cores)}")
     words += ["--overlap"] * ("overlap" in line.values)
@@ -230,13 +230,32 @@ def _fewer_nodes(line: LaunchLine, request: Request) -> int | None:
 
 
 def _filled_nodes(line: LaunchLine, request: Request) -> str:
-    """Return the nodes that a number of ranks fills, which is another one in each turn of a loop."""
-    each, ranks = _each(line, request), line.values.get("ranks", "").strip('"')
-    sum_of = re.fullmatch(r"\$\((\(.*\))\)", ranks)
-    number = sum_of[1] if sum_of else ranks
-    if not each or not (sum_of or re.fullmatch(r"\$(\w+|\{\w+\})", ranks)) or not _uses_all(line, request):
+    """Return the nodes that a number of ranks fills, which is known only when the job runs."""
+    each, ranks = _each(line, request), re.sub("^`(.*)`$", r"$(\1)", line.values.get("ranks", "").strip('"'))
+    if not each or not _uses_all(line, request):
         return ""
-    return f'"$((({number} + {each - 1}) / {each}))"' if each > 1 else f'"{ranks}"'
+    sum_of = re.fullmatch(r"\$\((\(.*\))\)", ranks)
+    return f'"$((({sum_of[1] if sum_of else ranks} + {each - 1}) / {each}))"' if each > 1 else f'"{ranks}"'
+
+
+def _distribution(line: LaunchLine, request: Request) -> list[str]:
+    """Return the order in which the ranks get nodes and cores, where it is not that of srun."""
+    if "cyclic" in line.values and request.nodes != 1:
+        return ["cyclic"]
+    if each := _of_full_nodes(line, request):
+        return [f"plane={each}"]
+    return ["block:block"] * ("in_turn" in line.values and line.values.get("bind") != "none")
+
+
+def _of_full_nodes(line: LaunchLine, request: Request) -> int | None:
+    """Return the ranks of a node that mpirun fills before the next one, if srun would spread them evenly."""
+    each, ranks = _each(line, request), line.numbers.get("ranks")
+    if not each or {"own_hosts", "cyclic", "overcommit"} & line.values.keys():
+        return None
+    if ranks is None:
+        return each if each > 1 and _uses_all(line, request) else None
+    nodes = -(-ranks // each)
+    return each if 1 < nodes <= (request.nodes or 1) and nodes * each - ranks > 1 else None
 
 
 def _each(line: LaunchLine, request: Request) -> int | None:
@@ -250,15 +269,20 @@ def _each(line: LaunchLine, request: Request) -> int | None:
 
 
 def _uses_all(line: LaunchLine, request: Request) -> bool:
-    """Return whether a number of ranks that is another one in each turn of a loop starts on all nodes."""
+    """Return whether srun starts ranks on all nodes whose number is known only when the job runs."""
     several = request.nodes is not None and request.nodes > 1
     own = {"own_hosts", "cyclic", "overcommit"} & line.values.keys()
     return several and "varies" in line.values and not own
 
 
 def fills_whole_nodes(line: LaunchLine, request: Request) -> bool:
-    """Return whether the ranks of a loop fill nodes of which it is not known how many ranks they have."""
-    return _uses_all(line, request) and "each" not in line.values and not request.ranks_per_node
+    """Return whether the ranks fill nodes of which it is not known how many ranks they have."""
+    if "each" in line.values or request.ranks_per_node:
+        return False
+    nodes, ranks = request.nodes or 1, line.numbers.get("ranks")
+    if ranks is None or aprun.NAME not in line.marks or nodes == 1:
+        return _uses_all(line, request)
+    return ranks > 1 and (ranks % nodes > 0 or ranks // nodes * line.numbers.get("cpus", 1) not in _CORES)
 
 
 def _of_all_nodes(line: LaunchLine, request: Request) -> str:
@@ -282,7 +306,8 @@ def cores_of_rank(line: LaunchLine, request: Request) -> str:
     cores, of_job = request.cpus_per_rank or 1, request.ranks_per_node or 1
     each = line.numbers.get("each")
     if each is None and "each" not in line.values and (ranks := line.numbers.get("ranks")):
-        each = -(-ranks // (_fewer_nodes(line, request) or request.nodes or 1))
+        nodes = _fewer_nodes(line, request) or request.nodes or 1
+        each = _of_full_nodes(line, request) or -(-ranks // nodes)
     if each is None or (cores == 1 and aprun.NAME in line.marks):  # whose default is one core
         return str(cores) if cores > 1 else ""
     own = max(cores * of_job // each, 1)

@@ -141,6 +141,8 @@ class Dialect:
     mail_joint = ""  # between the events of mail
     task_mail = ""  # the event with which each task of an array sends mail; empty: each does
     starts_at_home = False  # a job starts in the home directory; otherwise where it was submitted
+    # The sites that give whole nodes: patterns of the code, and of the queues; the other queues share nodes.
+    whole_nodes: Mapping[str, tuple[str, str]] = {}
     not_at_home = NEVER  # a pattern of the code at sites that start it where it was submitted all the same
     # The meanings of its variables: job_id, submit_dir, node_file (with a line for each slot) and so on. The
     # first with a meaning is written; substitutes are the nearest to a meaning that only others have.

@@ -80,6 +80,8 @@ class PbsDialect(Dialect):
     default_mail = "fail"
     starts_at_home = True
     not_at_home = r"/glade/|\bncarenv\b|@ucar\.edu\b"  # NCAR
+    # Derecho, https://ncar-hpc-docs.readthedocs.io/en/latest/pbs/charging/, and the former Cheyenne
+    whole_nodes = {"NCAR": (not_at_home, r"(main|preempt|regular|economy|premium)(@\S*)?")}
     job_variables = {
         "PBS_O_WORKDIR": "submit_dir", "PBS_O_HOST": "submit_host", "PBS_O_HOME": "home",
         "PBS_O_LOGNAME": "user", "PBS_JOBID": "job_id", "PBS_JOBNAME": "job_name", "PBS_QUEUE": "queue",

@@ -194,7 +194,7 @@ def _resource_fault(name: str, value: str, request: Request) -> str:
     if name == "procs" and ":" in value and not request.chunks and request.ranks is not None:
         return "the number of processes is translated, and the rest has no counterpart"
     done = {
-        "place": set(value.split(":")) <= _PLACES | ({"pack"} if request.nodes in (None, 1) else set()),
+        "place": not (odd := _odd_places(value, request)),
         "naccesspolicy": request.exclusive,
         "ncpus": not request.chunks and request.cpus_per_rank is not None,
         "ngpus": not request.chunks and request.gpus_per_node is not None,
@@ -208,8 +208,16 @@ def _resource_fault(name: str, value: str, request: Request) -> str:
         return ""
     if name == "procs" and request.chunks:
         return "requests processes beside those of the nodes, which has no counterpart"
-    license = name not in ("place", "procs") and value.isdigit()
+    if name == "place":
+        return f"{odd} has no counterpart"
+    license = name != "procs" and value.isdigit()
     return "may be a license or a resource of the site" if license else "has no counterpart"
+
+
+def _odd_places(value: str, request: Request) -> str:
+    """Return the words of a place that are not converted; all chunks are on one host if there is one."""
+    done = _PLACES | {"pack"} if request.nodes in (None, 1) else _PLACES
+    return ":".join(one for one in value.split(":") if one not in done)
 
 
 def _unreadable(name: str, chunk: Mapping[str, str]) -> str:
