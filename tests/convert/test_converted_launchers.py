@@ -117,6 +117,11 @@ def test_the_input_of_one_rank() -> None:
     assert (False, 3, "--input in") in remarks(done)
 
 
+def test_a_here_string_for_several_ranks() -> None:
+    done = convert("#SBATCH -N 1 -n 2\nsrun ./a <<< 3", "pbspro")
+    assert (False, 3, "srun ./a <<< 3") in remarks(done)
+
+
 @pytest.mark.parametrize("nodes", ["<count>", "2-4"])
 def test_an_srun_of_a_number_of_nodes_that_is_not_known(nodes: str) -> None:
     done = convert(f"#SBATCH --nodes={nodes}\nsrun ./a\nsrun -N 1 -n 1 ./b", "pbspro")
@@ -127,6 +132,56 @@ def test_an_srun_of_a_number_of_nodes_that_is_not_known(nodes: str) -> None:
 def test_a_step_on_fewer_nodes() -> None:
     done = convert("#SBATCH -N 2\nsrun -n 8 -N 1 ./a", "pbspro")
     assert (False, 3, "srun -n 8 -N 1 ./a") in remarks(done)
+
+
+@pytest.mark.parametrize(
+    ("line", "ranks", "each", "whats"),
+    [
+        ("srun -N1 ./a", 4, 4, ["--nodes=1"]),
+        ("srun -N1 --ntasks-per-node=1 ./a", 4, 4, ["--nodes=1", "--ntasks-per-node=1"]),
+        ("srun -N1 -n1 ./a", 1, 1, []),
+        ("srun -w n1 ./a", 4, 2, ["--nodelist=n1"]),
+        ("srun -w n1 -n2 ./a", 2, 1, ["--nodelist=n1"]),
+        ("srun -w n1 -N2 -n4 ./a", 4, 2, ["--nodelist=n1"]),
+    ],
+)
+def test_a_step_has_the_tasks_and_the_nodes_of_the_job(
+    line: str, ranks: int, each: int, whats: list[str]
+) -> None:
+    """Measured with Slurm 22.05: SLURM_NTASKS counts with -N 1, too, and --nodelist names some of all nodes."""
+    lines, of_lines = body("-N 2 --ntasks-per-node=2", f"module load mpich\n{line}")
+    assert lines[-1] == f'mpirun -n {ranks} -ppn {each} -bind-to none -f "$PBS_NODEFILE" ./a'
+    assert [what for lost, _, what in of_lines if what.startswith("--n")] == whats
+
+
+def test_the_tasks_of_a_step_on_one_node_with_a_name() -> None:
+    lines, _ = body("-N 2 --ntasks-per-node=2", "module load mpich\nsrun -w $H -N1 ./a")
+    assert lines[-1] == 'mpirun -n 4 -bind-to none -hosts "$H:4" ./a'
+
+
+@pytest.mark.parametrize("options", ["-w $L -N $N", "-w n1 -n $X", "-w n1,n2 -N 2"])
+def test_a_step_on_some_nodes_of_the_job(options: str) -> None:
+    lines, of_lines = body("-N 3 --ntasks-per-node=2", f"srun {options} ./a")
+    assert lines[-1] == f"srun {options} ./a"
+    assert (True, 4, f"srun {options} ./a") in of_lines
+
+
+@pytest.mark.parametrize("launcher", ["srun", "mpirun -np 4"])
+def test_a_program_in_an_array_with_its_launcher(launcher: str) -> None:
+    text = f'run=({launcher} ./a)\n"${{run[@]}}"'
+    lines, of_lines = body("-N 2 --ntasks-per-node=2", text)
+    assert "\n".join(lines[-2:]) == text
+    assert (True, 5, '"${run[@]}"') in of_lines
+
+
+def test_options_of_a_launcher_in_an_array() -> None:
+    lines, _ = body("-N 2 --ntasks-per-node=2", 'module load mpich\nrun=(srun -n2)\n"${run[@]}" ./a')
+    assert lines[-1] == 'mpirun -n 2 -ppn 1 -bind-to none -f "$PBS_NODEFILE" ./a'
+
+
+def test_a_number_of_tasks_in_a_variable_of_srun() -> None:
+    _, of_lines = body("-N 2 --ntasks-per-node=2", "export SLURM_NTASKS=2\nsrun ./a")
+    assert (True, 4, "SLURM_NTASKS") in of_lines
 
 
 def test_ranks_that_do_not_divide() -> None:

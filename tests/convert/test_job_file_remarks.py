@@ -14,6 +14,7 @@ HEAD = "#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=4 --cpus-per-task=2 --g
         ("for i in 1 2; do\n  srun ./a $i\ndone", 5, "the program is in a loop"),
         ("if x; then srun ./a; fi", 5, "the program is in a condition"),
         ("srun ./a < data", 5, "the ranks have no standard input"),
+        ("srun ./a <<< 3", 5, "the ranks have no standard input"),
         ("yes | srun ./a", 5, "the program is not in a pipeline"),
         ("srun --output $X ./a", 5, "is known only when the job runs"),
         ("srun -n 3 ./a", 5, "3 ranks are not divisible by 2 nodes"),

@@ -96,6 +96,7 @@ def _beside(node: Node, top: Node, remarks: list[Remark]) -> tuple[list[Node], l
     the rest of it."""
     conditions: list[Node] = []
     last: list[tuple[str, Node]] = []
+    remarks += _redirections(node)  # <<<, which is a part of the command
     while node is not top and node.parent is not None:
         above = node.parent
         if above.type == "list":

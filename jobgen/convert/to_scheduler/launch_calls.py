@@ -225,7 +225,8 @@ def _cores(line: LaunchLine, request: Request) -> tuple[int, int]:
 
 def _in_variable(call: Call) -> bool:
     """Return whether the word of the launcher is a variable with more words."""
-    return any(word.source is not call.word.source for word in call.words)
+    start = call.command.node.start
+    return any(word.source is not call.word.source or word.start < start for word in call.words)
 
 
 def _ranks(

@@ -112,7 +112,8 @@ class LaunchWords:
         if self.at >= len(self._words):
             return None
         word = self._words[self.at][1]
-        if word is None or word.source is not self._script.tree.source:
+        in_array = word is not None and word.parent is not None and word.parent.type == "array"
+        if word is None or in_array or word.source is not self._script.tree.source:
             raise Unreadable("the program is in a variable with the options")
         return word
 

@@ -375,9 +375,11 @@ def _more_threads(call: Call, line: LaunchLine, script: Script) -> Iterator[Rema
 
 
 def _has_input(call: Call) -> bool:
-    """Return whether a command reads a file, a here-document or a pipe."""
+    """Return whether a command reads a file, a here-document, a here-string or a pipe."""
     node = call.command.node
     above = node.parent
+    if any(one.type == "herestring_redirect" for one in node.children):
+        return True
     if above is not None and above.type == "redirected_statement":
         if any(one.text.startswith("<") for one in above.children):
             return True

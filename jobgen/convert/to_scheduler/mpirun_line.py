@@ -167,6 +167,7 @@ def _cpu_bind(line: LaunchLine, name: str, value: Value) -> None:
 
 def write(line: LaunchLine, request: Request, target: Dialect, mpi: MpiFlavour, exports: list[str]) -> str:
     """Return the command with its options; ``exports`` are those that pass on the environment."""
+    _place_on_hosts(line, request)
     ranks, each = _shape(line, request)
     if each is None and "hosts" not in line.values and is_of_lone_ranks(request, target):
         each = "1"
@@ -265,6 +266,24 @@ def _oversubscribed(request: Request, each: str | None) -> str:
     return ":OVERSUBSCRIBE" if more else ""
 
 
+def _place_on_hosts(line: LaunchLine, request: Request) -> None:
+    """Keep the nodes that srun names only for a step on one node: a step on more has others of the job, too.
+
+    Raises:
+        Unreadable: the step has some nodes of the job.
+    """
+    on_one = "1" in (line.values.get("nodes"), line.values.get("ranks"))
+    if "hosts" not in line.values or request.nodes in (None, 1) or on_one:
+        return
+    nodes = line.numbers.get("nodes") if "nodes" in line.values else request.nodes
+    ranks = line.numbers.get("ranks") if "ranks" in line.values else request.ranks or nodes
+    if nodes != request.nodes or ranks is None or ranks < nodes:
+        raise Unreadable("--nodelist for several nodes has no counterpart")
+    what = f"--nodelist={line.values.pop('hosts')}"
+    why = f"{srun_line.NAME} without -N 1 uses all nodes of the job: so does the new command"
+    line.notes.append((what, why))
+
+
 def _host(text: str, ranks: str | None) -> str:
     """Return the value of --host with the slots of the host."""
     slots = "" if ranks in (None, "1") else f":{ranks}"
@@ -299,26 +318,18 @@ def _shape(line: LaunchLine, request: Request) -> tuple[str | None, str | None]:
     The number of tasks of the job holds for its steps, and --ntasks-per-node is ignored if it contradicts.
     """
     values, numbers = line.values, line.numbers
-    if "hosts" in values:
-        return values.get("ranks", "1"), None
     nodes = numbers.get("nodes") if "nodes" in values else request.nodes
+    of_job = request.ranks  # SLURM_NTASKS
+    if "hosts" in values:
+        return values.get("ranks", str(of_job or 1)), None
     if "ranks" in values:
         known = numbers.get("ranks")
         if request.submitted and nodes is None and "each" not in values:
             return values["ranks"], "1" if values["ranks"] == values.get("nodes") else None
         return values["ranks"], str(-(-known // nodes)) if known and nodes else _each(line, nodes)
-    counted = request.ranks_per_node or not request.nodes or (request.ranks or 0) > request.nodes
-    of_job = request.ranks if counted else None  # SLURM_NTASKS
-    if of_job and nodes == request.nodes:
-        each = -(-of_job // nodes) if nodes else None
-        if "each" in values and each and numbers.get("each", each) != each:
-            line.notes.append(
-                (
-                    f"--ntasks-per-node={values['each']}",
-                    f"{srun_line.NAME} ignores it: the job has {of_job} tasks",
-                )
-            )
-        return str(of_job), str(each) if each else None
+    if of_job and (nodes or not request.nodes):
+        _note_tasks_of_job(line, request, of_job, nodes)
+        return str(of_job), str(-(-of_job // nodes)) if nodes else None
     if request.submitted and nodes is None:
         return None, values.get("each", str(request.ranks_per_node or 1))
     if "nodes" in values and nodes is None:
@@ -327,3 +338,14 @@ def _shape(line: LaunchLine, request: Request) -> tuple[str | None, str | None]:
         return None, values["each"]
     each = numbers.get("each", 1)
     return str(each * (nodes or 1)), str(each)
+
+
+def _note_tasks_of_job(line: LaunchLine, request: Request, of_job: int, nodes: int | None) -> None:
+    """Note that a step without a number of tasks has those of the job, whatever nodes it names."""
+    each = -(-of_job // nodes) if nodes else None
+    why = f"{srun_line.NAME} ignores it: the job has {of_job} tasks"
+    if "each" in line.values and each and line.numbers.get("each", each) != each:
+        line.notes.append((f"--ntasks-per-node={line.values['each']}", why))
+    if nodes and nodes != request.nodes:
+        why = f"{srun_line.NAME} without -n starts all {of_job} tasks of the job there, if they have cores"
+        line.notes.append((f"--nodes={nodes}", why))

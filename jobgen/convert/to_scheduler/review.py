@@ -55,7 +55,7 @@ _WRITES = re.compile(r"(\d|&)?>{1,2}[|&]?(?!\s*(\d+|-)$)")  # a redirection of o
 _OF_SRUN = re.compile(
     r"SRUN_(CPUS_PER_TASK|CONTAINER(_ID)?|ERROR|EXPORT_ENV|INPUT|OUTPUT|SEGMENT_SIZE)"
     r"|SLURM_((CPU|MEM|GPU)_BIND|DISTRIBUTION|HINT|HOSTFILE|MPI_TYPE|EXPORT_ENV|THREADS_PER_CORE|WAIT"
-    r"|KILL_BAD_EXIT|LABELIO|UNBUFFEREDIO|OVERLAP|EXACT|WHOLE|MULTI_PROG|GPUS_PER_TASK)"
+    r"|KILL_BAD_EXIT|LABELIO|UNBUFFEREDIO|OVERLAP|EXACT|WHOLE|MULTI_PROG|GPUS_PER_TASK|NTASKS|NPROCS)"
 )
 # The files and folders that an option or a variable binds into a container.
 _BIND = re.compile(r"(?:\s(?:-B|--bind|-v|--volume)[ =]|^\w+=)(\S+)")
