@@ -22,7 +22,7 @@ from jobgen.convert.to_job_file.builder import JobFile, accepted, make_portable
 from jobgen.convert.to_job_file.directives import limits, read_directives, set_name, unpack
 from jobgen.convert.to_job_file.host_code import HostCode
 from jobgen.convert.to_job_file.main_command import last_launch, main_command, outermost
-from jobgen.convert.to_job_file.program_line import ProgramWords
+from jobgen.convert.to_job_file.program_line import OfScript, ProgramWords
 from jobgen.convert.to_job_file.statements import Split, compound, split, without
 from jobgen.convert.to_job_file.waiting import without_waiting
 from jobgen.convert.to_scheduler.component_scripts import scripts_of
@@ -311,7 +311,7 @@ def _program(
     lines: list[str] = []
     kind, in_text, twice = _ALONE, None, False
     wrapped: tuple[Node, ...] = ()
-    zeros = frozenset[str]()
+    own = OfScript()
     if launch is not None:
         kind = launch.kind
         if not LAUNCHERS[kind].starts(source.scheduler.command_name):
@@ -332,19 +332,20 @@ def _program(
         file.remarks += notes.run_twice(script, command, nodes)
         evaluated = twice or command.name in SHELLS
         file.remarks += notes.in_texts(script, launch, evaluated) if not (in_text and in_text.words) else ()
-        zeros = _zeros(script, source, launch, of_rank)
+        line = outermost(launch) or launch
+        own = program_line.of_script(script, line.command.node, (*wrapped, *nodes), of_rank)
         if not (in_text and in_text.words):
-            file.remarks += notes.own_ranks(script, file, launch, (*wrapped, *nodes), zeros, of_rank)
+            file.remarks += notes.own_ranks(script, file, launch, (*wrapped, *nodes), own.zeros, of_rank)
         if not twice:
             file.remarks += notes.quotes(script, launch.line, nodes)
         lines = [*_launcher(file, script, launch, kind), *(in_text.setup if in_text else ())]
     file.values["launcher"] = kind
     of_python = launch is not None and launch.row.once_a_node
-    words = program_line.read(script, nodes, zeros=zeros)
+    words = program_line.read(script, nodes, own=own)
     if in_text is not None and in_text.words:
         words = replace(in_text, setup=[])
     elif words.several or (twice and program_line.has_signs(script, nodes)):
-        words = program_line.as_text(script, nodes, more, launch, twice, zeros)
+        words = program_line.as_text(script, nodes, more, launch, twice, own)
     elif launch is not None and words.words:
         words.words = _of_launcher(launch, words.words, more)
     if wrapped:
@@ -356,20 +357,6 @@ def _program(
     program = _prefixed(file, script, launch, command, words)
     file.values["command"], words.expanded = program, bool(names(program))
     return words
-
-
-def _zeros(script: Script, source: Dialect, launch: Launch, of_rank: bool) -> frozenset[str]:
-    """Return the variables of a rank that are 0 in a launch line, because the script itself expands them.
-
-    ``of_rank``: a shell of the rank reads the program, in a string.
-    """
-    zeros = source.zeros - script.values.keys() if script.is_batch else frozenset[str]()
-    line = outermost(launch)
-    if not of_rank or line is None:
-        return zeros
-    node = line.command.node
-    escaped = re.findall(r"\\\$\{?(\w+)", node.text)
-    return frozenset(program_line.reads_any(node, zeros)).difference(escaped)
 
 
 def _first_of_several(file: JobFile, launch: Launch, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
