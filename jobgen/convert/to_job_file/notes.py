@@ -545,17 +545,6 @@ def measured(launch: Launch, words: Sequence[Node]) -> Iterator[Remark]:
         )
 
 
-def traps(script: Script, file: JobFile, left_out: Sequence[Node]) -> Iterator[Remark]:
-    """Yield a remark on each trap of the script, except in its program, or one that needs no translation."""
-    program = file.list("command")[-1:]
-    why = "jobgen's script has traps of its own instead: commands for the end of the job go into after"
-    for one in script.named("trap"):
-        words = [word.text for word in one.arguments]
-        given = words[1:] and words[0] not in ("-", "''", '""') and one.node not in left_out
-        if given and one.node.text not in "".join(program):
-            yield Remark(one.line, shown(one.node), why)
-
-
 def background(script: Script, parts: Split) -> Iterator[Remark]:
     """Yield a remark on each process that the script leaves in the background, before the program."""
     for command in unwaited(parts.before):

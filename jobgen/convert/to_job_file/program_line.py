@@ -15,7 +15,6 @@ from jobgen.convert.to_job_file.definitions import (
     definitions_of,
     exported_functions,
     is_argument,
-    reads_set_arguments,
     state,
 )
 from jobgen.convert.to_job_file.effects import LOGIN
@@ -78,7 +77,6 @@ class ProgramWords:
     used: list[str] = field(default_factory=list)
     several: bool = False
     expanded: bool = False
-    all_arguments: bool = False
     own: OfScript = OfScript()
 
 
@@ -390,14 +388,10 @@ def of_statement(script: Script, statement: Node, last: Node) -> ProgramWords:
 def _code_of(script: Script, lines: Sequence[str], needs: Definitions, nodes: Sequence[Node]) -> ProgramWords:
     """Return code as a program, with the arguments of the script that it reads."""
     names = [name for name in needs.names if re.fullmatch(r"[A-Za-z_]\w*", name)]
-    if reads_set_arguments(script, nodes):
-        words = ["bash", "-c", "\n".join([*SET_ARGUMENTS, *lines])]
-        return ProgramWords(words, list(PRINT_ARGUMENTS), [*names, ARGUMENTS_SET])
-    found = [one[0] for node in nodes for one in expansions(node) if is_argument(one)]
-    last = max((int(name) for name in found if re.fullmatch("[1-9]", name)), default=0)
-    given = ["job", *(f"${number}" for number in range(1, last + 1))] if last else []
-    every = "@" in found or "*" in found
-    return ProgramWords(["bash", "-c", "\n".join(lines), *given], used=names, all_arguments=every)
+    if not any(is_argument(one) for node in nodes for one in expansions(node)):
+        return ProgramWords(["bash", "-c", "\n".join(lines)], used=names)
+    words = ["bash", "-c", "\n".join([*SET_ARGUMENTS, *lines])]
+    return ProgramWords(words, list(PRINT_ARGUMENTS), [*names, ARGUMENTS_SET])
 
 
 def by_python(launch: Launch | None, first: str) -> bool:

@@ -16,6 +16,7 @@ from jobgen.convert.to_job_file import (
     program_line,
     rendezvous,
     sizes,
+    traps,
     wrappers,
 )
 from jobgen.convert.to_job_file.builder import JobFile, accepted, make_portable
@@ -168,9 +169,6 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
         words = _program(file, script, source, launch, command)
     if command is not None:
         file.remarks += notes.alone(script, file, command, launch)
-    if words.all_arguments:
-        why = "a program can use the arguments of the script only one by one: $1 to $9"
-        file.remarks.append(Remark(command.line if command else 1, "$@", why))
     parts, replaced = without_waiting(script, parts, file.remarks)
     words.used += names(file.container_texts)
     words.expanded |= bool(names([*words.words, *file.container_texts]))
@@ -186,10 +184,12 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
         replaced += of_hosts
         if launch is None:
             _keep_rank_variables(file, script, words)
-    blocks.Body(file, script, parts, words.used, words.setup).write(replaced)
+    rest, moved = traps.take(script, parts)
+    blocks.Body(file, script, rest, words.used, words.setup, moved).write(replaced)
     notes.alone_in_blocks(file)
     file.remarks += ending
-    file.remarks += _notes(file, script, source, launch, command, parts, replaced)
+    file.remarks += traps.remarks(script, "".join(file.list("command")[-1:]), parts, moved, replaced)
+    file.remarks += _notes(file, script, source, launch, command, parts)
     if outer is not None and not outer.command.node.under("function_definition", "heredoc_body"):
         _earlier(file, script, outer)
 
@@ -201,10 +201,8 @@ def _notes(
     launch: Launch | None,
     command: Command | None,
     parts: Split,
-    replaced: Sequence[Node],
 ) -> Iterator[Remark]:
     """Yield the remarks on what a job file does otherwise than its script, once it is written."""
-    yield from notes.traps(script, file, replaced)
     yield from notes.of_runtime(script, file)
     yield from notes.own_path(script, file)
     yield from notes.tasks(script, file, launch)
