@@ -425,7 +425,7 @@ def index(script: Script) -> Iterator[Remark]:
 def own_text(script: Script) -> Iterator[Remark]:
     """Yield a remark on each command that reads the text of the script."""
     for one in script.commands:
-        reads = one.name in ("grep", "egrep", "sed", "awk", "head", "tail", "source", ".")
+        reads = one.name in (*_READS_TEXT, "cat", "cp", "less", "md5sum", "more", "sha256sum", "source", ".")
         if reads and any(
             re.fullmatch(r"\"?\$(0|\{(0|BASH_SOURCE(\[0\])?)\})\"?", word.text) for word in one.arguments
         ):

@@ -70,7 +70,8 @@ def remarks(
         given = words[1:] and words[0] not in ("-", "''", '""')
         works = any(one.node in statement for statement in own)
         if given and not works and one.node.text not in program:
-            why = "jobgen's script has traps of its own instead: commands for the end of the job go into after"
+            why = "jobgen's script has traps of its own instead: "
+            why += "commands for the end of the job go into after"
             yield Remark(one.line, _shown(one), why)
 
 
