@@ -18,7 +18,6 @@ HEAD = "#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=4 --cpus-per-task=2 --g
         ("srun --output $X ./a", 5, "is known only when the job runs"),
         ("srun -n 3 ./a", 5, "3 ranks are not divisible by 2 nodes"),
         ("srun -N 1 -n 4 ./a", 5, "the launcher uses 1 of 2 nodes"),
-        ("srun ./a *.txt $@", 5, "$1 to $9"),
         ("srun --foo 1 torchrun --nproc-per-node 4 t.py", 5, "jobgen starts torchrun without it"),
     ],
 )
