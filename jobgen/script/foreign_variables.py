@@ -14,6 +14,8 @@ from jobgen.spec import Specification
 
 # A variable with a default, as ${NAME:-1}, is read on purpose where it is not set.
 _READ = re.compile(r"(?<!\\)\$(?:(\w+)|\{[#!]?(\w+)(?![\w]|:?[-+=?]))")
+_EVAL = re.compile(r"(?s)\beval\s+(\"(?:[^\"\\]|\\.)*\"|[^\n;]*)")
+_STRING = re.compile(r"(?s)(?:^|[\s;])(\w+)=\"((?:[^\"\\]|\\.)*)\"")
 _COMMENT = re.compile(r"(?m)(?:^|\s)#.*")
 _OF_WORKFLOW = re.compile(
     r"\bsnakemake\s[^;&|]*?--cluster(?:-sync|-generic-submit-cmd)?[ =][\"']?(\w+)", re.DOTALL
@@ -82,11 +84,24 @@ def _reads(spec: Specification) -> Iterator[tuple[str, str]]:
             if (name := plain or braced) not in own:
                 yield name, place
         yield from ((name, place) for name in _in_arithmetic(text) if name not in own)
+    yield from ((name, place) for place, name in _in_evaluated(texts) if name not in own)
     boxes = {"container": (spec.image or "", *spec.bind, *spec.container_arg)}
     for place, words in {**_programs(spec), **boxes}.items():
         yield from (
             (name, place) for name in (expanded_names(words) if spec.expand else ()) if name not in own
         )
+
+
+def _in_evaluated(texts: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Yield the names behind a backslash in the strings that some code evaluates, or that a variable of an
+    ``eval`` has, each after its place: ``A="./a \\$B"; eval "$A"``."""
+    evaluated = {
+        name for _, text in texts for one in _EVAL.findall(text) for name in re.findall(r"\$\{?(\w+)", one)
+    }
+    for place, text in texts:
+        strings = [value for name, value in _STRING.findall(text) if name in evaluated]
+        for one in (*strings, *_EVAL.findall(text)):
+            yield from ((place, name) for name in re.findall(r"\\\$\{?([A-Za-z_]\w*)", one))
 
 
 def _in_arithmetic(text: str) -> Iterator[str]:

@@ -16,7 +16,7 @@ TWO = "#!/bin/bash\n#SBATCH -N 2 --ntasks-per-node=2 -t 10\n"
         ("A='-v'\nCMD=\"./a --rank $SLURM_PROCID $A\"\nsrun $CMD", ["./a", "--rank", "0", "-v"]),
         ("NODE=$SLURM_NODEID srun ./a", ["env", "NODE=0", "./a"]),
         ("mpirun ./a $SLURM_LOCALID", ["./a", "0"]),
-        ("srun ./a $@ $SLURM_PROCID", ["bash", "-c", "exec ./a $@ 0"]),
+        ("srun ./a *.txt $SLURM_PROCID", ["bash", "-c", "exec ./a *.txt 0"]),
         ('srun bash -c "./a $SLURM_PROCID \\$SLURM_NODEID"', ["bash", "-c", 'eval "./a 0 \\$SLURM_NODEID"']),
         ("srun torchrun --nproc-per-node 4 --node_rank $SLURM_NODEID t.py $SLURM_NODEID", ["t.py", "0"]),
         ('srun bash -c "torchrun --nproc-per-node 4 t.py --x $SLURM_NODEID"', ["t.py", "--x", "0"]),

@@ -19,7 +19,6 @@ HEAD = "#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=4 --cpus-per-task=2 --g
         ("srun --output $X ./a", 5, "is known only when the job runs"),
         ("srun -n 3 ./a", 5, "3 ranks are not divisible by 2 nodes"),
         ("srun -N 1 -n 4 ./a", 5, "the launcher uses 1 of 2 nodes"),
-        ("srun ./a *.txt $@", 5, "$1 to $9"),
         ("srun --foo 1 torchrun --nproc-per-node 4 t.py", 5, "jobgen starts torchrun without it"),
     ],
 )
@@ -55,7 +54,7 @@ DIFFERENCES = {
     "a variable that Slurm does not set": (SLURM, "", "./a $SLURM_TASK_ARRAY_ID", 3, "not set by Slurm", False),
     "a time": (SLURM, "", "time -p srun ./a", 3, "the time of the whole job", False),
     "a time without a launcher": (SLURM, "", "time ./a", 3, "the time of the whole job", False),
-    "a trap": (SLURM, "", "trap 'rm x' EXIT\nsrun ./a", 3, "traps of its own", True),
+    "a trap": (SLURM, "", "trap 'rm x' ERR EXIT\nsrun ./a", 3, "traps of its own", True),
     "all mail": (SLURM, "--mail-type=ALL", "srun ./a", 2, "none of a requeue", False),
     "a function of a file": (SLURM, "", "cd /x\n. ./env.sh\nmytool go", 4, "if mytool is a function", False),
     "a function of a file that is an option": (SLURM, "", ". /b/x.sh\nmytool go", 3, "if mytool is a function", False),

@@ -166,6 +166,21 @@ def test_a_variable_in_arithmetic_is_one_of_another_scheduler(code: str, tmp_pat
     assert "SLURM_NODEID" not in jobs.jobgen("pbs", "--job", path).stderr
 
 
+@pytest.mark.parametrize(
+    ("setup", "warned"),
+    [
+        (r'a="./a \$SLURM_NODEID"; eval "$a"', True),
+        (r'eval "./a \$SLURM_NODEID"', True),
+        (r'echo "./a \$SLURM_NODEID"; eval "$a"', False),
+        (r'a="./a \$SLURM_NODEID"; echo "$a"', False),
+    ],
+)
+def test_a_variable_in_a_string_that_eval_reads(setup: str, warned: bool, tmp_path: Path) -> None:
+    path = tmp_path / "job.toml"
+    path.write_text(f"{TEXT}[blocks]\nsetup = '{setup}'\n")
+    assert ("does not set SLURM_NODEID (setup)" in jobs.jobgen("pbs", "--job", path).stderr) is warned
+
+
 def test_a_variable_whose_value_is_its_own_is_one_of_another_scheduler(tmp_path: Path) -> None:
     path = tmp_path / "job.toml"
     path.write_text(f"{TEXT}[blocks]\nsetup = 'export SLURM_NODEID=$(expr $SLURM_NODEID + 1)'\n")

@@ -25,6 +25,7 @@ from jobgen.convert.to_job_file.effects import ENVIRONMENT, LOGIN, OF_DIRECTORY,
 from jobgen.convert.to_job_file.environment import AT_HOME, take
 from jobgen.convert.to_job_file.inherited import is_own_file, may_be_function, may_define_functions
 from jobgen.convert.to_job_file.statements import Split
+from jobgen.convert.to_job_file.traps import actions_of
 from jobgen.launch.command_line import is_python
 from jobgen.launch.expansion import names
 from jobgen.rendering.hooks import complaint
@@ -51,6 +52,7 @@ _INSTALLS = re.compile(
 )
 # Commands with whose status set -e ends a script; that of a list may be another.
 _ENDS = ("command", "redirected_statement", "variable_assignment", "declaration_command", "pipeline")
+_STATUS = re.compile(r"\$\?|\$\{\?|\bPIPESTATUS\b")
 _SETS = ("source", ".", "eval", "read", "mapfile", "readarray", "getopts", "let")
 
 
@@ -123,10 +125,17 @@ class Body:
     """The blocks of a job file under construction."""
 
     def __init__(
-        self, file: JobFile, script: Script, parts: Split, used: Sequence[str], lines: Sequence[str]
+        self,
+        file: JobFile,
+        script: Script,
+        parts: Split,
+        used: Sequence[str],
+        lines: Sequence[str],
+        traps: Sequence[Node],
     ) -> None:
         self.file, self.script, self.parts = file, script, parts
         self.used, self.lines = list(used), list(lines)
+        self.traps, self.actions = traps, actions_of(traps)  # of the end of the script, and what they run
         self.files: list[Node] = []  # the options that may be files to source
         self.conditions: list[Node] = []  # of the program, that are no options
 
@@ -154,11 +163,13 @@ class Body:
         if last:
             text = " ".join([self._status, *(f"{sign} {one.text}" for sign, one in self.parts.last)])
             texts["after_block"] = f"{text}\n{texts['after_block']}".strip()
-        self._block("setup", self._setup(behind, texts, [*before, *after]))
-        for key, text in texts.items():
-            self._block(key, text and self._with_options(key, text, before if key == "before" else after))
+        self._block("setup", self._setup(behind, [*before, *after, *self.actions]))
+        if texts["before"]:
+            self._block("before", self._with_options("before", texts["before"], before))
+        if texts["after_block"] or self.traps:
+            self._block("after_block", self._with_options("after_block", texts["after_block"], after))
 
-    def _setup(self, statements: Sequence[Node], texts: dict[str, str], later: Sequence[Node]) -> str:
+    def _setup(self, statements: Sequence[Node], later: Sequence[Node]) -> str:
         text = self._text(statements)
         conditions = [f"{one.text} || exit" for one in self.conditions]
         code = "\n".join(filter(None, [text, *conditions, *self.lines]))
@@ -270,14 +281,23 @@ class Body:
         words = [f"+{unset}"] * bool(unset) + ["+o pipefail"] * (not self.script.pipefail)
         start = [f"set {' '.join(words)}"] if words else []
         start += [*SET_ARGUMENTS] * reads_set_arguments(self.script, statements)
-        start += [*state(self.script, statements), *definitions_of(self.script, statements).definitions]
+        actions = self.actions if key == "after_block" else []
+        needs = definitions_of(self.script, [*statements, *actions]).definitions
+        start += [*state(self.script, statements), *needs]
         if key == "before" and not (strict and statements[-1].type in _ENDS):
             text += "\ntrue  # whatever the status of the last command"
-        if key == "before" or self.parts.last:
+        if key == "before":
             return "\n".join([*start, text])
-        if strict and not self.parts.piped:
-            start.append('[ "$JOBGEN_STATUS" = 0 ] || exit 0  # as set -e')
-        if re.search(r"\$\?|\$\{\?|\bPIPESTATUS\b", text.split("\n")[0]):
+        start += [one.text for one in self.traps]
+        if self.parts.last:
+            return "\n".join([*start, text])
+        reads_status = any(map(_STATUS.search, (*needs, *(one.text for one in actions))))
+        if text and strict and not self.parts.piped:
+            status = '"$JOBGEN_STATUS"' if reads_status else "0"
+            start.append(f'[ "$JOBGEN_STATUS" = 0 ] || exit {status}  # as set -e')
+        if not text and reads_status:
+            start.append(self._status)
+        if _STATUS.search(text.split("\n")[0]):
             start.append(self._status)
         return "\n".join([*start, text])
 

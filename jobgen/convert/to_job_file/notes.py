@@ -427,7 +427,7 @@ def index(script: Script) -> Iterator[Remark]:
 def own_text(script: Script) -> Iterator[Remark]:
     """Yield a remark on each command that reads the text of the script."""
     for one in script.commands:
-        reads = one.name in ("grep", "egrep", "sed", "awk", "head", "tail", "source", ".")
+        reads = one.name in (*_READS_TEXT, "cat", "cp", "less", "md5sum", "more", "sha256sum", "source", ".")
         if reads and any(
             re.fullmatch(r"\"?\$(0|\{(0|BASH_SOURCE(\[0\])?)\})\"?", word.text) for word in one.arguments
         ):
@@ -535,17 +535,6 @@ def measured(launch: Launch, words: Sequence[Node]) -> Iterator[Remark]:
         yield Remark(
             launch.line, name, "watches the launcher in the script, and each rank in the job", lost=False
         )
-
-
-def traps(script: Script, file: JobFile, left_out: Sequence[Node]) -> Iterator[Remark]:
-    """Yield a remark on each trap of the script, except in its program, or one that needs no translation."""
-    program = file.list("command")[-1:]
-    why = "jobgen's script has traps of its own instead: commands for the end of the job go into after"
-    for one in script.named("trap"):
-        words = [word.text for word in one.arguments]
-        given = words[1:] and words[0] not in ("-", "''", '""') and one.node not in left_out
-        if given and one.node.text not in "".join(program):
-            yield Remark(one.line, shown(one.node), why)
 
 
 def background(script: Script, parts: Split) -> Iterator[Remark]:

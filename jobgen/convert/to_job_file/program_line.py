@@ -15,7 +15,6 @@ from jobgen.convert.to_job_file.definitions import (
     definitions_of,
     exported_functions,
     is_argument,
-    reads_set_arguments,
     state,
 )
 from jobgen.convert.to_job_file.effects import LOGIN
@@ -37,6 +36,11 @@ _EXPANSION = re.compile(r"\$\([^)]*\)+|`[^`]*`|\$\{[^}]*\}")
 _DEEPEST = 4  # variables in values of variables
 # Variables that differ between the nodes, in the text of a shell that each node runs.
 _OF_NODES = re.compile(r"SLURMD_NODENAME|\w+_VISIBLE_DEVICES")
+# Variables that differ between two shells, or between two nodes.
+_OF_SHELL = re.compile(
+    r"\$|HOSTNAME|S?RANDOM|SECONDS|EPOCH(SECONDS|REALTIME)|BASHPID|PPID|SLURM_TASK_PID"
+    rf"|PBS_(TASKNUM|V?NODENUM)|{_OF_NODES.pattern}"
+)
 # Sourced files that set no variable for the words of a program.
 _OF_ENVIRONMENTS = re.compile(r"activate|profile|bashrc|conda|module|/etc/")
 # Names of variables with options, which may be several words or none.
@@ -52,12 +56,20 @@ _PRINTS = re.compile(
 _MAY_BE_NONE = re.compile(r"\$\{\w+:?(\+|[-=](\}|[\"']{2}\}|[^}$(`]*\s))")
 
 
+@dataclass(frozen=True)
+class OfScript:
+    """The variables in words that the script itself expands, once for all ranks, and a rank to another value:
+    ``zeros`` are those of a rank, which are 0 in the script, and ``shell`` those of a shell or a node."""
+
+    zeros: frozenset[str] = frozenset()
+    shell: frozenset[str] = frozenset()
+
+
 @dataclass
 class ProgramWords:
     """The words of a program; the lines that set variables for them, and the variables of the script in them.
 
     ``several``: a word of the script may become several words, or none, so that a shell has to split it.
-    ``zeros``: the variables of a rank in them that the script itself expands, where they are 0.
     """
 
     words: list[str] = field(default_factory=list)
@@ -65,22 +77,18 @@ class ProgramWords:
     used: list[str] = field(default_factory=list)
     several: bool = False
     expanded: bool = False
-    all_arguments: bool = False
-    zeros: frozenset[str] = frozenset()
+    own: OfScript = OfScript()
 
 
 def read(
     script: Script,
     nodes: Sequence[Node],
     found_before: ProgramWords | None = None,
-    zeros: frozenset[str] = frozenset(),
+    own: OfScript = OfScript(),
 ) -> ProgramWords:
-    """Return the words of a program; ``found_before`` has the variables of other words of it.
-
-    ``zeros`` are the variables of a rank that are 0 where the script expands these words.
-    """
-    found = found_before or ProgramWords(zeros=zeros)
-    found = ProgramWords(setup=found.setup, zeros=found.zeros)
+    """Return the words of a program; ``found_before`` has the variables of other words of it."""
+    found = found_before or ProgramWords(own=own)
+    found = ProgramWords(setup=found.setup, own=found.own)
     nodes = _joined(nodes)
     texts = [script.constants.value(node) or "" for node in nodes]
     code = code_at(texts)
@@ -178,7 +186,7 @@ def _code(script: Script, node: Node, found: ProgramWords) -> str:
     values = (value for name, _ in expansions(node) for value in script.values.get(name, ()))
     if any(map(is_argument, expansions(node))) or any(value.type == "array" for value in values):
         return f'eval "{_hoisted(node, found, "export ")}"'
-    return f"eval {_with_output(node, found.setup, found.zeros)}"
+    return f"eval {_with_output(node, found.setup, found.own)}"
 
 
 def _joined(nodes: Sequence[Node]) -> list[Node]:
@@ -195,7 +203,7 @@ def _joined(nodes: Sequence[Node]) -> list[Node]:
 
 def _run_time(script: Script, node: Node, found: ProgramWords) -> str:
     """Return a word with ``$NAME`` for each value; all else is put into a variable of its own."""
-    parts = list(_parts(node, found.zeros))
+    parts = list(_parts(node, found.own.zeros))
     if ARGUMENTS in script.changed and any(map(is_argument, expansions(node))):
         found.several = True  # the words of setup have them, in which no $1 is known
         return node.text
@@ -319,7 +327,7 @@ def wrapped(script: Script, nodes: Sequence[Node], words: ProgramWords, of_pytho
     if of_python and rest and (rest[0].endswith(".py") or rest[0] in ("-m", "--module")):
         rest = ["python3", *(["-m", *rest[1:]] if rest[0] == "--module" else rest)]
     if front.several:
-        text = " ".join(node.text for node in _joined(nodes))
+        text = " ".join(_with_output(node, words.setup, words.own) for node in _joined(nodes))
         rest = ["bash", "-c", f'{_command(text)} "$@"', "job", *rest]
     else:
         rest = [*front.words, *rest]
@@ -380,14 +388,10 @@ def of_statement(script: Script, statement: Node, last: Node) -> ProgramWords:
 def _code_of(script: Script, lines: Sequence[str], needs: Definitions, nodes: Sequence[Node]) -> ProgramWords:
     """Return code as a program, with the arguments of the script that it reads."""
     names = [name for name in needs.names if re.fullmatch(r"[A-Za-z_]\w*", name)]
-    if reads_set_arguments(script, nodes):
-        words = ["bash", "-c", "\n".join([*SET_ARGUMENTS, *lines])]
-        return ProgramWords(words, list(PRINT_ARGUMENTS), [*names, ARGUMENTS_SET])
-    found = [one[0] for node in nodes for one in expansions(node) if is_argument(one)]
-    last = max((int(name) for name in found if re.fullmatch("[1-9]", name)), default=0)
-    given = ["job", *(f"${number}" for number in range(1, last + 1))] if last else []
-    every = "@" in found or "*" in found
-    return ProgramWords(["bash", "-c", "\n".join(lines), *given], used=names, all_arguments=every)
+    if not any(is_argument(one) for node in nodes for one in expansions(node)):
+        return ProgramWords(["bash", "-c", "\n".join(lines)], used=names)
+    words = ["bash", "-c", "\n".join([*SET_ARGUMENTS, *lines])]
+    return ProgramWords(words, list(PRINT_ARGUMENTS), [*names, ARGUMENTS_SET])
 
 
 def by_python(launch: Launch | None, first: str) -> bool:
@@ -403,16 +407,16 @@ def as_text(
     more: Sequence[str],
     launch: Launch | None,
     twice: bool,
-    zeros: frozenset[str],
+    own: OfScript,
 ) -> ProgramWords:
     """Return a program as the text of a shell, which splits its words as that of the script did.
 
     ``twice``: a second shell of the script reads the words with the values of their variables, and removes
-    the quotes in these. ``zeros`` are the variables of a rank that are 0 where the script expands the words.
+    the quotes in these.
     """
     needs = definitions_of(script, nodes)
     nodes, setup = _joined(nodes), list[str]()
-    texts = [_with_output(node, setup, zeros) if launch is not None else node.text for node in nodes]
+    texts = [_with_output(node, setup, own) if launch is not None else node.text for node in nodes]
     words = [
         text if re.search("[\"'`(]", text) else _BLANK.sub(" ", text.replace("\\\n", " ")).strip(" ")
         for text in texts
@@ -430,7 +434,7 @@ def as_text(
     lines = [*state(script, nodes), *exported_functions(script, text), *needs.definitions, text]
     found = _code_of(script, lines, needs, nodes)
     evaluated_later = _names_in_quotes(script, nodes) if twice else []
-    return replace(found, setup=[*setup, *found.setup], used=[*found.used, *evaluated_later], zeros=zeros)
+    return replace(found, setup=[*setup, *found.setup], used=[*found.used, *evaluated_later], own=own)
 
 
 def _names_in_quotes(script: Script, nodes: Sequence[Node]) -> list[str]:
@@ -439,17 +443,17 @@ def _names_in_quotes(script: Script, nodes: Sequence[Node]) -> list[str]:
     return re.findall(r"\$\{?([A-Za-z_]\w*)", " ".join(one.text for one in values if is_literal(one)))
 
 
-def _with_output(node: Node, setup: list[str], zeros: frozenset[str]) -> str:
+def _with_output(node: Node, setup: list[str], own: OfScript) -> str:
     """Return the text of a word of all ranks with a variable for each part that the script itself expands: a
-    command, which runs once, and the number of a rank, which is 0."""
+    command, which runs once, and a value of its own shell or node; the number of a rank is 0."""
     text, at = "", node.start
     for one in node.all("command_substitution", "simple_expansion", "expansion", "arithmetic_expansion"):
         if one.start < at:
             continue  # a part of another one
-        if one.type != "command_substitution" and not reads_any(one, zeros):
+        if one.type != "command_substitution" and not reads_any(one, own.zeros | own.shell):
             continue
         text += node.source[at : one.start].decode("utf-8", "replace")
-        if _is_zero(one, zeros):
+        if _is_zero(one, own.zeros):
             text += "0"
         else:
             name = f"argument_{len(setup) + 1}"
@@ -461,7 +465,23 @@ def _with_output(node: Node, setup: list[str], zeros: frozenset[str]) -> str:
 
 def reads_any(node: Node, variables: frozenset[str]) -> set[str]:
     """Return which of some variables a node reads."""
-    return {one.text for one in node.all("variable_name")} & variables
+    return _read_by(node) & variables
+
+
+def _read_by(node: Node) -> set[str]:
+    return {one.text for one in node.all("variable_name", "special_variable_name")}
+
+
+def of_script(script: Script, line: Node, nodes: Sequence[Node], of_rank: bool) -> OfScript:
+    """Return the variables in the words of a launch line that the script itself expands.
+
+    ``of_rank``: a shell of the rank reads the words, in a string of the line.
+    """
+    dialect, texts = script.dialect, [line] if of_rank else [line, *nodes]
+    escaped = set(re.findall(r"\\\$\{?(\w+)", line.text)) if of_rank else set()
+    read = {name for one in texts for name in _read_by(one)} - {*script.values} - escaped
+    zeros = dialect.zeros & read if script.is_batch else frozenset[str]()
+    return OfScript(zeros, frozenset(filter(_OF_SHELL.fullmatch, read - zeros)))
 
 
 def has_signs(script: Script, nodes: Sequence[Node], depth: int = 0) -> bool:

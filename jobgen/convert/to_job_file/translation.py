@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 from jobgen.convert import misreadings
@@ -17,13 +17,14 @@ from jobgen.convert.to_job_file import (
     rendezvous,
     sizes,
     threads,
+    traps,
     wrappers,
 )
 from jobgen.convert.to_job_file.builder import JobFile, accepted, make_portable
 from jobgen.convert.to_job_file.directives import limits, read_directives, set_name, unpack
 from jobgen.convert.to_job_file.host_code import HostCode
 from jobgen.convert.to_job_file.main_command import last_launch, main_command, outermost
-from jobgen.convert.to_job_file.program_line import ProgramWords
+from jobgen.convert.to_job_file.program_line import OfScript, ProgramWords
 from jobgen.convert.to_job_file.statements import Split, compound, split, without
 from jobgen.convert.to_job_file.waiting import without_waiting
 from jobgen.convert.to_scheduler.component_scripts import scripts_of
@@ -168,9 +169,6 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
         words = _program(file, script, source, launch, command)
     if command is not None:
         file.remarks += notes.alone(script, file, command, launch)
-    if words.all_arguments:
-        why = "a program can use the arguments of the script only one by one: $1 to $9"
-        file.remarks.append(Remark(command.line if command else 1, "$@", why))
     parts, replaced = without_waiting(script, parts, file.remarks)
     words.used += names(file.container_texts)
     words.expanded |= bool(names([*words.words, *file.container_texts]))
@@ -186,10 +184,12 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
         replaced += of_hosts
         if launch is None:
             _keep_rank_variables(file, script, words)
-    blocks.Body(file, script, parts, words.used, words.setup).write(replaced)
+    rest, moved = traps.take(script, parts)
+    blocks.Body(file, script, rest, words.used, words.setup, moved).write(replaced)
     notes.alone_in_blocks(file)
     file.remarks += ending
-    file.remarks += _notes(file, script, source, launch, command, parts, replaced)
+    file.remarks += traps.remarks(script, "".join(file.list("command")[-1:]), parts, moved, replaced)
+    file.remarks += _notes(file, script, source, launch, command, parts)
     if outer is not None and not outer.command.node.under("function_definition", "heredoc_body"):
         _earlier(file, script, outer)
 
@@ -201,10 +201,8 @@ def _notes(
     launch: Launch | None,
     command: Command | None,
     parts: Split,
-    replaced: Sequence[Node],
 ) -> Iterator[Remark]:
     """Yield the remarks on what a job file does otherwise than its script, once it is written."""
-    yield from notes.traps(script, file, replaced)
     yield from notes.of_runtime(script, file)
     yield from notes.own_path(script, file)
     yield from notes.tasks(script, file, launch)
@@ -311,7 +309,7 @@ def _program(
     lines: list[str] = []
     kind, in_text, twice = _ALONE, None, False
     wrapped: tuple[Node, ...] = ()
-    zeros = frozenset[str]()
+    own = OfScript()
     if launch is not None:
         kind = launch.kind
         if not LAUNCHERS[kind].starts(source.scheduler.command_name):
@@ -332,19 +330,20 @@ def _program(
         file.remarks += notes.run_twice(script, command, nodes)
         evaluated = twice or command.name in SHELLS
         file.remarks += notes.in_texts(script, launch, evaluated) if not (in_text and in_text.words) else ()
-        zeros = _zeros(script, source, launch, of_rank)
+        line = outermost(launch) or launch
+        own = program_line.of_script(script, line.command.node, (*wrapped, *nodes), of_rank)
         if not (in_text and in_text.words):
-            file.remarks += notes.own_ranks(script, file, launch, (*wrapped, *nodes), zeros, of_rank)
+            file.remarks += notes.own_ranks(script, file, launch, (*wrapped, *nodes), own.zeros, of_rank)
         if not twice:
             file.remarks += notes.quotes(script, launch.line, nodes)
         lines = [*_launcher(file, script, launch, kind), *(in_text.setup if in_text else ())]
     file.values["launcher"] = kind
     of_python = launch is not None and launch.row.once_a_node
-    words = program_line.read(script, nodes, zeros=zeros)
+    words = program_line.read(script, nodes, own=own)
     if in_text is not None and in_text.words:
         words = replace(in_text, setup=[])
     elif words.several or (twice and program_line.has_signs(script, nodes)):
-        words = program_line.as_text(script, nodes, more, launch, twice, zeros)
+        words = program_line.as_text(script, nodes, more, launch, twice, own)
     elif launch is not None and words.words:
         words.words = _of_launcher(launch, words.words, more)
     if wrapped:
@@ -356,20 +355,6 @@ def _program(
     program = _prefixed(file, script, launch, command, words)
     file.values["command"], words.expanded = program, bool(names(program))
     return words
-
-
-def _zeros(script: Script, source: Dialect, launch: Launch, of_rank: bool) -> frozenset[str]:
-    """Return the variables of a rank that are 0 in a launch line, because the script itself expands them.
-
-    ``of_rank``: a shell of the rank reads the program, in a string.
-    """
-    zeros = source.zeros - script.values.keys() if script.is_batch else frozenset[str]()
-    line = outermost(launch)
-    if not of_rank or line is None:
-        return zeros
-    node = line.command.node
-    escaped = re.findall(r"\\\$\{?(\w+)", node.text)
-    return frozenset(program_line.reads_any(node, zeros)).difference(escaped)
 
 
 def _first_of_several(file: JobFile, launch: Launch, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
