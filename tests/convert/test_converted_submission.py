@@ -30,6 +30,19 @@ def test_arguments_of_the_script(text: str, what: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("cat > $1 <<END\n#SBATCH -n 1\n./a\nEND\nsbatch $1", False),
+        ("echo '#SBATCH -n 1' > $1\nsbatch $1", False),
+        ("./a $1", True),
+    ],
+)
+def test_arguments_of_a_script_that_writes_a_batch_script(text: str, named: bool) -> None:
+    done = convert(text, "pbspro", "slurm")
+    assert ("$1" in [one.what for one in done.remarks]) is named
+
+
+@pytest.mark.parametrize(
     ("first", "text", "named"),
     [
         ("/usr/bin/env nix-shell", "#!nix-shell -i bash\necho $1", "$1"),

@@ -299,6 +299,15 @@ def in_texts(script: Script, target: Dialect) -> Iterator[Remark]:
             yield Remark(line, found[1], why, lost=False)
 
 
+def in_words(script: Script) -> bool:
+    """Return whether a launcher with a program is in a text, or in the words of another command: of a
+    function or ``eval``."""
+    names = {*MPIRUNS, "srun"}
+    words = (word for one in script.commands if one.name not in PRINT for word in one.arguments[:-1])
+    texts = (one for one in script.tree.all(*_TEXTS) if not _is_text(one))
+    return any(one.text in names for one in words) or any(_START.search(one.text) for one in texts)
+
+
 def _is_text(node: Node) -> bool:
     """Return whether a text is printed or searched for, or is a script with directives of its own."""
     if node.type != "heredoc_body":

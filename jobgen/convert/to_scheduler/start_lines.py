@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from jobgen.convert import start_directory
 from jobgen.convert.request_reader import has_directives
 from jobgen.convert.result import Definition, Edit, Remark
+from jobgen.convert.to_scheduler.launch_calls import in_words, other_launchers
 from jobgen.convert.to_scheduler.mpirun_line import EXPORTS, exports_function
 from jobgen.convert.variable_names import is_exported
 from jobgen.schedulers.base import fill
@@ -48,6 +49,9 @@ _SETS_THREADS = re.compile(
     r"(?m)^[^#\n]*(\btorchrun\b|\btorch\.distributed\.(run|launch)\b|\baccelerate\s+launch\b|\bdeepspeed\s+-"
     r"|\bray\s+start\b|\bdask([- ]worker|-mpi|-scheduler)\b|\s-ntomp\b)"
 )
+
+# Options of mpirun that give each rank several cores.
+_SEVERAL_CORES = re.compile(r"(?i)\bpe=(?!1\b)\w|[- ]-?cpus-per-(proc|rank)\b")
 
 
 def for_bash(script: Script) -> bool:
@@ -241,7 +245,17 @@ def threads_of_ranks(script: Script, source: Dialect, target: Dialect, content: 
         several |= any(_starts_several(one, request) for one in steps)
     known = not request.exclusive or request.cpus_per_rank is not None or target.sets_threads
     several |= not target.sets_threads and request.nodes is None and (request.ranks or 1) > 1
-    return several and known and target.scheduler.node_step is None and _are_bound(script, source)
+    started = _are_bound(script, source) or (target.sets_threads and _starts_on_others(script))
+    return several and known and target.scheduler.node_step is None and started
+
+
+def _starts_on_others(script: Script) -> bool:
+    """Return whether another launcher starts ranks on other nodes, where PBS Pro sets the threads again,
+    unless it passes them on (start_process in src/resmom/start_exec.c)."""
+    several_cores = any(_SEVERAL_CORES.search(one.command.node.text) for one in script.launches)
+    if script.request.nodes == 1 or several_cores:
+        return False
+    return bool(script.launches) or any(other_launchers(script, ())) or in_words(script)
 
 
 def _steps(script: Script, source: Dialect) -> list[Launch]:
