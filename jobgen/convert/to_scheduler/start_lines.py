@@ -245,17 +245,17 @@ def threads_of_ranks(script: Script, source: Dialect, target: Dialect, content: 
         several |= any(_starts_several(one, request) for one in steps)
     known = not request.exclusive or request.cpus_per_rank is not None or target.sets_threads
     several |= not target.sets_threads and request.nodes is None and (request.ranks or 1) > 1
-    started = _are_bound(script, source) or (target.sets_threads and _starts_on_others(script))
+    started = _are_bound(script, source) or (target.sets_threads and _starts_on_others(script, source))
     return several and known and target.scheduler.node_step is None and started
 
 
-def _starts_on_others(script: Script) -> bool:
+def _starts_on_others(script: Script, source: Dialect) -> bool:
     """Return whether another launcher starts ranks on other nodes, where PBS Pro sets the threads again,
     unless it passes them on (start_process in src/resmom/start_exec.c)."""
-    several_cores = any(_SEVERAL_CORES.search(one.command.node.text) for one in script.launches)
-    if script.request.nodes == 1 or several_cores:
+    others = [one for one in script.launches if one.kind != source.scheduler.node_step]
+    if script.request.nodes == 1 or any(_SEVERAL_CORES.search(one.command.node.text) for one in others):
         return False
-    return bool(script.launches) or any(other_launchers(script, ())) or in_words(script)
+    return bool(others) or any(other_launchers(script, ())) or in_words(script)
 
 
 def _steps(script: Script, source: Dialect) -> list[Launch]:
