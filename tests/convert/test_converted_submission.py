@@ -149,3 +149,14 @@ def test_nodes_of_the_submission_in_arithmetic() -> None:
     done = convert(text, "pbspro")
     assert any(one.what == "$SLURM_JOB_NUM_NODES" and "no directive" in one.why for one in done.remarks)
     assert "mpirun -np $W --" in done.text
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [("./a -t ${NCPUS:-4}", True), ("NCPUS=4\n./a -t $NCPUS", False), ("./a -t $NCPUS_OF_JOB", False)],
+)
+def test_cores_that_only_pbs_pro_names(line: str, named: bool) -> None:
+    """NCPUS, which is empty in Slurm."""
+    done = convert(ONE + line, "pbspro")
+    assert any(one.what == "$NCPUS" and "PBS Pro sets it" in one.why for one in done.remarks) is named
+    assert not convert(ONE + line, "torque").remarks

@@ -197,6 +197,22 @@ def test_the_threads_that_pbs_pro_sets(text: str, target: str, expected: str | N
 
 
 @pytest.mark.parametrize(
+    "line",
+    [
+        "export OMP_NUM_THREADS=${OMP_NUM_THREADS:-6}",
+        ': "${OMP_NUM_THREADS:=6}"\nexport OMP_NUM_THREADS',
+        '[ -n "$OMP_NUM_THREADS" ] || export OMP_NUM_THREADS=6',
+        "if [ -e a ]; then export OMP_NUM_THREADS=6; fi",
+    ],
+)
+def test_threads_that_a_script_sets_in_some_cases_only(line: str) -> None:
+    of_slurm = convert(f"#SBATCH -N 1 -n 1 -c 4\n{line}\n./a", "pbspro").text
+    of_pbs = convert(f"#PBS -l select=1:ncpus=4\n{line}\n./a", "slurm", "pbspro").text
+    assert "\nunset OMP_NUM_THREADS  #" in of_slurm
+    assert "\nexport OMP_NUM_THREADS=4  #" in of_pbs
+
+
+@pytest.mark.parametrize(
     ("line", "why"),
     [
         ("mkdir $SLURM_JOB_ID", ["is NUMBER[INDEX].SERVER here, which is no number"]),

@@ -10,7 +10,7 @@ from jobgen.convert.request_reader import has_directives
 from jobgen.convert.result import Definition, Edit, Remark
 from jobgen.convert.to_scheduler.launch_calls import in_words, other_launchers
 from jobgen.convert.to_scheduler.mpirun_line import EXPORTS, exports_function
-from jobgen.convert.variable_names import is_exported
+from jobgen.convert.variable_names import is_exported, kept
 from jobgen.schedulers.base import fill
 from jobgen.schedulers.request import Request
 from jobgen.script.command_kinds import TOOLS
@@ -185,7 +185,10 @@ def _threads(script: Script, source: Dialect, target: Dialect, content: ScriptRe
     if threads_of_ranks(script, source, target, content):
         why = why if target.sets_threads else f"  # {source.scheduler.node_step} binds a rank to its cores"
         return [f"export OMP_NUM_THREADS={_cores_of_rank(script, source, content)}{why}"]
-    if source.sets_threads == target.sets_threads or _names_threads(script, content):
+    given = _names_threads(script, content)
+    given &= not _has_own_threads(script) or "OMP_NUM_THREADS" in kept(script)
+    given &= not re.search(r"\$\{OMP_NUM_THREADS:?=", script.tree.text)
+    if source.sets_threads == target.sets_threads or given:
         return []
     request, own = script.request, _has_own_threads(script)
     if source.sets_threads:
