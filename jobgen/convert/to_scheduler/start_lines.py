@@ -256,7 +256,8 @@ def _starts_on_others(script: Script, source: Dialect) -> bool:
     """Return whether another launcher starts ranks on other nodes, where PBS Pro sets the threads again,
     unless it passes them on (start_process in src/resmom/start_exec.c)."""
     others = [one for one in script.launches if one.kind != source.scheduler.node_step]
-    if script.request.nodes == 1 or any(_SEVERAL_CORES.search(one.command.node.text) for one in others):
+    several_cores = any(_SEVERAL_CORES.search(one.command.node.text) for one in others)
+    if several_cores or script.request.nodes == 1 or script.request.exclusive:
         return False
     return bool(others) or any(other_launchers(script, ())) or in_words(script)
 
