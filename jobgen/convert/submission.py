@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 
 from jobgen.convert import variable_names
+from jobgen.convert.request_reader import has_directives
 from jobgen.convert.result import Remark
 from jobgen.schedulers.request import Request
 from jobgen.script import script_arguments
@@ -22,7 +23,12 @@ _OF_NODES = ("nodes", "node_list", "ranks")
 
 
 def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptRequest) -> Iterator[Remark]:
-    """Yield remarks on arguments and on an array that no directive names; note the latter in ``content``."""
+    """Yield remarks on arguments and on an array that no directive names; note the latter in ``content``.
+
+    A script without directives that writes those of another one is not submitted.
+    """
+    if not has_directives(script) and variable_names.writes_script(script.tree):
+        return
     if (
         found := argument(script)
         if source.scheduler.behaviour.passes_arguments and target.argument_rule

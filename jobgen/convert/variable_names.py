@@ -137,11 +137,13 @@ def is_written(node: Node) -> bool:
 def _of_other_job(text: Node) -> bool:
     """Return whether a text is written to a file by a script that writes directives, too: it is a line of the
     script of another job."""
-    root = [text, *text.above()][-1]
-    return is_written(text) and (
-        directive_of_text(root) is not None
-        or any(_OF_HEREDOC.search(body.text) for body in root.all("heredoc_body"))
-    )
+    return is_written(text) and writes_script([text, *text.above()][-1])
+
+
+def writes_script(root: Node) -> bool:
+    """Return whether a script writes the directives of another one."""
+    bodies = root.all("heredoc_body")
+    return directive_of_text(root) is not None or any(_OF_HEREDOC.search(body.text) for body in bodies)
 
 
 def _escaped(node: Node) -> Iterator[Node]:

@@ -30,6 +30,19 @@ def test_arguments_of_the_script(text: str, what: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("cat > $1 <<END\n#SBATCH -n 1\n./a\nEND\nsbatch $1", False),
+        ("echo '#SBATCH -n 1' > $1\nsbatch $1", False),
+        ("./a $1", True),
+    ],
+)
+def test_arguments_of_a_script_that_writes_a_batch_script(text: str, named: bool) -> None:
+    done = convert(text, "pbspro", "slurm")
+    assert ("$1" in [one.what for one in done.remarks]) is named
+
+
+@pytest.mark.parametrize(
     ("first", "text", "named"),
     [
         ("/usr/bin/env nix-shell", "#!nix-shell -i bash\necho $1", "$1"),
@@ -136,3 +149,14 @@ def test_nodes_of_the_submission_in_arithmetic() -> None:
     done = convert(text, "pbspro")
     assert any(one.what == "$SLURM_JOB_NUM_NODES" and "no directive" in one.why for one in done.remarks)
     assert "mpirun -np $W --" in done.text
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [("./a -t ${NCPUS:-4}", True), ("NCPUS=4\n./a -t $NCPUS", False), ("./a -t $NCPUS_OF_JOB", False)],
+)
+def test_cores_that_only_pbs_pro_names(line: str, named: bool) -> None:
+    """NCPUS, which is empty in Slurm."""
+    done = convert(ONE + line, "pbspro")
+    assert any(one.what == "$NCPUS" and "PBS Pro sets it" in one.why for one in done.remarks) is named
+    assert not convert(ONE + line, "torque").remarks

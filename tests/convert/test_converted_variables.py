@@ -168,11 +168,26 @@ def test_the_variables_of_a_rank_are_those_of_the_launcher(text: str, old: str, 
         ("#SBATCH -N 1 -n 4 --exclusive\nsrun ./a", "torque", None),
         ("#SBATCH -N 2 -c 2\nsrun ./a", "torque", None),
         ("#SBATCH -N 1 -n 4 -c 2\nrun() { \"$@\"; }\nrun srun ./a", "pbspro", "export OMP_NUM_THREADS=2"),
-        ("#SBATCH -N 1 -n 4 -c 2\nsh -x -c 'mpirun ./a'", "pbspro", "export OMP_NUM_THREADS=2"),
+        ("#SBATCH -N 1 -n 4 -c 2\nsh -x -c 'mpirun ./a'", "pbspro", "unset OMP_NUM_THREADS"),
         ("#SBATCH -N 1 -n 4 -c 2\neval srun ./a", "pbspro", "export OMP_NUM_THREADS=2"),
-        ("#SBATCH -N 1 -n 4 -c 2\necho srun ./a\n./b", "pbspro", None),
-        ("#SBATCH -N 1 -n 1 -c 2\n./a", "pbspro", None),
-        ("#SBATCH -N 1 -n 8\npython a.py", "pbspro", None),
+        ("#SBATCH -N 1 -n 4 -c 2\necho srun ./a\n./b", "pbspro", "unset OMP_NUM_THREADS"),
+        ("#SBATCH -N 1 -n 1 -c 2\n./a", "pbspro", "unset OMP_NUM_THREADS"),
+        ("#SBATCH -N 1 -n 8\npython a.py", "pbspro", "unset OMP_NUM_THREADS"),
+        ("#SBATCH -n 4\nsnakemake --cores 4", "pbspro", "unset OMP_NUM_THREADS"),
+        ("#SBATCH -N 1 -n 8\nmpicasa -n 8 casa -c a.py", "pbspro", "unset OMP_NUM_THREADS"),
+        ("#SBATCH -N 1 -n 4\nsingularity exec a.sif bash -c './run'", "pbspro", "unset OMP_NUM_THREADS"),
+        ("#SBATCH -N 1 -c 4\nf() { \"$RUN\" -np 4 ./a; }\nf", "pbspro", "unset OMP_NUM_THREADS"),
+        ("#SBATCH -N 1 -c 4\nbash <<E\nmpirun -np 4 ./a\nE", "pbspro", "unset OMP_NUM_THREADS"),
+        ("#SBATCH -N 1\nsrun -n 1 -c 8 ./a", "pbspro", "unset OMP_NUM_THREADS"),
+        ("#SBATCH -N 1 --exclusive -c 4\nsrun ./a", "pbspro", "export OMP_NUM_THREADS=4"),
+        ("#SBATCH -N 1 --exclusive -c 4\nsrun ./a", "torque", "export OMP_NUM_THREADS=4"),
+        ("#SBATCH -N 1 --gres=gpu:1\npython a.py", "pbspro", None),
+        ("#SBATCH -N 2 -n 2\nsrun ./a", "pbspro", None),
+        ("#SBATCH -N 2 --ntasks-per-node=8\nmpirun ./a", "pbspro", "export OMP_NUM_THREADS=1"),
+        ("#SBATCH -N 2 --ntasks-per-node=8\nmpirun ./a", "torque", None),
+        ("#SBATCH -N 2 --ntasks-per-node=8\neval mpirun ./a", "pbspro", "export OMP_NUM_THREADS=1"),
+        ("#SBATCH -N 2 --ntasks-per-node=8\nsrun --cpu-bind=none ./a", "pbspro", "unset OMP_NUM_THREADS"),
+        ("#SBATCH -N 2 --ntasks-per-node=8\n./a", "pbspro", "unset OMP_NUM_THREADS"),
         ("#SBATCH -N 1 -c 8\nsrun torchrun a.py", "pbspro", "unset OMP_NUM_THREADS"),
         ("#SBATCH -N 1 -n 8\ngmx mdrun -ntmpi 2 -ntomp 4", "pbspro", "unset OMP_NUM_THREADS"),
     ],
@@ -180,6 +195,22 @@ def test_the_variables_of_a_rank_are_those_of_the_launcher(text: str, old: str, 
 def test_the_threads_that_pbs_pro_sets(text: str, target: str, expected: str | None) -> None:
     lines = convert(f"#!/bin/bash\n{text}\n", target).text.splitlines()
     assert [line.partition("  #")[0] for line in lines if "OMP_NUM" in line] == [expected] * bool(expected)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "export OMP_NUM_THREADS=${OMP_NUM_THREADS:-6}",
+        ': "${OMP_NUM_THREADS:=6}"\nexport OMP_NUM_THREADS',
+        '[ -n "$OMP_NUM_THREADS" ] || export OMP_NUM_THREADS=6',
+        "if [ -e a ]; then export OMP_NUM_THREADS=6; fi",
+    ],
+)
+def test_threads_that_a_script_sets_in_some_cases_only(line: str) -> None:
+    of_slurm = convert(f"#SBATCH -N 1 -n 1 -c 4\n{line}\n./a", "pbspro").text
+    of_pbs = convert(f"#PBS -l select=1:ncpus=4\n{line}\n./a", "slurm", "pbspro").text
+    assert "\nunset OMP_NUM_THREADS  #" in of_slurm
+    assert "\nexport OMP_NUM_THREADS=4  #" in of_pbs
 
 
 @pytest.mark.parametrize(

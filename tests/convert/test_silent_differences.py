@@ -1083,7 +1083,7 @@ def test_words_without_an_option_are_named(target: str, words: str) -> None:
     [
         ("-N 1 --exclusive --ntasks-per-node=8", "mpirun -n 8 ./a", "unset OMP_NUM_THREADS"),
         ("-N 1 --exclusive --ntasks-per-node=8", "srun ./a", "export OMP_NUM_THREADS=1"),
-        ("-N 1 --ntasks-per-node=8", "mpirun -n 8 ./a", "export OMP_NUM_THREADS=1"),
+        ("-N 1 --ntasks-per-node=8", "mpirun -n 8 ./a", "unset OMP_NUM_THREADS"),
     ],
 )
 def test_threads_of_ranks_on_whole_nodes_of_pbs(options: str, line: str, new: str) -> None:
@@ -2378,12 +2378,12 @@ def test_workers_of_ray_and_dask_set_their_threads(line: str) -> None:
     ("options", "line", "pro", "torque"),
     [
         ("-N 1 -n 1 -c 4", "mpirun -np 4 ./a", "unset OMP_NUM_THREADS", ""),
-        ("-N 1 -n 1 -c 4", "mpirun -np 1 ./a", "", ""),
+        ("-N 1 -n 1 -c 4", "mpirun -np 1 ./a", "unset OMP_NUM_THREADS", ""),
         ("-N 25", "srun -n 800 -c 2 ./a", "export OMP_NUM_THREADS=2", "export OMP_NUM_THREADS=2"),
         ("-N 1", "srun --ntasks-per-node 8 -c 6 ./a", "export OMP_NUM_THREADS=6", "export OMP_NUM_THREADS=6"),
         ("-N 2 --exclusive", "srun -n 64 ./a", "unset OMP_NUM_THREADS", ""),
         ("-N 4", "srun -N 1 -n 1 ./a", "", ""),
-        ("-N 2 -c 8", "srun -n 2 ./a", "", ""),
+        ("-N 2 -c 8", "srun -n 2 ./a", "unset OMP_NUM_THREADS", ""),
     ],
 )
 def test_threads_of_the_ranks_that_only_a_launcher_counts(

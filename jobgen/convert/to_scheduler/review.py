@@ -456,7 +456,7 @@ def _set_by_target(script: Script, source: Dialect, target: Dialect) -> Iterator
     own = {name for name, _, _ in script.assignments}
     lines = {name: node.line for name, node in reversed(script.expansions) if name not in own}
     for name in sorted({*lines} & {*target.job_variables}):
-        if name.startswith(target.variable_prefix):
+        if name.startswith((target.variable_prefix, "NCPUS")):
             why = f"was not set by {source.title}, and {target.title} sets it"
             yield Remark(lines[name], f"${name}", why, lost=False)
 

@@ -10,7 +10,7 @@ from jobgen.convert.request_reader import has_directives
 from jobgen.convert.result import Definition, Edit, Remark
 from jobgen.convert.to_scheduler.launch_calls import in_words, other_launchers
 from jobgen.convert.to_scheduler.mpirun_line import EXPORTS, exports_function
-from jobgen.convert.variable_names import is_exported
+from jobgen.convert.variable_names import is_exported, kept
 from jobgen.schedulers.base import fill
 from jobgen.schedulers.request import Request
 from jobgen.script.command_kinds import TOOLS
@@ -49,10 +49,9 @@ _SETS_THREADS = re.compile(
     r"(?m)^[^#\n]*(\btorchrun\b|\btorch\.distributed\.(run|launch)\b|\baccelerate\s+launch\b|\bdeepspeed\s+-"
     r"|\bray\s+start\b|\bdask([- ]worker|-mpi|-scheduler)\b|\s-ntomp\b)"
 )
+
 # Options of mpirun that give each rank several cores.
 _SEVERAL_CORES = re.compile(r"(?i)\bpe=(?!1\b)\w|[- ]-?cpus-per-(proc|rank)\b")
-# A program that divides the cores of a node between ranks and threads of its own, and heeds OMP_NUM_THREADS.
-_DIVIDES_CORES = re.compile(r"(?m)^[^#\n]*\bmdrun\b")
 
 
 def for_bash(script: Script) -> bool:
@@ -176,30 +175,38 @@ def _writes_here(command: Node) -> bool:
 
 
 def _threads(script: Script, source: Dialect, target: Dialect, content: ScriptRequest) -> list[str]:
-    """Return a line that sets the threads of a rank as the source does, unless the script exports them."""
-    several = threads_of_ranks(script, source, target, content)
-    if several and not target.sets_threads:
-        why = f"  # {source.scheduler.node_step} binds a rank to its cores"
+    """Return a line that sets the threads as the source does, unless the script exports OMP_NUM_THREADS.
+
+    PBS Pro sets it to the cores of a node, and the others leave it unset: then OpenMP counts the cores to
+    which srun binds a rank. They are the value if the launcher of the new script gives a rank more.
+    """
+    setter = (source if source.sets_threads else target).title
+    why = f"  # {setter} sets it to the cores of a node"
+    if threads_of_ranks(script, source, target, content):
+        why = why if target.sets_threads else f"  # {source.scheduler.node_step} binds a rank to its cores"
         return [f"export OMP_NUM_THREADS={_cores_of_rank(script, source, content)}{why}"]
-    if source.sets_threads == target.sets_threads or _names_threads(script, content):
+    given = _names_threads(script, content)
+    given &= not _has_own_threads(script) or "OMP_NUM_THREADS" in kept(script)
+    given &= not re.search(r"\$\{OMP_NUM_THREADS:?=", script.tree.text)
+    if source.sets_threads == target.sets_threads or given:
         return []
     request, own = script.request, _has_own_threads(script)
-    why = f"  # {(source if source.sets_threads else target).title} sets it to the cores of a node"
     if source.sets_threads:
         cores = number(request.chunks[0].get("ncpus")) if request.chunks else request.cpus_per_rank
         cores = cores or (1 if own else None)
         return [f"export OMP_NUM_THREADS={cores}{why}"] if cores else []
-    whole = request.exclusive and not any(one.kind == source.scheduler.node_step for one in script.launches)
-    whole |= bool(request.exclusive) and not several and request.cpus_per_rank is None
-    if not several and (request.cpus_per_rank or 1) > 1:  # several ranks on the cores of one
-        whole |= any(_starts_several(one, request) for one in script.launches)
-    if (request.cpus_per_rank or 1) == 1:  # mpirun binds each rank to several
-        whole |= any(_SEVERAL_CORES.search(one.command.node.text) for one in script.launches)
-    whole |= not several and _DIVIDES_CORES.search(script.tree.text) is not None
-    if own or _starts_threads(script) or whole:
-        return [f"unset OMP_NUM_THREADS{why}"]
-    cores = _cores_of_rank(script, source, content)
-    return [f"export OMP_NUM_THREADS={cores}{why}"] if several else []
+    several = own or _starts_threads(script) or _has_several_cores(script, source, content)
+    return [f"unset OMP_NUM_THREADS{why}"] if several else []
+
+
+def _has_several_cores(script: Script, source: Dialect, content: ScriptRequest) -> bool:
+    """Return whether a program of the script may use several cores of a node."""
+    requests = content.components or [script.request]
+    several = any(
+        one.exclusive or (one.ranks_per_node or 1) > 1 or (one.ranks or 1) > (one.nodes or 1)
+        for one in requests
+    )
+    return several or _cores_of_rank(script, source, content) > 1
 
 
 def _cores_of_rank(script: Script, source: Dialect, content: ScriptRequest) -> int:
@@ -228,22 +235,31 @@ def _starts_threads(script: Script) -> bool:
 
 
 def threads_of_ranks(script: Script, source: Dialect, target: Dialect, content: ScriptRequest) -> bool:
-    """Return whether the new script sets the threads of the several ranks of a node."""
+    """Return whether the new script sets the threads of ranks that use some of the cores of a node."""
     if source.sets_threads or _names_threads(script, content) or _has_own_threads(script):
         return False
     if _starts_threads(script):
         return False
     request = script.request
     several = any((one.ranks_per_node or 1) > 1 for one in content.components or [request])
+    several |= bool(request.exclusive and request.cpus_per_rank)  # the other cores of the node
     steps = _steps(script, source)
     if not request.exclusive or any(one.number("-c", "--cpus-per-task") for one in steps):
         several |= any(_starts_several(one, request) for one in steps)
-    if target.sets_threads:
-        started = script.launches or any(other_launchers(script, ())) or in_words(script)
-        return several and bool(started)
-    known = not request.exclusive or request.cpus_per_rank is not None
-    several |= request.nodes is None and (request.ranks or 1) > 1
-    return several and known and target.scheduler.node_step is None and _are_bound(script, source)
+    known = not request.exclusive or request.cpus_per_rank is not None or target.sets_threads
+    several |= not target.sets_threads and request.nodes is None and (request.ranks or 1) > 1
+    started = _are_bound(script, source) or (target.sets_threads and _starts_on_others(script, source))
+    return several and known and target.scheduler.node_step is None and started
+
+
+def _starts_on_others(script: Script, source: Dialect) -> bool:
+    """Return whether another launcher starts ranks on other nodes, where PBS Pro sets the threads again,
+    unless it passes them on (start_process in src/resmom/start_exec.c)."""
+    others = [one for one in script.launches if one.kind != source.scheduler.node_step]
+    several_cores = any(_SEVERAL_CORES.search(one.command.node.text) for one in others)
+    if several_cores or script.request.nodes == 1 or script.request.exclusive:
+        return False
+    return bool(others) or any(other_launchers(script, ())) or in_words(script)
 
 
 def _steps(script: Script, source: Dialect) -> list[Launch]:
