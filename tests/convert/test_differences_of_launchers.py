@@ -115,7 +115,8 @@ def test_operators_in_a_variable_are_words(setting: str, what: str) -> None:
 def test_threads_of_the_ranks_of_other_launchers(line: str, set_: bool) -> None:
     """PBS Pro sets the cores of the node; only what the script starts beside the launcher gets a remark."""
     done = convert(SLURM.format("-N 2 --ntasks-per-node=4 -c 2", line), "pbspro")
-    assert ("OMP_NUM_THREADS" in done.text or "ompthreads" in done.text) == set_
+    assert ("export OMP_NUM_THREADS=2" in done.text) == set_
+    assert ("unset OMP_NUM_THREADS" in done.text) != set_
     assert not [one for one in done.remarks if "of one rank" in one.why]
 
 
