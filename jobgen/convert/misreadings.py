@@ -281,12 +281,14 @@ def in_directory(script: Script, source: Dialect, unknown: bool = True) -> Itera
     words = [word for one in others for word in one.arguments if word.start not in programs]
     files = {word.text.strip("'\"").rpartition("/")[2] for word in words}
     sources = [*modules, *script.named("source", ".", "eval")]
+    packages = {word.text.partition("/")[0].lower() for one in modules for word in one.arguments}
     texts = [one.node.text for one in sources]
     texts += [value.text for name, value, _ in script.assignments if name.endswith("PATH")]
     for launch in launches:
         name = script.constants.value(launch.program[0]) or "/"
         made = name in files or re.search(r"\.(out|x|exe|bin|sh|bash|pl|jl)$", name)
         known = name in STATE | TOOLS or name in WRAPPERS or is_python(name) or name in _CONTAINERS
+        known |= name.lower() in packages
         stem = (re.match("[a-zA-Z]{3,}", name) or [name])[0][:4]
         elsewhere = any(stem.lower() in text.lower() or _OF_PROGRAMS.match(text) for text in texts)
         other = (
