@@ -325,6 +325,12 @@ def _form(word: Node, text: str | None) -> str | None:
     return None if option else word.text.strip('"')
 
 
+def looked_up(word: Node, constants: Constants) -> str:
+    """Return the name of the program that ``$(which ...)`` finds, also by a variable; empty for another word."""
+    which = _WHICH.fullmatch(constants.origin(word).text)
+    return which[1] if which else ""
+
+
 def _is_value(forms: Sequence[str | None], at: int) -> bool:
     """Return whether a word may be the value of an option of an unknown program."""
     before = forms[at - 1] or ""

@@ -202,3 +202,17 @@ def test_mpirun_in_a_text_has_no_hosts(text: str, line: int | None) -> None:
     word = "it needs the hosts"
     assert _why("-N 2 --ntasks-per-node=2", text, word) == ([(line, False)] if line else [])
     assert not _why("-N 1 --ntasks-per-node=4", text, word)
+
+
+@pytest.mark.parametrize(
+    "found", ["$(which mpirun)", "`which mpirun`", "$(command -v mpirun)", "/opt/mpi/bin/mpirun"]
+)
+@pytest.mark.parametrize("target", ["pbspro", "torque"])
+def test_a_launcher_that_a_command_finds(target: str, found: str) -> None:
+    head = "-N 4 --ntasks-per-node=32"
+    named = convert(
+        SLURM.format(head, f"module load openmpi\nRUN={found}\nexport A=1\n$RUN -np 128 ./a"), target
+    )
+    assert '$RUN --hostfile "$PBS_NODEFILE" $(mpi_exports) -np 128 ./a' in named.text
+    direct = convert(SLURM.format(head, f"module load openmpi\nexport A=1\n{found} -np 128 ./a"), target)
+    assert f'{found} --hostfile "$PBS_NODEFILE" $(mpi_exports) -np 128 ./a' in direct.text

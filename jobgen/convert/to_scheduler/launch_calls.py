@@ -18,6 +18,7 @@ from jobgen.schedulers.request import Request
 from jobgen.script.command_kinds import PRINT, TOOLS
 from jobgen.script.commands import Command
 from jobgen.script.dialects.base import Dialect
+from jobgen.script.launches import looked_up
 from jobgen.script.mpi_of_script import mpi_of, named_mpi
 from jobgen.script.script import Script
 from jobgen.script.syntax import LOOPS, Node
@@ -83,7 +84,8 @@ def _all(script: Script) -> Iterator[Call]:
             continue
         word = command.words[at]
         first, *more = expanded(word, script.constants) or [word]
-        if name := os.path.basename(script.constants.value(first) or "") or _other_in_variable(first):
+        found = script.constants.value(first) or looked_up(first, script.constants)
+        if name := os.path.basename(found) or _other_in_variable(first):
             yield Call(command, word, name, command.words[:at], (*more, *command.words[at + 1 :]))
 
 
