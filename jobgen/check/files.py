@@ -236,12 +236,13 @@ def _other_kind(path: str, source: bytes) -> str:
         return "is in UTF-16, which no shell reads: save it in UTF-8"
     if b"\0" in source:
         return "is no text, so no batch script"
+    if _LOG.search(path) and has_errors(source):
+        return "is no batch script: it has the name of the output of a job, and no shell can read it"
     if re.search(_DIRECTIVE, source) or _SHELL.match(source):
         return ""
     if source.startswith(b"#!"):
         return "is a program of another language, and has no directive of PBS or Slurm"
-    is_other = _OTHER_TEXT.search(path) or _LOG.search(path)
-    if is_other or (not is_script_name(path) and has_errors(source)):
+    if _OTHER_TEXT.search(path) or _LOG.search(path) or (not is_script_name(path) and has_errors(source)):
         return "is no batch script: it has no #! line and no directive of PBS or Slurm"
     return ""
 

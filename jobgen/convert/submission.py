@@ -43,7 +43,7 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
         content.index_later = True
         how = f"{target.command} {target.scheduler.request_forms.get('array', '').format('FIRST-LAST')}"
         why = f"no directive has the range of the array: submit with {how}"
-        yield Remark(read[0], f"${read[1]}", why, lost=False)
+        yield Remark(*read, why, lost=False)
 
 
 def _of_sourced(script: Script, target: Dialect) -> Iterator[Remark]:
@@ -140,8 +140,8 @@ def _is_quoted(body: Node) -> bool:
 
 
 def index_read(script: Script, source: Dialect) -> tuple[int, str] | None:
-    """Return the line and the name of the first variable of the index in the body, if no directive makes an
-    array; None without."""
+    """Return the line and the text of the first use of the index in the body or in the name of a log, if no
+    directive makes an array; None without."""
     if script.request.array is not None:
         return None
     names = [name for name, meaning in source.job_variables.items() if meaning == "array_index"]
@@ -165,5 +165,7 @@ def index_read(script: Script, source: Dialect) -> tuple[int, str] | None:
                 plain = lines[number].type == "raw_string" or _is_quoted(lines[number])
                 code = "" if plain else re.sub(r"\\\$\{?\w+", "", code)
             if name not in own and not code.lstrip().startswith("#") and re.search(rf"\b{name}\b", code):
-                return number, name
-    return None
+                return number, f"${name}"
+    logs = script.options if source.percent_codes else ()
+    found = (one for one in logs if one.flag in ("--output", "--error") and re.search(r"%\d*a", one.value))
+    return next(((one.line, f"{one.flag}={one.value}") for one in found), None)

@@ -17,6 +17,7 @@ _BUILT = re.compile(
     r"(?:\S*/)?(?:p?hdf|fftw|p?netcdf|petsc|slepc|boost|lammps|gromacs|namd|esmf|vasp|espresso|quantum|openfoam"
     r"|scotch|metis|parmetis|scalapack|mumps|hypre|trilinos|cp2k|amber|relion|tensorflow|python|mpi4py|elpa|wrf)"
 )
+_PROGRAMS = r"[-_](?:benchmark|test|example|sample|tutorial)"  # intel-mpi-benchmarks is for any MPI
 # Open MPI before PMIx, which version 2 brought.
 _OPEN_MPI_1 = re.compile(r"(?i)open-?mpi([/_-]?(gcc|gnu|intel|pgi)[\w.]*)?[/_-]?v?1\.\d+(\.\d+)?(?![\d.])")
 _LAUNCHER = re.compile(r"/(mpirun|mpiexec)[\w.]*$")
@@ -67,7 +68,7 @@ def _named_in(words: Sequence[str], target: str | None) -> str | None:
     fitting.sort(key=lambda one: not one[1].dialects)
     for word in reversed(words):
         for key, mpi in fitting:
-            if mpi.modules and re.search(rf"(?:^|[\s/_.-])(?:{mpi.modules})(?![a-z])", word):
+            if mpi.modules and re.search(rf"(?:^|[\s/_.-])(?:{mpi.modules})(?![a-z]|{_PROGRAMS})", word):
                 return key
     return None
 
@@ -113,6 +114,13 @@ def first_open_mpi(script: Script, at: int) -> str:
     texts += [word.text for one in script.commands for word in one.words[:1]]
     found = (match for text in texts if (match := _OPEN_MPI_1.search(text)))
     return next((match[0] for match in found), "")
+
+
+def late_module(script: Script, at: int) -> str:
+    """Return the module of an MPI that a script loads behind an offset, before which it loads none; empty
+    without one."""
+    loaded = [] if _loaded(script, at) or named_mpi(script, at=at) is None else _loaded(script)
+    return next((word for word in loaded if _named_in([word], None)), "")
 
 
 def _loaded(script: Script, at: int | None = None) -> list[str]:

@@ -401,6 +401,10 @@ OTHERS = {
     "README.md": (b"# Title\n\nText about it.\n", "is no batch script: it has no #! line and no directive"),
     "LICENSE": (b"You may (or may not) use it; that's it.\n", "is no batch script: it has no #! line"),
     "slurm-12.out": (b"srun: error: node1: task 0\n", "is no batch script: it has no #! line"),
+    "slurm-13.out": (
+        b"#!/bin/bash\n#SBATCH -t 60\na\nEpoch 1 (loss 3)\n",
+        "is no batch script: it has the name",
+    ),
     "train.py": (b"import torch\n", "is no batch script: it has no #! line and no directive"),
     "tool": (b"#!/usr/bin/env python3\nprint()\n", "is a program of another language"),
 }

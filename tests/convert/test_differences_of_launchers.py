@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 from convert.conversions import body, convert, job_file, values
 
+from jobgen.script.mpi_of_script import named_mpi
+from jobgen.script.script import Script
+
 SLURM = "#!/bin/bash\n#SBATCH -t 10 {}\n{}\n"
 
 
@@ -216,3 +219,33 @@ def test_a_launcher_that_a_command_finds(target: str, found: str) -> None:
     assert '$RUN --hostfile "$PBS_NODEFILE" $(mpi_exports) -np 128 ./a' in named.text
     direct = convert(SLURM.format(head, f"module load openmpi\nexport A=1\n{found} -np 128 ./a"), target)
     assert f'{found} --hostfile "$PBS_NODEFILE" $(mpi_exports) -np 128 ./a' in direct.text
+
+
+@pytest.mark.parametrize(
+    ("modules", "title"),
+    [
+        ("intel-mpi-benchmarks", None),
+        ("openmpi-examples", None),
+        ("openmpi/4.1 intel-mpi-benchmarks", "openmpi"),
+        ("mpich_tests openmpi-gcc/4.1", "openmpi"),
+        ("intel-mpi/2021", "intel"),
+    ],
+)
+def test_programs_for_any_mpi(modules: str, title: str | None) -> None:
+    text = f"#!/bin/bash\n#SBATCH -N 2\nmodule load {modules}\nsrun ./a\n"
+    assert named_mpi(Script(text.encode(), "slurm")) == title
+
+
+@pytest.mark.parametrize(
+    ("body", "late"),
+    [
+        ("srun hostname\nml OpenMPI/4.1\nsrun ./a", True),
+        ("ml OpenMPI/4.1\nsrun hostname", False),
+        ("ml GCC/12\nsrun hostname\nml OpenMPI/4.1\nsrun ./a", False),
+        ("srun hostname\nml GCC/12", False),
+    ],
+)
+def test_a_launch_above_the_module_of_its_mpi(body: str, late: bool) -> None:
+    done = convert(SLURM.format("-N 2", body), "torque")
+    found = [one.what for one in done.remarks if "openmpi/4.1, which may bring mpirun" in one.why]
+    assert found == ["srun hostname"] * late

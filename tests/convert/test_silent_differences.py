@@ -2821,3 +2821,18 @@ def test_the_words_of_a_place_that_are_lost(place: str, odd: list[str]) -> None:
     done = convert(f"#PBS -l select=2:ncpus=4\n#PBS -l place={place}\n./a", "slurm")
     found = [one.why for one in done.remarks if one.what.startswith("-l place")]
     assert found == [f"{one} has no counterpart in Slurm" for one in odd]
+
+
+@pytest.mark.parametrize(
+    ("out", "back", "lost"),
+    [
+        ("cp -r $PBS_O_WORKDIR/* $TMP/.", 'cp -r "$TMP"/* ${PBS_O_WORKDIR}/.', True),
+        ('rsync -a "$PBS_O_WORKDIR/" $TMP', "rsync -a $TMP/ $PBS_O_WORKDIR/", True),
+        ("cp -r $PBS_O_WORKDIR/* $TMP", "cp -r $TMP/* $HOME/results", False),
+        ("cp -r $PBS_O_WORKDIR/* $TMP", "cp -r $TMP/out $PBS_O_WORKDIR", False),
+        ("cp $PBS_O_WORKDIR/in.dat $TMP", "cp -r $TMP/* $PBS_O_WORKDIR", False),
+    ],
+)
+def test_logs_that_are_copied_out_and_back(out: str, back: str, lost: bool) -> None:
+    done = convert(f"#!/bin/bash\n#PBS -l select=1:ncpus=4\nTMP=/scratch/x\n{out}\n./a\n{back}\n", "slurm")
+    assert [one.line for one in done.remarks if "old copies of the logs" in one.why] == [6] * lost

@@ -421,7 +421,7 @@ def index(script: Script) -> Iterator[Remark]:
     """Yield a remark on the index of an array that only the submission of the script makes."""
     if read := submission.index_read(script, script.dialect):
         why = "no directive makes an array: set array = 'FIRST-LAST' in [job]"
-        yield Remark(read[0], f"${read[1]}", why, lost=False)
+        yield Remark(*read, why, lost=False)
 
 
 def own_text(script: Script) -> Iterator[Remark]:

@@ -19,7 +19,14 @@ from jobgen.script.changed_variables import changed_variables
 from jobgen.script.command_kinds import TOOLS
 from jobgen.script.commands import names_command
 from jobgen.script.dialects.base import Dialect
-from jobgen.script.mpi_of_script import end_together, first_open_mpi, mpi_of, named_mpi, names_mpi_of_python
+from jobgen.script.mpi_of_script import (
+    end_together,
+    first_open_mpi,
+    late_module,
+    mpi_of,
+    named_mpi,
+    names_mpi_of_python,
+)
 from jobgen.script.script import Script
 from jobgen.script.syntax import LOOPS, assignments
 from jobgen.script.written_files import written
@@ -269,6 +276,9 @@ def _of_all(
         what = f"--mpi={mpi.srun} is" if to_srun else "the options are"
         why = f"no module or variable names the MPI: {what} for {mpi.title}"
         yield Remark(call.command.line, call.name, why, lost=False)
+    if not to_srun and (module := late_module(script, call.start)):
+        why = f"is above the line that loads {module}, which may bring {mpi.command}: load it before"
+        yield Remark(call.command.line, call.what, why, lost=False)
     if "overlap" in line.values:
         why = "runs beside other launchers: with --overlap they share cores, memory and GPUs, as on PBS; "
         why += "to divide them, write --exact, --mem and --gpus instead"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain, islice
 
 from jobgen.convert import misreadings, start_directory, variable_names
 from jobgen.convert.request_reader import has_directives, waits_for_number
 from jobgen.convert.result import Edit, Remark
-from jobgen.convert.submission import discarded
+from jobgen.convert.submission import discarded, index_read
 from jobgen.convert.swept_files import NUMBER, sweeps
 from jobgen.convert.to_scheduler import mpirun_line, variables
 from jobgen.convert.to_scheduler.launch_calls import calls, other_launchers
@@ -26,6 +26,7 @@ from jobgen.convert.variable_names import directive_of_text, inner_names, is_wri
 from jobgen.launch.launchers import MPI_FLAVOURS
 from jobgen.schedulers.base import key_of
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS
+from jobgen.script.commands import Command
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.script.mpi_of_script import mpi_of
@@ -344,13 +345,32 @@ def _swept_logs(
         log += source.directory_logs.get(field, default).format("%j") if log.endswith("/") else ""
         log = _path(script, log.rpartition(":")[2], source) if log else "/dev/null"
         logs += [log.replace("%x", script.name or "NAME").replace("%j", NUMBER)] * (log != "/dev/null")
-    for one in sweeps(script, source, list(dict.fromkeys(logs))):
+    found = list(sweeps(script, source, list(dict.fromkeys(logs))))
+    yield from _copied_back(script, [one.command for one in found if one.verb == "copies"])
+    for one in found:
         names = " and ".join(log.replace(NUMBER, "ID") for log in one.files)
         why = (
             f"{one.verb} the log{'s' * (len(one.files) > 1)} {names}, too, which {target.title} writes while "
         )
         text = one.command.statement.text.split("\n")[0][:60]
         yield Remark(one.command.line, text, f"{why}the job runs", lost=False)
+
+
+def _copied_back(script: Script, copies: Sequence[Command]) -> Iterator[Remark]:
+    """Yield a remark on each command that copies a folder back from which others took the logs."""
+    back = list(script.named("cp", "rsync", "mv"))
+    for one, (old, *_, new) in ((one, words) for one in copies if len(words := _folders(script, one)) > 1):
+        for command in (other for other in back if other.node.start > one.node.start):
+            *taken, place = _folders(script, command) or [""]
+            if new in taken and place in (old, "."):
+                why = "writes old copies of the logs over them: what the job has written since then is lost"
+                yield Remark(command.line, command.node.text.split("\n")[0][:60], why, lost=False)
+
+
+def _folders(script: Script, command: Command) -> list[str]:
+    """Return the paths of a command that copies, without the pattern of all files at their ends."""
+    words = [script.constants.text(one) for one in command.arguments if not one.text.startswith("-")]
+    return [re.sub(r"[\"'{}]|(/(\*|\.?))+[\"']?$", "", one) for one in words]
 
 
 def _over_log(script: Script, source: Dialect, target: Dialect, content: ScriptRequest) -> Iterator[Remark]:
@@ -424,16 +444,11 @@ def _index(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]
     """Yield a remark on the index of an array that only programs of the script can read."""
     old, new = source.variable("array_index"), target.variable("array_index")
     programs = {command.name for command in script.commands} - STATE - TOOLS
-    looked_up = listed(script.request, target)
-    if (
-        script.request.array
-        and old != new
-        and not looked_up
-        and programs
-        and str(old) not in script.tree.text
-    ):
+    looked_up, read = listed(script.request, target), index_read(script, source)
+    inside = str(old) in script.tree.text
+    if (script.request.array or read) and old != new and not looked_up and programs and not inside:
         why = f"programs that read {old} find {new}"
-        yield from _at(script, source, "array", why)
+        yield from [Remark(*read, why, lost=False)] if read else _at(script, source, "array", why)
 
 
 def _rank_remarks(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
