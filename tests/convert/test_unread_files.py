@@ -92,3 +92,11 @@ def test_a_job_file_names_a_file_beside_the_script_that_is_for_its_scheduler(
         one.what for one in translation.convert(script).remarks if "another scheduler does not set" in one.why
     ]
     assert found == ["a.sh"] * named
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_the_node_file_is_on_the_first_node(nodes: int) -> None:
+    body = 'cat "$PBS_NODEFILE"\nexport A=$(sort -u $PBS_NODEFILE | wc -l)\nmpiexec -n 2 ./wrap.sh ./a'
+    done = convert(f"#!/bin/bash\n#PBS -l select={nodes}:ncpus=4:mpiprocs=4\n{body}\n", "slurm")
+    why = next(one.why for one in done.remarks if one.what == "wrap.sh")
+    assert ("PBS_NODEFILE" in why) == (nodes > 1)

@@ -48,7 +48,8 @@ def remarks(script: Script, source: Dialect, target: Dialect, text: str) -> Iter
         inner = Script(code, script.scheduler, script.folder, name=name)
         for what, why, printed in _inside(script, inner, source, target, set_here, 1):
             yield Remark(file.line, what, why, lost=not printed)
-    yield from unread_files.remark(script, unread, target.title, set_here)
+    local = {source.variable("node_file")} if script.request.several else set()  # a file of the first node
+    yield from unread_files.remark(script, unread, target.title, set_here - local)
     program = alone_on_nodes(script, source) if _may_be_several(script.request) else None
     if program and program[1] not in {os.path.basename(one.path) for one in unread}:
         what = f"{script.request.nodes} nodes" if script.request.nodes else f"{script.request.ranks} tasks"
