@@ -170,10 +170,14 @@ def names_devices(script: Script) -> bool:
 # A module of CUDA alone is often one that a compiler or an MPI needs.
 _COUNT_OF_GPUS = re.compile(r"(?i)n(um|umber_of)?_?gpus?(_per_node)?|gpus?_per_node")
 _GPUS_OF_PROGRAM = re.compile(
-    r"(?is)\bpython[\d.]*\s.*\s--?((n(um|umber_of)?[_-]?)?gpus?([_-]per[_-]node)?[ =][\"']?[1-9]\d*)\b"
+    r"(?is)\b(?:python[\d.]*|docker|podman)\s.*\s--?"
+    r"((n(um|umber_of)?[_-]?)?gpus?([_-]per[_-]node)?[ =][\"']?([1-9]\d*|all))\b"
 )
 _OF_CUDA = re.compile(r"(?i)(\w+/)?cuda(toolkit)?([-_/.\d]|$)")
-_USES_GPUS = re.compile(r"(?i)\bnccl|(?<!echo )\bnvidia-smi\b|\s--nv\b|\bCUDA_VISIBLE_DEVICES=[\"']?[\d$]")
+_USES_GPUS = re.compile(
+    r"(?i)\bnccl|(?<!echo )\bnvidia-smi\b|\s--nv\b|\bCUDA_VISIBLE_DEVICES=[\"']?[\d$]"
+    r"|\bnvidia-docker\b|\s--runtime[= ]nvidia\b"
+)
 _OTHER_REQUEST = re.compile(r"#(?!SBATCH)[A-Z]+BATCH\s+-")
 _NOT_LOADED = {"unload", "rm", "del", "use", "show", "avail", "list"}
 

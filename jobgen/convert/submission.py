@@ -109,7 +109,12 @@ def is_printed(node: Node, names: Collection[str] = PRINT) -> bool:
     command = next((above for above in node.above() if above.type == "command"), None)
     name = command.get("name") if command is not None else None
     read = ("command_substitution", "process_substitution", "pipeline", "redirected_statement")
-    return command is not None and name is not None and name.text in names and not command.under(*read)
+    return (
+        command is not None
+        and name is not None
+        and os.path.basename(name.text) in names
+        and not command.under(*read)
+    )
 
 
 def discarded(tree: Node) -> Iterator[Node]:

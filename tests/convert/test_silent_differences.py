@@ -2793,6 +2793,13 @@ def test_a_number_of_gpus_that_no_directive_requests(option: str, named: bool) -
     assert ("no directive requests GPUs" in str(done.remarks)) is named
 
 
+def test_gpus_of_docker_and_a_label_of_bin_echo() -> None:
+    body = "/bin/echo SLURM_JOB_ID: $HOSTNAME\ndocker run --rm --gpus all img python a.py"
+    found = convert(SLURM.format("-N 1", body), "pbspro").remarks
+    assert "no directive requests GPUs" in str(found)
+    assert "SLURM_JOB_ID" not in [one.what for one in found]
+
+
 def test_ior_in_the_working_directory() -> None:
     done = convert(SLURM.format("-N 2", "cd bin\nmodule load openmpi\nsrun ior -t 4k"), "torque")
     assert "ior" in [one.what for one in done.remarks if "write ./ior" in one.why]

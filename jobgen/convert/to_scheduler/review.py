@@ -637,7 +637,7 @@ def _is_label(root: Node, at: int) -> bool:
     texts = (one for one in root.all("string", "raw_string") if one.start < at < one.end)
     commands = (above for one in texts for above in one.above() if above.type == "command")
     name = next((one.get("name") for one in commands), None)
-    return name is not None and name.text in _TALK
+    return name is not None and os.path.basename(name.text) in _TALK
 
 
 def _printed(root: Node, at: int) -> bool:
@@ -651,7 +651,7 @@ def _printed(root: Node, at: int) -> bool:
             above = inner.parent if inner.parent and inner.parent.type == "redirected_statement" else None
             written = above is not None and not re.search(r"(?s)^[^<>]*\d?>&\d[^<>]*$", above.text)
             written = written or (is_written(inner) and directive_of_text(root) is not None)
-            if (name.text in _TALK and not written) or name.start <= at < name.end:
+            if (os.path.basename(name.text) in _TALK and not written) or name.start <= at < name.end:
                 return True
         node = inner
     return False
