@@ -361,8 +361,8 @@ def _copied_back(script: Script, copies: Sequence[Command]) -> Iterator[Remark]:
     back = list(script.named("cp", "rsync", "mv"))
     for one, (old, *_, new) in ((one, words) for one in copies if len(words := _folders(script, one)) > 1):
         for command in (other for other in back if other.node.start > one.node.start):
-            *taken, place = _folders(script, command) or [""]
-            if new in taken and place in (old, "."):
+            *sources, place = _folders(script, command) or [""]
+            if new in sources and place in (old, "."):
                 why = "writes old copies of the logs over them: what the job has written since then is lost"
                 yield Remark(command.line, command.node.text.split("\n")[0][:60], why, lost=False)
 
