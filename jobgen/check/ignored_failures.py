@@ -33,12 +33,13 @@ INFORM = {
     "rocminfo", "clinfo", "lshw", "gpustat", "ibstat", "ibv_devinfo", "ds_report", "hostnamectl", "checkjob",
     "nodeset", "pidof", "ps", "groups",
 }  # fmt: skip
-# Tools that measure, send a message, or change jobs, devices and text: they are not the work of a job.
+# Tools that measure, send a message, or change jobs, keys, devices and text: they are not the work of a job.
 _ASIDE = {
     "top", "mail", "mailx", "sendmail", "bandwidthTest", "dcgmi", "nvidia-modprobe", "gpuseff", "scontrol",
     "nvidia-cuda-mps-control", "sacctmgr", "scancel", "qdel", "qalter", "uniq", "tr", "paste", "diff", "comm",
     "basename", "dirname", "readlink", "realpath", "stat", "expr", "bc", "tput", "sstat", "tracejob",
     "jobstats", "quota", "lfs", "ldd", "lsof", "xset", "rev", "tac", "join", "column", "shuf", "dos2unix",
+    "ssh-add", "ssh-agent", "ssh-keygen", "ssh-keyscan", "keychain", "kinit", "klist", "aklog",
 }  # fmt: skip
 # Programs that print what a node, an installation or a job has.
 _PRINTS = re.compile(r"(?i)\w*?(info|query|quota|version|stats|status|report|collect_env|mail)(\.(py|sh))?")

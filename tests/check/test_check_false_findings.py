@@ -740,3 +740,27 @@ def test_what_a_reader_found_false(text: str, rule: str) -> None:
     levels = {one.severity for one in found(f"{HEAD}{text}", rule)}
     expected = {"no-errexit": {"warning"}, "late-directive": {"note"}}.get(rule, set())
     assert levels == expected
+
+
+@pytest.mark.parametrize(("head", "count"), [("#BSUB -n 4", 0), ("#BSUB -n 4\n#PBS -V", 1), ("# four", 1)])
+def test_the_shell_of_a_script_for_lsf(head: str, count: int) -> None:
+    assert len(found(f"{head}\nexport A=1\n./a", "no-shebang")) == count
+
+
+@pytest.mark.parametrize(
+    ("program", "count"),
+    [
+        ("./ipcontroller_new.sh", 0),
+        ("srun ipengine-start.sh -a", 0),
+        ("./tensorboard", 0),
+        ("srun ./train.sh", 1),
+    ],
+)
+def test_services_that_a_wrapper_starts(program: str, count: int) -> None:
+    assert len(found(f"{HEAD}srun {program} &\nwait", "bare-wait")) == count
+
+
+@pytest.mark.parametrize("command", ["ssh-add ~/.ssh/key", "ssh-agent", "kinit -R", "ssh-keyscan a >> hosts"])
+def test_keys_are_no_work_of_a_job(command: str) -> None:
+    assert found(f"{HEAD}{command}\ngit pull\n", "no-errexit") == []
+    assert [one.line for one in found(f"{HEAD}{command}\nsolver\necho", "no-errexit")] == [4]
