@@ -39,7 +39,7 @@ _ASIDE = {
     "nvidia-cuda-mps-control", "sacctmgr", "scancel", "qdel", "qalter", "uniq", "tr", "paste", "diff", "comm",
     "basename", "dirname", "readlink", "realpath", "stat", "expr", "bc", "tput", "sstat", "tracejob",
     "jobstats", "quota", "lfs", "ldd", "lsof", "xset", "rev", "tac", "join", "column", "shuf", "dos2unix",
-    "ssh-add", "ssh-agent", "ssh-keygen", "ssh-keyscan", "keychain", "kinit", "klist", "aklog",
+    "ssh-add", "ssh-agent", "ssh-keygen", "ssh-keyscan", "keychain", "kinit", "klist", "aklog", "mkfifo",
 }  # fmt: skip
 # Programs that print what a node, an installation or a job has.
 _PRINTS = re.compile(r"(?i)\w*?(info|query|quota|version|stats|status|report|collect_env|mail)(\.(py|sh))?")

@@ -780,6 +780,7 @@ def test_keys_are_no_work_of_a_job(command: str) -> None:
         ("f() {\n./a\necho\n}\nf 1\nf 2", False),
         ("f() {\necho\nreturn $status\n}\n./a\nf", False),
         ("f() {\n./a\n}\nf", False),
+        ("f() {\n./a\n}\nf x\necho", False),
         ("f() {\nf\n}\n./a\nf", False),
         ("./a\n./b && echo", False),
         ("./a\n[ -e b ] && echo", False),

@@ -183,20 +183,24 @@ def _succeeds(command: Command) -> bool:
 
 def _is_lost(script: Script, work: Command, end: _End) -> bool:
     """Return whether only the exit status could say that a program failed, and is that of another command."""
-    function, last = function_of(work.node), end.last
-    begin = last if function == function_of(last) else end.statement
-    if work.node.end > begin.start or handled(work) or work.node.under(*LOOPS):
+    function = function_of(work.node)
+    together = function == function_of(end.last)
+    if work.node.end > (end.last if together else end.statement).start:
         return False
-    if function and (begin is not last or len(list(script.named(function))) > 1):
+    if function and (not together or len(list(script.named(function))) > 1):
+        return False  # it may run several times
+    if handled(work) or work.node.under(*LOOPS):
         return False
     words = {work.name, *named(work)}
     from_input = is_python(work.program) and (not work.arguments or words & {"-", "venv", "pip"})
     if from_input or words & INTERRUPTED:
         return False
-    if last.text == "wait" and any(one.background and _SERVES.search(one.node.text) for one in run(script)):
+    if end.last.text == "wait" and any(
+        one.background and _SERVES.search(one.node.text) for one in run(script)
+    ):
         return False  # the job lasts until its time limit
     after = [one for one in run(script) if work.node.end < one.node.start]
-    return not any(one.name == "exit" and one.node is not last for one in after)
+    return not any(one.name == "exit" and one.node is not end.last for one in after)
 
 
 # Programs that do not end by themselves.
