@@ -33,12 +33,13 @@ INFORM = {
     "rocminfo", "clinfo", "lshw", "gpustat", "ibstat", "ibv_devinfo", "ds_report", "hostnamectl", "checkjob",
     "nodeset", "pidof", "ps", "groups",
 }  # fmt: skip
-# Tools that measure, send a message, or change jobs, devices and text: they are not the work of a job.
+# Tools that measure, send a message, or change jobs, keys, devices and text: they are not the work of a job.
 _ASIDE = {
     "top", "mail", "mailx", "sendmail", "bandwidthTest", "dcgmi", "nvidia-modprobe", "gpuseff", "scontrol",
     "nvidia-cuda-mps-control", "sacctmgr", "scancel", "qdel", "qalter", "uniq", "tr", "paste", "diff", "comm",
     "basename", "dirname", "readlink", "realpath", "stat", "expr", "bc", "tput", "sstat", "tracejob",
     "jobstats", "quota", "lfs", "ldd", "lsof", "xset", "rev", "tac", "join", "column", "shuf", "dos2unix",
+    "ssh-add", "ssh-agent", "ssh-keygen", "ssh-keyscan", "keychain", "kinit", "klist", "aklog", "mkfifo",
 }  # fmt: skip
 # Programs that print what a node, an installation or a job has.
 _PRINTS = re.compile(r"(?i)\w*?(info|query|quota|version|stats|status|report|collect_env|mail)(\.(py|sh))?")
@@ -133,7 +134,8 @@ def handled(command: Command) -> bool:
 
 def repeats(works: Sequence[Command], work: Command) -> bool:
     """Return whether the script runs a program several times, with other arguments: one may fail alone."""
-    return work.node.under(*LOOPS) or sum(_program(one) == _program(work) for one in works) > 1
+    same = [one for one in works if _program(one) == _program(work) and not _alternative(one, work)]
+    return work.node.under(*LOOPS) or len(same) > 1
 
 
 def ignored(script: Script, works: Sequence[Command]) -> Ignored | None:
@@ -159,7 +161,7 @@ def _runs(script: Script, works: Sequence[Command], own: Sequence[Command]) -> I
     for one in own:
         if one not in works or _is_judged(script, works, one) or _is_sent_again(script, one):
             continue
-        if (function := _function(one)) and len(_uses(script, function)) < 2:
+        if (function := function_of(one.node)) and len(_uses(script, function)) < 2:
             continue  # nothing calls it
         if one == last:
             lost = _is_followed(script, one) or _is_in_loop(script, one.node)
@@ -169,9 +171,9 @@ def _runs(script: Script, works: Sequence[Command], own: Sequence[Command]) -> I
             yield one
 
 
-def _function(command: Command) -> str:
+def function_of(node: Node) -> str:
     """Return the name of the function around a command, or an empty text."""
-    above = (one.get("name") for one in command.node.above() if one.type == "function_definition")
+    above = (one.get("name") for one in node.above() if one.type == "function_definition")
     return next((name.text for name in above if name is not None), "")
 
 
@@ -191,9 +193,9 @@ _SAVES = {"cp", "mv", "rsync", "scp", "tar", "zip", "gzip", "curl", "deactivate"
 def _is_followed(script: Script, work: Command) -> bool:
     """Return whether a later command changes the status of the script."""
     after = [one for one in run(script) if one.node.start > work.statement.end and _is_command(one)]
-    function, kept = _function(work), ("wait", "trap", "set")
+    function, kept = function_of(work.node), ("wait", "trap", "set")
     if function and not any(
-        _function(one) == function for one in after
+        function_of(one.node) == function for one in after
     ):  # the status is that of its only call
         calls = [one for one in run(script) if one.name == function]
         after = [one for one in after if one not in calls or len(calls) > 1 or one.node.under(*LOOPS)]
@@ -232,7 +234,7 @@ def _is_judged(script: Script, works: Sequence[Command], work: Command) -> bool:
     files = [_plain(word) for word in (*work.arguments, *_files(work))]
     files = [text for text in files if re.search(r"[\w}]\.\w|[/$]", text)]
     for node in script.tree.all("if_statement", "list"):
-        first = node.get("condition") or node.children[0]
+        first = node.get("condition") or next(iter(node.children), node)
         if first.start < work.node.end or not _JUDGES.search(first.text):
             continue
         if any(one.node in node for one in works):

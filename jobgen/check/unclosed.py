@@ -90,7 +90,9 @@ def fault(text: str) -> Fault | None:
     if document := _NO_END.search(message):
         start, end = int(document[1]), document[2]
         reason = f"the here-document has no line {end}: all lines below are a part of it"
-        return Fault(start, reason, f"end it with a line that is {end} alone, without blanks", True)
+        others = complaint(f"{text}\n{end}\n")
+        runs = not others or _NO_END.search(others) is not None
+        return Fault(start, reason, f"end it with a line that is {end} alone, without blanks", runs)
     if (quote := _open_substitution(text) or _odd_quote(text, reader.spans)) is not None:
         return quote.without_end()
     last = reader.line if "end of file" not in message and "unexpected EOF" not in message else 0

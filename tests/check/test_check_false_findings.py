@@ -740,3 +740,72 @@ def test_what_a_reader_found_false(text: str, rule: str) -> None:
     levels = {one.severity for one in found(f"{HEAD}{text}", rule)}
     expected = {"no-errexit": {"warning"}, "late-directive": {"note"}}.get(rule, set())
     assert levels == expected
+
+
+@pytest.mark.parametrize(("head", "count"), [("#BSUB -n 4", 0), ("#BSUB -n 4\n#PBS -V", 1), ("# four", 1)])
+def test_the_shell_of_a_script_for_lsf(head: str, count: int) -> None:
+    assert len(found(f"{head}\nexport A=1\n./a", "no-shebang")) == count
+
+
+@pytest.mark.parametrize(
+    ("program", "count"),
+    [
+        ("./ipcontroller_new.sh", 0),
+        ("srun ipengine-start.sh -a", 0),
+        ("./tensorboard", 0),
+        ("srun ./train.sh", 1),
+    ],
+)
+def test_services_that_a_wrapper_starts(program: str, count: int) -> None:
+    assert len(found(f"{HEAD}srun {program} &\nwait", "bare-wait")) == count
+
+
+@pytest.mark.parametrize("command", ["ssh-add ~/.ssh/key", "ssh-agent", "kinit -R", "ssh-keyscan a >> hosts"])
+def test_keys_are_no_work_of_a_job(command: str) -> None:
+    assert found(f"{HEAD}{command}\ngit pull\n", "no-errexit") == []
+    assert [one.line for one in found(f"{HEAD}{command}\nsolver\necho", "no-errexit")] == [4]
+
+
+@pytest.mark.parametrize(
+    ("text", "hides"),
+    [
+        ("./a\necho -n end && date", True),
+        ("./a\necho end; date", True),
+        ("./a\necho end && date > log", True),
+        ("./a\n{ echo end; date; }", True),
+        ("f() {\n./a\necho\n}\nf", True),
+        ("f() {\n./b\nif x; then\n./a 1\nelse\n./a 2\nfi\necho\n}\nf", True),
+        ("f() {\necho end\n}\n./a\nf > log", True),
+        ("f() {\necho end\n}\ng() {\n./a\nf\n}\ng", False),
+        ("f() {\n./a\necho\n}\nf 1\nf 2", False),
+        ("f() {\necho\nreturn $status\n}\n./a\nf", False),
+        ("f() {\n./a\n}\nf", False),
+        ("f() {\n./a\n}\nf x\necho", False),
+        ("f() {\nf\n}\n./a\nf", False),
+        ("./a\n./b && echo", False),
+        ("./a\n[ -e b ] && echo", False),
+    ],
+)
+def test_the_end_of_a_script_that_hides_a_failure(text: str, hides: bool) -> None:
+    levels = [one.severity for one in found(f"{HEAD}{text}", "no-errexit")]
+    assert ("warning" in levels) is hides
+
+
+@pytest.mark.parametrize(
+    ("value", "count"),
+    [
+        ("$(awk 'NR==2 {print $1}' $x)", 0),
+        ("$(sed -n 3p $x | awk '{ print $2 }')", 0),
+        ("`echo $x | awk '{print $NF}'`", 0),
+        ("$(printf %04d $x)", 0),
+        ('x/$(printf "part_%02d" $((a - 1)))', 0),
+        ('$(wc -l < "$x")', 0),
+        ("$(awk -F, '{print $1}' $x)", 1),
+        ("$(awk '{print $0}' <<< $x)", 1),
+        ("$(awk '{print $1 $2}' $x)", 1),
+        ("$(printf %s $x)", 1),
+        ("$(cut -f1 <<< $x)", 1),
+    ],
+)
+def test_a_field_or_a_number_has_no_blank(value: str, count: int) -> None:
+    assert len(found(f"{HEAD}b={value}\n./a data/$b", "unquoted-path")) == count

@@ -210,6 +210,7 @@ def test_the_work_grows_with_the_length(shape: tuple[str, str, str]) -> None:
         b'"$(' * 3000,
         b"if " * 5000,
         b"a && " * 25_000,
+        b"#SBATCH -t 1\n./a\necho" + b" && echo" * 5000,
         b"a=$b\nb=$a\ntorchrun --nnodes=$a x.py\n",
         b"A=(${A[@]} x)\ntorchrun ${A[@]}\n",
         b"A=(" + b"--x=1 " * 5000 + b")\n" + b"srun ${A[@]} x\n" * 3000,

@@ -90,6 +90,23 @@ def test_a_here_document_without_its_end_is_a_warning(end: str) -> None:
     assert (one.line, one.severity, "no line EOF" in one.reason) == (3, "warning", True)
 
 
+@pytest.mark.parametrize(
+    ("begin", "close"),
+    [
+        ("if a; then", "fi"),
+        ("for i in 1; do", "done"),
+        ("while a; do", "done"),
+        ("f() {", "}"),
+        ("case a in a)", "esac"),
+    ],
+)
+def test_a_here_document_that_swallows_the_closing_word_is_an_error(begin: str, close: str) -> None:
+    body = f"{begin}\n  cat <<EOF\na\n  EOF\n{close}\nsrun x\n"
+    assert not bash_reads(body)
+    (one,) = found(body)
+    assert (one.line, one.severity, "no line EOF" in one.reason) == (4, "error", True)
+
+
 def test_a_placeholder_is_a_note() -> None:
     (one,) = found("a=<path>\n(b\n")
     assert (one.line, one.severity) == (3, "note")

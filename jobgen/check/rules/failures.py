@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from jobgen.check.ignored_failures import (
     INFORM,
@@ -11,6 +12,7 @@ from jobgen.check.ignored_failures import (
     QUERY,
     TEXT,
     Reason,
+    function_of,
     handled,
     ignored,
     is_work,
@@ -65,13 +67,13 @@ def no_errexit(script: Script) -> Iterator[Hit]:
     works = [command for command in run(script) if is_work(command)] or programs(script)
     if not works:
         return
-    work, last = works[-1], _last(script)
+    work, end = works[-1], _end(script)
     hides = script.in_job and not repeats(works, work) and not _reports(script, work)
-    if hides and last is not None and _is_lost(script, work, last):
+    if hides and end is not None and _is_lost(script, work, end):
         yield Hit(
             work.line,
             f"if {_name(work)} fails, the job counts as successful: its status is that of the last command, "
-            f"{_shown(last)}",
+            f"{_shown(end.last)}",
             _set(script, "-eo"),
         )
     elif found := ignored(script, works):
@@ -127,14 +129,46 @@ def _shown(node: Node) -> str:
     return shown(f"{lines[0].rstrip(chr(92)).rstrip()} ..." if lines[1:] else lines[0])
 
 
-def _last(script: Script) -> Node | None:
-    """Return the last command of the script, if it succeeds whatever has failed before."""
+class _End(NamedTuple):
+    """The last statement of a script, and the command in it whose status is that of the script."""
+
+    statement: Node
+    last: Node
+
+
+def _end(script: Script) -> _End | None:
+    """Return the end of the script, if it succeeds whatever has failed before."""
     ends = [node for node in script.tree.children if node.type not in ("comment", ";")]
-    last = next((node for node in reversed(ends) if node.line <= script.last_line), None)
-    if last is None or last.type not in ("command", "redirected_statement"):
-        return None
-    inner = next(commands(last), None)
-    return inner.node if inner is not None and _succeeds(inner) else None
+    statement = next((node for node in reversed(ends) if node.line <= script.last_line), None)
+    last = None if statement is None else _succeeding(script, statement)
+    return None if statement is None or last is None else _End(statement, last)
+
+
+def _succeeding(script: Script, statement: Node) -> Node | None:
+    """Return the last command of a statement, or of the function that it calls, if the statement succeeds."""
+    functions = {
+        name.text: one for one in script.tree.all("function_definition") if (name := one.get("name"))
+    }
+    todo, last = [statement], None
+    while todo:
+        node = todo.pop()
+        parts = [one for one in node.children if one.type not in ("comment", ";", "&&", "||", "{", "}")]
+        inner = next(commands(node), None) if node.type == "command" else None
+        if node.type == "list" and parts:
+            todo += parts
+        elif node.type == "redirected_statement":
+            todo += parts[:1]
+        elif node.type in ("compound_statement", "function_definition") and parts:
+            if any(one.name in ("return", "exit") for one in commands(node)):
+                return None
+            todo.append(parts[-1])
+        elif inner is not None and inner.name in functions:
+            todo.append(functions.pop(inner.name))
+        elif inner is not None and _succeeds(inner):
+            last = last or inner.node
+        else:
+            return None
+    return last
 
 
 def _succeeds(command: Command) -> bool:
@@ -147,18 +181,26 @@ def _succeeds(command: Command) -> bool:
     return forced or command.name in _SUCCEED
 
 
-def _is_lost(script: Script, work: Command, last: Node) -> bool:
+def _is_lost(script: Script, work: Command, end: _End) -> bool:
     """Return whether only the exit status could say that a program failed, and is that of another command."""
-    if work.node.end > last.start or handled(work) or work.node.under(*LOOPS, "function_definition"):
+    function = function_of(work.node)
+    together = function == function_of(end.last)
+    if work.node.end > (end.last if together else end.statement).start:
+        return False
+    if function and (not together or len(list(script.named(function))) > 1):
+        return False  # it may run several times
+    if handled(work) or work.node.under(*LOOPS):
         return False
     words = {work.name, *named(work)}
     from_input = is_python(work.program) and (not work.arguments or words & {"-", "venv", "pip"})
     if from_input or words & INTERRUPTED:
         return False
-    if last.text == "wait" and any(one.background and _SERVES.search(one.node.text) for one in run(script)):
+    if end.last.text == "wait" and any(
+        one.background and _SERVES.search(one.node.text) for one in run(script)
+    ):
         return False  # the job lasts until its time limit
     after = [one for one in run(script) if work.node.end < one.node.start]
-    return not any(one.name == "exit" and one.node is not last for one in after)
+    return not any(one.name == "exit" and one.node is not end.last for one in after)
 
 
 # Programs that do not end by themselves.

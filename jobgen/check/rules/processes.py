@@ -125,7 +125,7 @@ _DEEPEST = 3  # functions that call each other
 
 _SERVICE = re.compile(
     r"(?<![\w-])(jupyter(-lab|-notebook)?|dask[- ](scheduler|worker|ssh)|dask-mpi|distributed\.cli\S*|ray start|tensorboard|"
-    r"ipcontroller|ipengine|ipcluster|redis-server|mongod|code-server|http\.server|nvidia-cuda-mps-control)(?![\w.-])"
+    r"ipcontroller|ipengine|ipcluster|redis-server|mongod|code-server|http\.server|nvidia-cuda-mps-control)([\w.-]*\.sh\b|(?![\w.-]))"
 )
 
 

@@ -24,7 +24,7 @@ _TEMPLATE = re.compile(r"\{\{|\{%|<%|%>|(?<!\w)@[A-Za-z]\w*@|%\(\w+\)[sd]")
     """bash reads a script while it runs: the job starts, waits and runs up to the command with the error, and ends there.
     Often a `fi`, a `done`, a quote or a parenthesis is missing. The line is that of the word that is not closed. (A
     here-document without its last line is a warning: bash takes all lines below for a part of it, and runs none of
-    them. A placeholder such as `<path>` is a note.)""",
+    them. In an `if` or a loop it is an error: the `fi` or `done` is a part of it, too. A placeholder such as `<path>` is a note.)""",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00

@@ -207,7 +207,7 @@ def _is_path(node: Node) -> bool:
     return parent.type == "command" and name is not None and name is not word and name.text in _PATHS
 
 
-# Commands whose output has no blanks.
+# Commands whose output has no blanks, if their input has none.
 _WORDS = (
     "seq",
     "expr",
@@ -242,7 +242,7 @@ def _may_split(script: Script, name: str, programs: Set[str]) -> bool:
         if all(uses(value, one) for value in values) or not all(map(_is_one_word, values)):
             return True
         found = (pair for value in values for pair in expansions(value))
-        inner = {other for other, node in found if not node.under("subscript")} - seen
+        inner = {other for other, node in found if not node.under("subscript") and not _in_field(node)} - seen
         seen |= inner
         todo += inner
     return False
@@ -257,11 +257,29 @@ def _is_one_word(value: Node) -> bool:
     rest = value.text
     for part in value.all(*_EXPANDED):
         if part.type == "command_substitution":
-            last = [one for one in commands(part) if one.node.parent in (part, *part.children)][-1:]
-            if not _BLANKS.search(part.text) and not (last and _prints_word(last[0])):
+            last = _last(part)
+            if not _BLANKS.search(part.text) and (last is None or not _prints_word(last)):
                 return False
         rest = rest.replace(part.text, "", 1)
     return not re.search(r"[\s*?\[]", rest.strip("\"'"))
+
+
+def _last(substitution: Node) -> Command | None:
+    """Return the last command of a substitution, whose output is its value."""
+    own = [one for one in commands(substitution) if one.node.parent in (substitution, *substitution.children)]
+    return own[-1] if own else None
+
+
+def _in_field(node: Node) -> bool:
+    """Return whether a node is in a substitution that is a field of a line or a number, whatever its input is."""
+    around = (_last(one) for one in node.above() if one.type == "command_substitution")
+    return any(one is not None and _FIELD.match(one.node.text) for one in around)
+
+
+_FIELD = re.compile(
+    r"g?awk (?!.*(?:-F|FS)).*'[^{}']*\{ *print \$(?:[1-9]\d*|NF);? *\}'|"
+    r"printf [\"']?(?:[\w./-]*%0?\d*d)+[\w./-]*[\"']? |(?:seq|expr|nproc|wc|bc)\b"
+)
 
 
 def _prints_word(command: Command) -> bool:
