@@ -283,3 +283,42 @@ SLURM = "#!/bin/bash\n#SBATCH -N 2 --ntasks-per-node=4 -t 60\n"
 def test_numbers_that_a_command_counts(head: str, body: str, rule: str) -> None:
     found = {one.rule for one in check(f"{head}{body}\n".encode())}
     assert found & {"ranks-mismatch", "repeated-count"} == ({rule} if rule else set())
+
+
+MANY = "module load {}\nmpirun -np 8 {} ./a"
+EXPORTED = "export MASTER_ADDR=$(scontrol show hostnames | head -n1) {}\n{} python a.py"
+
+
+@pytest.mark.parametrize(
+    ("head", "body", "rule", "found"),
+    [
+        (PBS, MANY.format("intel-oneapi-mpi/2021", "-x A"), "mpi-options", True),
+        (PBS, MANY.format("mpich/4.1", "--mca btl self"), "mpi-options", True),
+        (PBS, MANY.format("openmpi/4.1", "-ppn 4"), "mpi-options", True),
+        (PBS, MANY.format("openmpi/4.1", "-x A"), "mpi-options", False),
+        (PBS, MANY.format("intel-oneapi-mpi/2021", "-ppn 4"), "mpi-options", False),
+        (PBS, MANY.format("cray-mpich", "--ppn 4"), "mpi-options", False),
+        (PBS, MANY.format("gcc", "-x A"), "mpi-options", False),
+        (SLURM, EXPORTED.format("RANK=0", "srun"), "rank-number", True),
+        (SLURM, EXPORTED.format("RANK=$OFFSET", "srun"), "rank-number", True),
+        (SLURM, EXPORTED.format("RANK=0", "srun -N1 -n1"), "rank-number", False),
+        (SLURM, EXPORTED.format("RANK=0", "srun ./ranks.sh"), "rank-number", False),
+        (SLURM, EXPORTED.format("RANK=0", "srun env RANK=$SLURM_PROCID"), "rank-number", False),
+        (SLURM, EXPORTED.format("RANK=$SLURM_PROCID", "srun"), "rank-number", False),
+        (SLURM, "RANK=0\nsrun python a.py", "rank-number", False),
+        (
+            PBS,
+            'for h in $(sort -u $PBS_NODEFILE); do\nssh $h "a $(head -1 f)" &\ndone',
+            "unwaited-background",
+            True,
+        ),
+        (
+            PBS,
+            'for h in $(sort -u $PBS_NODEFILE); do\nssh $h "a" &\ndone\nwait',
+            "unwaited-background",
+            False,
+        ),
+    ],
+)
+def test_what_each_rank_gets(head: str, body: str, rule: str, found: bool) -> None:
+    assert (rule in {one.rule for one in check(f"{head}{body}\n".encode())}) is found

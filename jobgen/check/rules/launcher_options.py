@@ -9,7 +9,9 @@ from itertools import pairwise
 
 from jobgen.check.ranks.model import RankGroup, code, is_work, ranks
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.launch.launchers import MPI_FLAVOURS
 from jobgen.script.commands import commands
+from jobgen.script.mpi_of_script import named_mpi
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import Node
 
@@ -426,6 +428,48 @@ def nested_tasks(script: Script) -> Iterator[Hit]:
                 if outer.row.by_scheduler
                 else f"start one process on each node: {outer.kind} --map-by ppr:1:node --bind-to none",
             )
+
+
+@rule(
+    "mpi-options",
+    WARNING,
+    "An option of another MPI",
+    """The mpirun of Open MPI has `-x`, `--mca` and `-npernode`, that of MPICH and Intel MPI `-genv`, `-ppn` and `-f`.
+    Each refuses those of the other and starts nothing. The module that the script loads last shows whose mpirun it
+    is (Open MPI 5.0, MPICH 5.0 and Intel MPI 2021.18 were tried).""",
+    fix="write the option of the MPI of the module, or load the other module",
+    bad="""
+    #!/bin/bash
+    #PBS -l select=2:ncpus=32:mpiprocs=4
+    #PBS -l place=scatter
+    #PBS -l walltime=01:00:00
+    set -euo pipefail
+    module load intel-oneapi-mpi/2021
+    export OMP_NUM_THREADS=8
+    mpirun -x OMP_NUM_THREADS ./a.out
+    """,
+    good="""
+    #!/bin/bash
+    #PBS -l select=2:ncpus=32:mpiprocs=4
+    #PBS -l place=scatter
+    #PBS -l walltime=01:00:00
+    set -euo pipefail
+    module load intel-oneapi-mpi/2021
+    export OMP_NUM_THREADS=8
+    mpirun -genv OMP_NUM_THREADS 8 ./a.out
+    """,
+)
+def mpi_options(script: Script) -> Iterator[Hit]:
+    for launch in script.launches:
+        if launch.remote or not {"mpirun", "mpiexec"} & {word.text for word in launch.command.words}:
+            continue
+        own = named_mpi(script, at=launch.command.node.start)
+        other = {"openmpi": "mpich", "mpich": "openmpi", "intel": "openmpi"}.get(own or "")
+        found = [name for name in launch.options if other and name in MPI_FLAVOURS[other].marks]
+        if own and found:
+            title = MPI_FLAVOURS[own].title
+            why = f"{found[0]} is no option of {title}, whose module is loaded: its mpirun refuses it"
+            yield Hit(launch.line, why, place=launch.place(found[0]))
 
 
 @rule(

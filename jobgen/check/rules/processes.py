@@ -211,7 +211,7 @@ def _lasts(command: Command) -> bool:
 
 
 def _is_busy(command: Command) -> bool:
-    return command.program not in _TRIFLES
+    return command.program not in _TRIFLES and not command.node.under("command_substitution")
 
 
 @rule(

@@ -11,7 +11,7 @@ from jobgen.check.ranks.model import RankGroup, code_of_tasks, ranks, size
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.script.commands import commands
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import Node, assignments
+from jobgen.script.syntax import Node, assignments, expansions
 
 _RANK, _LOCAL, _NODE = "the rank in the job", "the rank on the node", "the number of the node"
 _TASKS_OF_NODE, _NODES = "the number of ranks on a node", "the number of nodes"
@@ -30,6 +30,7 @@ NUMBERS = {
 _DEVICES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 _OPTIONS = {"--node-rank": "NODE_RANK", "--machine-rank": "NODE_RANK", "--local-rank": "LOCAL_RANK"}
 _VALUE = re.compile(r"[\"']?\$\{?(\w+)(?::?-\w*)?\}?[\"']?")
+_OWN_RANK = re.compile(r"\bRANK=|\.sh\b|\bsource\b|--export")  # a launch that may give each rank its number
 _COPES = re.compile(r"device_count|VISIBLE_DEVICES")
 
 
@@ -78,6 +79,28 @@ def rank_number(script: Script) -> Iterator[Hit]:
                     f"use {_right(name, variable)}",
                     WARNING if is_device else None,
                 )
+    yield from _same_rank(script)
+
+
+def _same_rank(script: Script) -> Iterator[Hit]:
+    """Yield each exported RANK of the script that several ranks of one launch get."""
+    environment = RankEnvironment.of(script)
+    for one in ranks(script):
+        total = (one.nodes or 0) * (one.tasks or 0)
+        if one.outer is None or one.sets_ranks or total < 2 or not one.outer.row.line.reaches_nodes:
+            continue
+        value, source = environment.in_effect("RANK", one.start), one.program.source
+        if value is None or _OWN_RANK.search(one.outer.command.node.text) or not environment.has_devices(one):
+            continue
+        if any(name in NUMBERS for name, _ in expansions(value)):
+            continue  # early-expansion names it
+        if source is None or not ("RANK" in source.sets or source.reads & NUMBERS.keys()):
+            why = f"RANK is {value.text} for all {total} ranks that {one.outer.kind} starts: the rendezvous hangs"
+            yield Hit(value.line, why, f"set it in each rank: bash -c 'RANK=${_own_rank(one)} exec ...'")
+
+
+def _own_rank(one: RankGroup) -> str:
+    return "SLURM_PROCID" if one.is_step else "OMPI_COMM_WORLD_RANK"
 
 
 def _code(script: Script) -> Iterator[tuple[RankGroup | None, Node, int | None, int | None]]:
