@@ -155,6 +155,16 @@ def test_the_number_of_cores_of_a_chunk_is_a_variable_of_one_scheduler(tmp_path:
     assert "NCPUS" not in jobs.jobgen("pbs", "--job", path).stderr
 
 
+def test_a_warning_names_all_blocks(tmp_path: Path) -> None:
+    path = tmp_path / "job.toml"
+    path.write_text(
+        f"{TEXT}[blocks]\nsetup = 'ls $PBS_JOBID $PBS_JOBID'\nbefore = 'qstat'\nafter = 'qstat $PBS_JOBID'\n"
+    )
+    warned = jobs.jobgen("slurm", "--job", path).stderr
+    assert "Slurm does not set PBS_JOBID (setup, after; use SLURM_JOB_ID)\n" in warned
+    assert "Slurm has no command qstat (before, after)\n" in warned
+
+
 @pytest.mark.parametrize(
     "code", ["echo $((SLURM_NODEID + 1))", "[[ SLURM_NODEID -eq 0 ]] && ls", "let i=SLURM_NODEID+1", "./a ${b[SLURM_NODEID]}"]
 )  # fmt: skip
