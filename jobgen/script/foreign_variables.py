@@ -39,10 +39,19 @@ def warnings(spec: Specification, scheduler: Scheduler) -> tuple[str, ...]:
     calls += [(name, place) for place, text in texts.items() for name in _OF_WORKFLOW.findall(text)]
     known = {name: meaning for one in DIALECTS.values() for name, meaning in one.job_variables.items()}
     prefixes = {one.variable_prefix for one in DIALECTS.values()} - {own.variable_prefix, ""}
-    found = []
+    unprefixed = {name for one in DIALECTS.values() for name in one.unprefixed} if own.unprefixed else set()
+    found, unsure = [], []
     for name, where in read.items():
-        if name in own.job_variables or not (
-            name.startswith(tuple(prefixes)) or name in own.foreign_variables or name in known
+        if name in unprefixed:
+            needless = name.endswith("_DEVICES") and not spec.gpus_per_node
+            where = [one for one in where if not needless and _uses(code.get(one, ""), name)]
+        if name in own.at_some_sites and where:
+            why = own.unprefixed[name].replace(" it", f" {name} ({', '.join(where)})", 1)
+            unsure.append(f"{scheduler.title} {why}")
+        if (
+            not where
+            or name in {*own.job_variables, *own.unprefixed}
+            or not (name.startswith(tuple(prefixes)) or name in {*own.foreign_variables, *known, *unprefixed})
         ):
             continue
         use = own.foreign_variables.get(name) or own.variable(known.get(name, ""))
@@ -51,7 +60,16 @@ def warnings(spec: Specification, scheduler: Scheduler) -> tuple[str, ...]:
         f"{name} ({', '.join(where)})" for name, where in _places(calls).items() if name in others
     )
     variables = (f"{scheduler.title} does not set {', '.join(found)}",) if found else ()
-    return (*variables, f"{scheduler.title} has no command {run}") if run else variables
+    return (*variables, *unsure, *([f"{scheduler.title} has no command {run}"] if run else []))
+
+
+def _uses(code: str, name: str) -> bool:
+    """Return whether some code does more with a variable than to print it, as a program does in its words."""
+    from jobgen.script.command_kinds import is_printed
+    from jobgen.script.syntax import expansions, parse
+
+    read = [node for one, node in expansions(parse(code.encode())) if one == name]
+    return not read or not all(is_printed(node) for node in read)
 
 
 def _places(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
