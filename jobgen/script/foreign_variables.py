@@ -43,7 +43,8 @@ def warnings(spec: Specification, scheduler: Scheduler) -> tuple[str, ...]:
     found, unsure = [], []
     for name, where in read.items():
         if name in unprefixed:
-            needless = name.endswith("_DEVICES") and not spec.gpus_per_node
+            devices = [spec.gpus_per_node, *(one.gpus_per_node for one in spec.components)]
+            needless = name.endswith("_DEVICES") and not any(devices)
             where = [one for one in where if not needless and _uses(code.get(one, ""), name)]
         if name in own.at_some_sites and where:
             why = own.unprefixed[name].replace(" it", f" {name} ({', '.join(where)})", 1)

@@ -326,7 +326,7 @@ def _form(word: Node, text: str | None) -> str | None:
 
 
 def looked_up(word: Node, constants: Constants) -> str:
-    """Return the name of the program that ``$(which ...)`` finds, also by a variable; empty for another word."""
+    """Return the name of the program that ``$(which ...)`` finds, also by a variable; empty without one."""
     which = _WHICH.fullmatch(constants.origin(word).text)
     return which[1] if which else ""
 
