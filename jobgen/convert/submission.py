@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from jobgen.convert import variable_names
 from jobgen.convert.request_reader import has_directives
@@ -12,7 +12,7 @@ from jobgen.convert.result import Remark
 from jobgen.schedulers.request import Request
 from jobgen.script import script_arguments
 from jobgen.script.beside import name_and_text
-from jobgen.script.command_kinds import PRINT
+from jobgen.script.command_kinds import PRINT, is_printed
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.script.script import Script
@@ -101,20 +101,6 @@ def nodes_read(script: Script, source: Dialect) -> tuple[int, str] | None:
         if source.job_variables.get(name) in _OF_NODES and name not in own and not is_printed(node):
             return node.line, name
     return None
-
-
-def is_printed(node: Node, names: Collection[str] = PRINT) -> bool:
-    """Return whether one of these commands writes a value to the output of the job, and nothing else happens
-    with it."""
-    command = next((above for above in node.above() if above.type == "command"), None)
-    name = command.get("name") if command is not None else None
-    read = ("command_substitution", "process_substitution", "pipeline", "redirected_statement")
-    return (
-        command is not None
-        and name is not None
-        and os.path.basename(name.text) in names
-        and not command.under(*read)
-    )
 
 
 def discarded(tree: Node) -> Iterator[Node]:

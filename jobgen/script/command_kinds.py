@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Collection, Sequence
+
+from jobgen.script.syntax import Node
 
 # Managers of environments, and the words with which they change the shell; with others they install or run.
 _OF_ENVIRONMENTS = "conda mamba micromamba spack pyenv nvm uenv"
@@ -34,3 +37,15 @@ def changes_shell(name: str, arguments: Sequence[str]) -> bool:
     """Return whether a command changes the shell: ``conda activate`` does, and ``conda install`` does not."""
     words = [word for word in arguments if not word.startswith("-")][:2]
     return name in STATE and (name not in _MANAGERS or not words or not _CHANGES.isdisjoint(words))
+
+
+def is_printed(node: Node, names: Collection[str] = PRINT) -> bool:
+    """Return whether one of these commands writes a value to the output of the job, and nothing else happens
+    with it."""
+    command = next((above for above in node.above() if above.type == "command"), None)
+    name = command.get("name") if command is not None else None
+    if command is None or name is None or os.path.basename(name.text) not in names:
+        return False
+    return not command.under(
+        "command_substitution", "process_substitution", "pipeline", "redirected_statement"
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from jobgen.launch.expansion import code_at
 from jobgen.launch.expansion import names as expanded_names
@@ -25,8 +25,8 @@ _OF_WORKFLOW = re.compile(
 def warnings(spec: Specification, scheduler: Scheduler) -> tuple[str, ...]:
     """Return warnings on the variables that have no value under this scheduler, and on commands of others."""
     code = dict(_texts(spec))
-    read = dict(_reads(spec))
-    given = {one: place for place, words in _programs(spec).items() for one in words[:4] if one.isalpha()}
+    read = _places(_reads(spec))
+    given = [(one, place) for place, words in _programs(spec).items() for one in words[:4] if one.isalpha()]
     if not code and not read and not given and not _programs(spec):
         return ()
     from jobgen.script.dialects.table import DIALECTS, of_script  # late: most jobs have no code
@@ -34,24 +34,51 @@ def warnings(spec: Specification, scheduler: Scheduler) -> tuple[str, ...]:
     own = of_script(scheduler.name)
     others = {name for one in DIALECTS.values() for name in _commands(one)} - {*_commands(own)}
     whole = "\n".join(code.values())
-    calls = {name: place for place, text in code.items() for name in _called(text, whole) if name in others}
-    calls |= {name: place for name, place in given.items() if name in others}
+    calls = [(name, place) for place, text in code.items() for name in _called(text, whole)] + given
     texts = {place: " ".join(words) for place, words in _programs(spec).items()} | code
-    for place, text in texts.items():
-        calls |= {name: place for name in _OF_WORKFLOW.findall(text) if name in others}
+    calls += [(name, place) for place, text in texts.items() for name in _OF_WORKFLOW.findall(text)]
     known = {name: meaning for one in DIALECTS.values() for name, meaning in one.job_variables.items()}
     prefixes = {one.variable_prefix for one in DIALECTS.values()} - {own.variable_prefix, ""}
-    found = []
+    unprefixed = {name for one in DIALECTS.values() for name in one.unprefixed} if own.unprefixed else set()
+    found, unsure = [], []
     for name, where in read.items():
-        if name in own.job_variables or not (
-            name.startswith(tuple(prefixes)) or name in own.foreign_variables or name in known
+        if name in unprefixed:
+            devices = [spec.gpus_per_node, *(one.gpus_per_node for one in spec.components)]
+            needless = name.endswith("_DEVICES") and not any(devices)
+            where = [one for one in where if not needless and _uses(code.get(one, ""), name)]
+        if name in own.at_some_sites and where:
+            why = own.unprefixed[name].replace(" it", f" {name} ({', '.join(where)})", 1)
+            unsure.append(f"{scheduler.title} {why}")
+        if (
+            not where
+            or name in {*own.job_variables, *own.unprefixed}
+            or not (name.startswith(tuple(prefixes)) or name in {*own.foreign_variables, *known, *unprefixed})
         ):
             continue
         use = own.foreign_variables.get(name) or own.variable(known.get(name, ""))
-        found.append(f"{name} ({where}{f'; use {use}' if use else ''})")
-    run = ", ".join(f"{name} ({place})" for name, place in calls.items())
+        found.append(f"{name} ({', '.join(where)}{f'; use {use}' if use else ''})")
+    run = ", ".join(
+        f"{name} ({', '.join(where)})" for name, where in _places(calls).items() if name in others
+    )
     variables = (f"{scheduler.title} does not set {', '.join(found)}",) if found else ()
-    return (*variables, f"{scheduler.title} has no command {run}") if run else variables
+    return (*variables, *unsure, *([f"{scheduler.title} has no command {run}"] if run else []))
+
+
+def _uses(code: str, name: str) -> bool:
+    """Return whether some code does more with a variable than to print it, as a program does in its words."""
+    from jobgen.script.command_kinds import is_printed
+    from jobgen.script.syntax import expansions, parse
+
+    read = [node for one, node in expansions(parse(code.encode())) if one == name]
+    return not read or not all(is_printed(node) for node in read)
+
+
+def _places(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """Return the places of each name, each place once."""
+    found: dict[str, dict[str, None]] = {}
+    for name, place in pairs:
+        found.setdefault(name, {})[place] = None
+    return {name: [*places] for name, places in found.items()}
 
 
 def _commands(dialect: Dialect) -> tuple[str, ...]:
@@ -72,7 +99,7 @@ def _called(text: str, whole: str) -> list[str]:
 
 
 def _reads(spec: Specification) -> Iterator[tuple[str, str]]:
-    """Yield the names that the code of a job reads and does not set, each with its last place."""
+    """Yield the names that the code of a job reads and does not set, each with its place."""
     texts = list(_texts(spec))
     own = {name for name, _ in spec.env}
     for _, text in texts:

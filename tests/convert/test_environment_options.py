@@ -558,3 +558,30 @@ def test_a_script_that_starts_at_home() -> None:
 )
 def test_lines_that_stay_where_they_are(lines: str, stays: str) -> None:
     assert found(lines)["setup"] == f"set -e\n{stays}\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "stays"),
+    [
+        ("export A_VER=1\n. ./versions.ver", True),
+        ("export A_VER=1\n. $VERSION_FILE", True),
+        ("export LEVEL=1\nsource /home/me/config.sh", True),
+        ("export LEVEL=1\nif [ -f b.sh ]; then . b.sh; fi", True),
+        ("export LEVEL=1\n. ./versions.ver", False),  # which sets versions only
+        (". b.sh\nexport LEVEL=1", False),
+        ("export LEVEL=1\n. ~/.bashrc", False),
+        ("export LEVEL=1\n. /etc/profile", False),
+        ("export LEVEL=1\n. $MODULESHOME/init/bash", False),
+        ("export LEVEL=1\n. b/bin/activate", False),
+        ("export LEVEL=1\nsource /b/miniconda3/etc/profile.d/conda.sh\nconda activate b", False),
+        ("export LEVEL=1\nmodule load b", False),
+    ],
+)
+def test_a_file_behind_an_export_may_set_the_variable_again(body: str, stays: bool) -> None:
+    """The variables of the job file are set again behind its files."""
+    got = found(body)
+    name = body.partition("export ")[2].partition("=")[0]
+    assert (name in got.get("env", {})) is not stays
+    setup = got.get("setup", "").splitlines()
+    lines = body.splitlines()
+    assert not stays or setup[-len(lines) :] == lines

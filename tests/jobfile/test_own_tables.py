@@ -155,6 +155,51 @@ def test_the_number_of_cores_of_a_chunk_is_a_variable_of_one_scheduler(tmp_path:
     assert "NCPUS" not in jobs.jobgen("pbs", "--job", path).stderr
 
 
+SITES = "sets CUDA_VISIBLE_DEVICES (before) at some sites only, to numbers or to UUIDs"
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "code", "warned"),
+    [
+        ("pbs", "./a `echo $CUDA_VISIBLE_DEVICES`", SITES),
+        ("pbs", "cd $JOBSCRATCH", "does not set JOBSCRATCH (before)"),
+        ("slurm", "cd $SCRATCHDIR", "does not set SCRATCHDIR (before)"),
+        ("pbs --dialect torque", "cd $TMPDIR", "makes TMPDIR (before) only where pbs_mom has $tmpdir"),
+        ("slurm", "cd $TMPDIR $JOBSCRATCH $CUDA_VISIBLE_DEVICES", ""),
+        ("pbs", "cd $TMPDIR; echo $CUDA_VISIBLE_DEVICES ${JOBSCRATCH:-/tmp}", ""),
+        ("pbs", "CUDA_VISIBLE_DEVICES=0; ./a $CUDA_VISIBLE_DEVICES", ""),
+        ("local", "cd $TMPDIR; ./a $CUDA_VISIBLE_DEVICES", ""),
+    ],
+)
+def test_a_variable_without_the_prefix_of_a_scheduler(
+    scheduler: str, code: str, warned: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "job.toml"
+    text = TEXT.replace('accelerator = "cpu"', "gpus_per_node = 2")
+    path.write_text(f"{text}[blocks]\nbefore = '{code}'\n")
+    done = jobs.jobgen(*scheduler.split(), "--job", path)
+    assert done.returncode == 0, done.stderr
+    found = [one for one in done.stderr.splitlines() if "(before)" in one]
+    assert len(found) == bool(warned), found
+    assert not warned or found[0].endswith(f" {warned}")
+
+
+def test_the_devices_of_a_job_without_devices(tmp_path: Path) -> None:
+    path = tmp_path / "job.toml"
+    path.write_text(f"{TEXT}[blocks]\nsetup = './a $CUDA_VISIBLE_DEVICES'\n")
+    assert "CUDA_VISIBLE_DEVICES" not in jobs.jobgen("pbs", "--job", path).stderr
+
+
+def test_a_warning_names_all_blocks(tmp_path: Path) -> None:
+    path = tmp_path / "job.toml"
+    path.write_text(
+        f"{TEXT}[blocks]\nsetup = 'ls $PBS_JOBID $PBS_JOBID'\nbefore = 'qstat'\nafter = 'qstat $PBS_JOBID'\n"
+    )
+    warned = jobs.jobgen("slurm", "--job", path).stderr
+    assert "Slurm does not set PBS_JOBID (setup, after; use SLURM_JOB_ID)\n" in warned
+    assert "Slurm has no command qstat (before, after)\n" in warned
+
+
 @pytest.mark.parametrize(
     "code", ["echo $((SLURM_NODEID + 1))", "[[ SLURM_NODEID -eq 0 ]] && ls", "let i=SLURM_NODEID+1", "./a ${b[SLURM_NODEID]}"]
 )  # fmt: skip

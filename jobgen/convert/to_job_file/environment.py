@@ -479,6 +479,9 @@ class Environment:
             return False
         if not self._is_last(name, text, later):
             return False
+        runs = self.file.list("command") != ["true"]  # else the files are the program
+        if runs and any(may_set(self.script, one, name) for one in later):
+            return False
         if any(mentions(one.node, name) for one in self.block if not one.node.text.startswith(f"{name}=")):
             return False
         made = (one.node for one in self.block)

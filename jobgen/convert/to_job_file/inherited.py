@@ -27,7 +27,7 @@ _OF_PBS = re.compile(r"PBS_[A-Z]\w*|NCPUS")
 _OF_MODULES = re.compile(r"EB[A-Z]\w+|[A-Z]\w*_(HOME|ROOT)")
 _OF_SYSTEM = r"^/(?!home)(\w+/)?(opt|sw|s?soft(ware)?|apps?|usr|cvmfs)/"
 # Files that set none but the variables above, and those of environments.
-_KNOWN_FILES = re.compile(rf"activate|profile|bashrc|conda|module|lmod|spack|/etc/|{_OF_SYSTEM}")
+_KNOWN_FILES = re.compile(rf"activate|profile|bashrc|conda|(?i:module|lmod)|spack|/etc/|{_OF_SYSTEM}")
 
 # Files without functions for the script: those of the system, of environments and of modules.
 _WITHOUT_FUNCTIONS = re.compile(

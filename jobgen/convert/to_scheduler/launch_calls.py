@@ -8,14 +8,13 @@ from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 from jobgen.convert.result import Edit, Remark
-from jobgen.convert.submission import is_printed
 from jobgen.convert.to_scheduler import mpirun_line
 from jobgen.convert.to_scheduler.launch_line import LaunchLine, LaunchWords, Unreadable
 from jobgen.convert.variable_names import is_exported
 from jobgen.launch.launchers import MPI_FLAVOURS, MpiFlavour
 from jobgen.launch.wrappers import WRAPPERS, command_start
 from jobgen.schedulers.request import Request
-from jobgen.script.command_kinds import PRINT, TOOLS
+from jobgen.script.command_kinds import PRINT, TOOLS, is_printed
 from jobgen.script.commands import Command
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.launches import looked_up

@@ -9,13 +9,12 @@ from collections.abc import Iterator, Mapping
 
 from jobgen.convert import unread_files, variable_names
 from jobgen.convert.result import Remark
-from jobgen.convert.submission import is_printed
 from jobgen.convert.to_scheduler import variables
 from jobgen.convert.unread_files import files, is_of_system, of_engines, read_of
 from jobgen.launch.wrappers import command_start
 from jobgen.schedulers.request import Request
 from jobgen.script.beside import name_and_text
-from jobgen.script.command_kinds import PRINT, STATE, TOOLS
+from jobgen.script.command_kinds import PRINT, STATE, TOOLS, is_printed
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.mpi_of_script import mpi_of
 from jobgen.script.script import Script

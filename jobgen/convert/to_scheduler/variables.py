@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 
 from jobgen.convert import variable_names
 from jobgen.convert.result import Definition, Edit, Remark
-from jobgen.convert.submission import is_printed
 from jobgen.convert.to_scheduler.request_writer import listed
 from jobgen.convert.variable_names import meanings, names_read
 from jobgen.launch.launchers import DEFAULT_MPI, LAUNCHERS, MPI_FLAVOURS, Launcher
 from jobgen.schedulers.request import Request
+from jobgen.script.command_kinds import is_printed
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.mpi_of_script import mpi_of

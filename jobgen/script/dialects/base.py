@@ -152,6 +152,7 @@ class Dialect:
     substitutes: Mapping[str, str] = {"home": "HOME", "user": "LOGNAME", "host": "HOSTNAME"}
     variable_prefix = ""
     unprefixed: Mapping[str, str] = {}  # variables without the prefix, and what it does to them
+    at_some_sites: frozenset[str] = frozenset()  # those of them that other sites leave unset
     # Meanings of variables that are set only if a directive requests the number.
     set_if_requested: tuple[str, ...] = ()
     unset_variables: frozenset[str] = frozenset()  # of its other dialects, without an equivalent

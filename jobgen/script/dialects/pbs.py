@@ -94,6 +94,7 @@ class PbsDialect(Dialect):
         "SCRATCHDIR": "sets it to a directory that it makes for scratch_local and the like",
         "CUDA_VISIBLE_DEVICES": "sets it at some sites only, to numbers or to UUIDs",
     }
+    at_some_sites = frozenset({"CUDA_VISIBLE_DEVICES"})
     counts = {
         **dict.fromkeys(("nodes", "chunks"), '$(sort -u "$PBS_NODEFILE" | wc -l)'),
         "slots": '$(wc -l < "$PBS_NODEFILE")',

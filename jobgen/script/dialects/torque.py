@@ -35,6 +35,7 @@ class TorqueDialect(PbsDialect):
     foreign_resources = dict.fromkeys(("select", "place"), "of PBS Pro: Torque takes nodes=N:ppn=M")
     foreign_variables = {"PBS_ARRAY_INDEX": "PBS_ARRAYID"}
     unprefixed = {**PbsDialect.unprefixed, "TMPDIR": "makes it only where pbs_mom has $tmpdir"}
+    at_some_sites = PbsDialect.at_some_sites | {"TMPDIR"}
     marks = (
         Mark(r"(?:\b|-l)nodes=[^,\s]*:gpus=\d+"),
         Mark(r"(?:\b|-l)nodes=(?![^,\s]*:gpus=)[^,\s]*\bppn=(?:\d+|all|half)", 1),
