@@ -430,6 +430,9 @@ def nested_tasks(script: Script) -> Iterator[Hit]:
             )
 
 
+_OWN_OPTIONS = {*MPI_FLAVOURS["openmpi"].marks, *MPI_FLAVOURS["mpich"].marks}
+
+
 @rule(
     "mpi-options",
     WARNING,
@@ -444,6 +447,7 @@ def nested_tasks(script: Script) -> Iterator[Hit]:
     #PBS -l place=scatter
     #PBS -l walltime=01:00:00
     set -euo pipefail
+    cd "$PBS_O_WORKDIR"
     module load intel-oneapi-mpi/2021
     export OMP_NUM_THREADS=8
     mpirun -x OMP_NUM_THREADS ./a.out
@@ -454,6 +458,7 @@ def nested_tasks(script: Script) -> Iterator[Hit]:
     #PBS -l place=scatter
     #PBS -l walltime=01:00:00
     set -euo pipefail
+    cd "$PBS_O_WORKDIR"
     module load intel-oneapi-mpi/2021
     export OMP_NUM_THREADS=8
     mpirun -genv OMP_NUM_THREADS 8 ./a.out
@@ -461,7 +466,8 @@ def nested_tasks(script: Script) -> Iterator[Hit]:
 )
 def mpi_options(script: Script) -> Iterator[Hit]:
     for launch in script.launches:
-        if launch.remote or not {"mpirun", "mpiexec"} & {word.text for word in launch.command.words}:
+        plain = {"mpirun", "mpiexec"} & {word.text for word in launch.command.words}
+        if launch.remote or not plain or launch.options.keys().isdisjoint(_OWN_OPTIONS):
             continue
         own = named_mpi(script, at=launch.command.node.start)
         other = {"openmpi": "mpich", "mpich": "openmpi", "intel": "openmpi"}.get(own or "")
