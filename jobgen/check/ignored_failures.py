@@ -194,9 +194,8 @@ def _is_followed(script: Script, work: Command) -> bool:
     """Return whether a later command changes the status of the script."""
     after = [one for one in run(script) if one.node.start > work.statement.end and _is_command(one)]
     function, kept = function_of(work.node), ("wait", "trap", "set")
-    if function and not any(
-        function_of(one.node) == function for one in after
-    ):  # the status is that of its only call
+    if function and function not in (function_of(one.node) for one in after):
+        # The status is that of its only call.
         calls = [one for one in run(script) if one.name == function]
         after = [one for one in after if one not in calls or len(calls) > 1 or one.node.under(*LOOPS)]
     after = [one for one in after if not handled(one) and not _alternative(one, work)]

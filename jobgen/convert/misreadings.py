@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 
-from jobgen.convert.result import Remark
+from jobgen.convert.result import Remark, shown
 from jobgen.launch.command_line import is_python
 from jobgen.launch.containers import RUNTIMES
 from jobgen.launch.launchers import LAUNCHERS
@@ -325,4 +325,4 @@ def threads_outside(script: Script, source: Dialect, others: Sequence[Node] = ()
         python = is_python(command.name) and any(word.text.endswith(".py") for word in command.arguments)
         if not inside and (threaded or python):
             why = f"gets OMP_NUM_THREADS of one rank; with {source.title} it may use all cores of the node"
-            yield Remark(command.line, command.node.text.split("\n")[0][:60], why, lost=False)
+            yield Remark(command.line, shown(command.node), why, lost=False)

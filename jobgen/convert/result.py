@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from jobgen.script.syntax import Node
+
 
 class Remark(NamedTuple):
     """A remark on a line. ``lost``: it is not translated; otherwise the user should check the result.
@@ -15,6 +17,11 @@ class Remark(NamedTuple):
     why: str
     lost: bool = True
     of_program: bool = False
+
+
+def shown(node: Node) -> str:
+    """Return the first line of a statement for a remark."""
+    return node.text.split("\n")[0][:60]
 
 
 class Edit(NamedTuple):

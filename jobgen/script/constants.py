@@ -75,6 +75,7 @@ class Constants:
         commands: Mapping[str, int | None] = {},
     ) -> None:
         self._changed, self._commands = changed, commands
+        self._counts: Mapping[str, int | None] = {}  # the commands, where a number is counted
         self.defaults = {name: node for name, node in defaults.items() if name not in given}
         self._outer: Constants | None = None
         self._caller: Constants = self  # those outside of the code with the arguments
@@ -110,8 +111,7 @@ class Constants:
     def count(self, word: Node) -> int | None:
         """Return the number that a word is in this job, by the commands that count its nodes, too."""
         counted = copy.copy(self)
-        counted._known = {}
-        counted._given = self._given | {key: str(n) for key, n in self._commands.items() if n is not None}
+        counted._known, counted._counts = {}, self._commands
         return counted._number(word.children[-1] if word.type == "concatenation" else word, 0)
 
     def node(self, name: str) -> Node | None:
@@ -199,8 +199,9 @@ class Constants:
             return None if total is None else str(total)
         if node.type in _PARTS:
             return self._joined(node, depth)
-        if node.type == "command_substitution":
-            return self._given.get(command_key(node.text))
+        if node.type == "command_substitution" and self._counts:
+            count = self._counts.get(command_key(node.text))
+            return None if count is None else str(count)
         return None
 
     def is_dead(self, node: Node) -> bool:
@@ -288,10 +289,10 @@ def _by_name(
 
 
 def command_key(text: str) -> str:
-    """Return the key of a command substitution among the values that the scheduler gives: its text without
-    quotes, braces and blanks that do not count."""
+    """Return the key of a command substitution among those that count: its text without quotes, braces and
+    blanks that do not matter."""
     text = re.sub(r"^\$\(|\)$|[\"'`{};]", "", text)
-    return "$" + re.sub(r"\s*([|<])\s*", r"\1", re.sub(r"\s+", " ", text)).strip()
+    return re.sub(r"\s*([|<])\s*", r"\1", re.sub(r"\s+", " ", text)).strip()
 
 
 def whole_expansion(word: Node, *signs: str) -> Node | None:

@@ -12,7 +12,7 @@ from jobgen.convert import submission, unread_files
 from jobgen.convert.launch_nodes import ALL, EACH
 from jobgen.convert.misreadings import WHOLE_ENVIRONMENT, is_narrow, narrow_export
 from jobgen.convert.request_reader import has_directives
-from jobgen.convert.result import Remark
+from jobgen.convert.result import Remark, shown
 from jobgen.convert.start_directory import path_of
 from jobgen.convert.swept_files import sweeps, takers
 from jobgen.convert.to_job_file.builder import BLOCKS, JobFile
@@ -88,11 +88,6 @@ _FINDS_NONE = re.compile(
     r"^(module|ml) (purge|reset|list|avail|use [^;&|]*)$"
     r"|^(conda|mamba|micromamba) (install|create|info|env|list)\b"
 )
-
-
-def shown(node: Node) -> str:
-    """Return the first line of a statement for a remark."""
-    return node.text.split("\n")[0][:60]
 
 
 def shell(script: Script) -> Iterator[Remark]:

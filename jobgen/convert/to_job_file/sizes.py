@@ -9,7 +9,7 @@ from functools import partial
 from jobgen.convert import aprun, launch_nodes, submission
 from jobgen.convert.launch_nodes import ALL, EACH
 from jobgen.convert.misreadings import names_devices
-from jobgen.convert.result import Remark
+from jobgen.convert.result import Remark, shown
 from jobgen.convert.to_job_file import wrappers
 from jobgen.convert.to_job_file.builder import BLOCKS, JobFile
 from jobgen.convert.to_job_file.directives import line_of, without_devices
@@ -98,7 +98,7 @@ def _of_one_task(script: Script) -> Iterator[Remark]:
         yield Remark(call.command.line, call.what, why)
     if (one := next(filter(partial(_may_start_ranks, script), script.commands), None)) is not None:
         why = f"ranks that it may start find one task on a node, and not {tasks}"
-        yield Remark(one.line, one.node.text.split("\n")[0][:60], why, lost=False)
+        yield Remark(one.line, shown(one.node), why, lost=False)
 
 
 def _may_start_ranks(script: Script, command: Command) -> bool:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from jobgen.convert.result import Remark
+from jobgen.convert.result import Remark, shown
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node
 
@@ -106,9 +106,7 @@ def _beside(node: Node, top: Node, remarks: list[Remark]) -> tuple[list[Node], l
             elif node is start:
                 last.append((sign, end))
             else:
-                remarks.append(
-                    Remark(above.line, start.text.split("\n")[0][:60], "the program starts in any case")
-                )
+                remarks.append(Remark(above.line, shown(start), "the program starts in any case"))
         elif above.type == "redirected_statement":
             remarks += _redirections(above)
         elif above.type == "pipeline":
@@ -118,7 +116,7 @@ def _beside(node: Node, top: Node, remarks: list[Remark]) -> tuple[list[Node], l
             calls = above.under("function_definition")
             why = f"the program is in {'a function' if calls else what}: a job file starts it once, and "
             why += "the commands after it call the whole function" if calls else "nothing else of it"
-            remarks.append(Remark(top.line, top.text.split("\n")[0][:60], why))
+            remarks.append(Remark(top.line, shown(top), why))
             return ([], []) if calls else (conditions, last)
         node = above
     return conditions, last
@@ -160,4 +158,4 @@ def _piped(node: Node, pipeline: Node, remarks: list[Remark]) -> None:
             why = "the output is in the log of the job and in its run directory"
             remarks.append(Remark(one.line, one.text[:60], why, lost=False))
         else:
-            remarks.append(Remark(one.line, one.text.split("\n")[0][:60], "the program is not in a pipeline"))
+            remarks.append(Remark(one.line, shown(one), "the program is not in a pipeline"))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from jobgen.convert import request_reader
 from jobgen.convert.launch_nodes import ALL, EACH
 from jobgen.convert.request_reader import has_directives
-from jobgen.convert.result import Remark
+from jobgen.convert.result import Remark, shown
 from jobgen.convert.to_job_file.blocks import BUILDS
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.directives import line_of
@@ -185,7 +185,7 @@ class Threads:
                 seen.add((key, old, value))
                 where = f"a job for {next(iter(others))}" if len(others) < len(new) else "the job"
                 why = f"finds {_NAME} {old or 'unset'} in the script, and {value or 'unset'} in {where}"
-                yield Remark(one.line, one.node.text.split("\n")[0][:60], why, lost=False)
+                yield Remark(one.line, shown(one.node), why, lost=False)
 
     def _block(self, command: Command) -> tuple[str, str]:
         """Return the block of the job file that has a command, and the text of the block."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from jobgen.convert import misreadings
-from jobgen.convert.result import Converted, Remark
+from jobgen.convert.result import Converted, Remark, shown
 from jobgen.convert.to_job_file import (
     blocks,
     components,
@@ -270,7 +270,7 @@ def _without_host_code(
     unused = code.find([*parts.before, *filter(code.removes_hosts, parts.after)])
     why = "is left out: at most the launch line reads it, and jobgen finds hosts, address and port itself"
     of_hosts = [one for one in unused if one not in code.values]
-    file.remarks += [Remark(one.line, one.text.split("\n")[0][:60], why, lost=False) for one in of_hosts]
+    file.remarks += [Remark(one.line, shown(one), why, lost=False) for one in of_hosts]
     before, after = (tuple(without(found, unused)) for found in (parts.before, parts.after))
     return parts._replace(before=before, after=after), [*unused, *code.words]
 
@@ -350,7 +350,7 @@ def _program(
         words = program_line.wrapped(script, wrapped, words, of_python)
     words.setup += lines
     if not words.words or (words.words[0].startswith("-") and words.words[0] not in ("-m", "--module")):
-        file.remarks.append(Remark(command.line, command.node.text.split("\n")[0][:60], "names no program"))
+        file.remarks.append(Remark(command.line, shown(command.node), "names no program"))
         words.words = ["true"]
     program = _prefixed(file, script, launch, command, words)
     file.values["command"], words.expanded = program, bool(names(program))
@@ -476,4 +476,4 @@ def _earlier(file: JobFile, script: Script, outer: Launch) -> None:
         top = one.outer is None and one.kind in LAUNCHERS and one.command.node is not outer.command.node
         if top and one.command.node.start > outer.command.node.start:
             why = "runs after the program, in the block after"
-            file.remarks.append(Remark(one.line, one.command.node.text.split("\n")[0][:60], why, lost=False))
+            file.remarks.append(Remark(one.line, shown(one.command.node), why, lost=False))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from jobgen.convert.result import Remark
+from jobgen.convert.result import Remark, shown
 from jobgen.convert.to_job_file.definitions import definitions_of
 from jobgen.convert.to_job_file.statements import Split, without
-from jobgen.script.commands import Command, commands
+from jobgen.script.commands import commands
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, expansions, parse
 from jobgen.script.word_lists import code_text, unescaped
@@ -64,7 +64,7 @@ def remarks(
     for one in script.named("trap"):
         if one.node in moved:
             why = "is in the block after, which does not run if the job ends before the program starts"
-            yield Remark(one.line, _shown(one), why, lost=False)
+            yield Remark(one.line, shown(one.node), why, lost=False)
             continue
         words = [word.text for word in one.arguments]
         given = words[1:] and words[0] not in ("-", "''", '""')
@@ -72,8 +72,4 @@ def remarks(
         if given and not works and one.node.text not in program:
             why = "jobgen's script has traps of its own instead: "
             why += "commands for the end of the job go into after"
-            yield Remark(one.line, _shown(one), why)
-
-
-def _shown(command: Command) -> str:
-    return command.node.text.split("\n")[0][:60]
+            yield Remark(one.line, shown(one.node), why)

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from jobgen.convert import aprun, directive_options, launch_nodes, misreadings, request_reader, submission
 from jobgen.convert.request_reader import has_directives
-from jobgen.convert.result import Converted, Definition, Edit, Remark, apply
+from jobgen.convert.result import Converted, Definition, Edit, Remark, apply, shown
 from jobgen.convert.to_scheduler import (
     component_steps,
     host_order,
@@ -232,9 +232,9 @@ def _body(
     replaced_nodes = _host_lists(script, source)
     found += [Edit(node.start, node.end, target.hosts) for node in replaced_nodes]
     found += host_order.remarks(script, replaced_nodes, source, target)
-    shown = [command.node for command in script.named(*source.show_job[:1]) if _shows_job(command, source)]
-    found += [Edit(node.start, node.end, " ".join(target.show_job)) for node in shown]
-    replaced_nodes += shown
+    jobs = [command.node for command in script.named(*source.show_job[:1]) if _shows_job(command, source)]
+    found += [Edit(node.start, node.end, " ".join(target.show_job)) for node in jobs]
+    replaced_nodes += jobs
     if node_file := target.variable("node_file"):
         listed = [one.node for one in script.named(source.node_file_command) if not one.arguments]
         found += [Edit(node.start, node.end, f'echo "${node_file}"') for node in listed]
@@ -242,9 +242,7 @@ def _body(
     if source.scheduler.family != target.scheduler.family:
         owners = source.owners | dict.fromkeys(aprun.COMMANDS, "Cray's ALPS")
         found += [
-            Remark(
-                command.line, command.node.text.split("\n")[0][:60], f"is a command of {owners[command.name]}"
-            )
+            Remark(command.line, shown(command.node), f"is a command of {owners[command.name]}")
             for command in script.named(*(owners.keys() - script.functions))
             if command.node not in replaced_nodes
         ]

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
-from jobgen.convert.result import Edit, Remark
+from jobgen.convert.result import Edit, Remark, shown
 from jobgen.convert.to_scheduler import mpirun_line
 from jobgen.convert.to_scheduler.launch_line import LaunchLine, LaunchWords, Unreadable
 from jobgen.convert.variable_names import is_exported
@@ -56,7 +56,7 @@ class Call(NamedTuple):
     @property
     def what(self) -> str:
         """Return the beginning of the command, for a remark."""
-        return self.command.node.text.split("\n")[0][:60]
+        return shown(self.command.node)
 
 
 def is_contained(call: Call, script: Script) -> bool:

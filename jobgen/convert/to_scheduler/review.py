@@ -10,7 +10,7 @@ from itertools import chain, islice
 
 from jobgen.convert import misreadings, start_directory, variable_names
 from jobgen.convert.request_reader import has_directives, waits_for_number
-from jobgen.convert.result import Edit, Remark
+from jobgen.convert.result import Edit, Remark, shown
 from jobgen.convert.submission import discarded, index_read
 from jobgen.convert.swept_files import NUMBER, sweeps
 from jobgen.convert.to_scheduler import mpirun_line, variables
@@ -316,7 +316,7 @@ def _own_log(script: Script, source: Dialect, target: Dialect, content: ScriptRe
         if read := [log for log in sorted(files) if any(_names_log(log, word) for word in words)]:
             name = os.path.basename(read[0]).replace(NUMBER, "ID").replace("%j", "ID")
             why = f"{late} writes the log {name} when the job has ended, {early} while it runs"
-            text = command.node.text.split("\n")[0][:60]
+            text = shown(command.node)
             yield Remark(command.line, text, why, lost=target.copies_logs and name in names)
 
 
@@ -352,7 +352,7 @@ def _swept_logs(
         why = (
             f"{one.verb} the log{'s' * (len(one.files) > 1)} {names}, too, which {target.title} writes while "
         )
-        text = one.command.statement.text.split("\n")[0][:60]
+        text = shown(one.command.statement)
         yield Remark(one.command.line, text, f"{why}the job runs", lost=False)
 
 
@@ -364,7 +364,7 @@ def _copied_back(script: Script, copies: Sequence[Command]) -> Iterator[Remark]:
             *sources, place = _folders(script, command) or [""]
             if new in sources and place in (old, "."):
                 why = "writes old copies of the logs over them: what the job has written since then is lost"
-                yield Remark(command.line, command.node.text.split("\n")[0][:60], why, lost=False)
+                yield Remark(command.line, shown(command.node), why, lost=False)
 
 
 def _folders(script: Script, command: Command) -> list[str]:
@@ -444,11 +444,13 @@ def _index(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]
     """Yield a remark on the index of an array that only programs of the script can read."""
     old, new = source.variable("array_index"), target.variable("array_index")
     programs = {command.name for command in script.commands} - STATE - TOOLS
-    looked_up, read = listed(script.request, target), index_read(script, source)
-    inside = str(old) in script.tree.text
-    if (script.request.array or read) and old != new and not looked_up and programs and not inside:
-        why = f"programs that read {old} find {new}"
-        yield from [Remark(*read, why, lost=False)] if read else _at(script, source, "array", why)
+    if old == new or not programs or str(old) in script.tree.text or listed(script.request, target):
+        return
+    why = f"programs that read {old} find {new}"
+    if script.request.array:
+        yield from _at(script, source, "array", why)
+    elif read := index_read(script, source):
+        yield Remark(*read, why, lost=False)
 
 
 def _rank_remarks(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
