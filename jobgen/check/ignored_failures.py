@@ -21,7 +21,7 @@ from jobgen.script.command_kinds import STATE, TOOLS
 from jobgen.script.commands import Command
 from jobgen.script.other_text import has_gap, is_template
 from jobgen.script.script import Script
-from jobgen.script.syntax import LOOPS, Node
+from jobgen.script.syntax import LOOPS, Node, function_of
 
 # Commands that print.
 INFORM = {
@@ -169,12 +169,6 @@ def _runs(script: Script, works: Sequence[Command], own: Sequence[Command]) -> I
             lost = not whole.start <= one.node.start < whole.end
         if lost:
             yield one
-
-
-def function_of(node: Node) -> str:
-    """Return the name of the function around a command, or an empty text."""
-    above = (one.get("name") for one in node.above() if one.type == "function_definition")
-    return next((name.text for name in above if name is not None), "")
 
 
 def _uses(script: Script, name: str) -> list[str]:

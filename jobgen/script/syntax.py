@@ -285,6 +285,12 @@ def defaults(root: Node) -> dict[str, Node]:
     }
 
 
+def function_of(node: Node) -> str:
+    """Return the name of the function around a node; empty without one."""
+    above = (one.get("name") for one in node.above() if one.type == "function_definition")
+    return next((name.text for name in above if name is not None), "")
+
+
 def exported(assignment: Node) -> bool:
     parent = assignment.parent
     if parent is None or parent.type not in ("declaration_command", "command"):

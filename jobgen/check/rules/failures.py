@@ -12,7 +12,6 @@ from jobgen.check.ignored_failures import (
     QUERY,
     TEXT,
     Reason,
-    function_of,
     handled,
     ignored,
     is_work,
@@ -28,7 +27,7 @@ from jobgen.errors import shown
 from jobgen.launch.command_line import is_python
 from jobgen.script.commands import Command, commands
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import LOOPS, Node, expansions
+from jobgen.script.syntax import LOOPS, Node, expansions, function_of
 
 
 @rule(

@@ -12,7 +12,7 @@ from jobgen.check.rule import WARNING, rule
 from jobgen.script.command_kinds import PRINT
 from jobgen.script.commands import Command, commands
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import LOOPS, Node
+from jobgen.script.syntax import LOOPS, Node, function_of
 
 # Commands that end at once, and those that are to end with the script.
 _TRIFLES = (
@@ -111,12 +111,11 @@ def _precedes(script: Script, first: Node, second: Node) -> bool:
 
 def _runs(script: Script, node: Node, depth: int = 0) -> list[Node]:
     """Return where a command runs: its place, or the calls of the function around it, if there are any."""
-    functions = (above.get("name") for above in node.above() if above.type == "function_definition")
-    name = next(functions, None)
-    if name is None or depth > _DEEPEST:
+    name = function_of(node)
+    if not name or depth > _DEEPEST:
         return [node]
-    calls = [one.node for one in script.named(name.text)]
-    unused = not calls and not any(name.text in one.literals for one in script.commands)
+    calls = [one.node for one in script.named(name)]
+    unused = not calls and not any(name in one.literals for one in script.commands)
     return [place for call in calls for place in _runs(script, call, depth + 1)] or ([] if unused else [node])
 
 

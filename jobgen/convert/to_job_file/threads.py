@@ -25,7 +25,7 @@ from jobgen.script.commands import Command
 from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
-from jobgen.script.syntax import LATER, LOOPS, Node
+from jobgen.script.syntax import LATER, LOOPS, Node, function_of
 from jobgen.values.parsers import number
 
 _NAME = "OMP_NUM_THREADS"
@@ -117,11 +117,10 @@ class Threads:
             if name != _NAME or (node.parent is not None and node.parent.type == "command"):
                 continue
             text = self.script.constants.value(value)
-            around = next((one for one in node.above() if one.type == "function_definition"), None)
-            if around is None:
+            if function := function_of(node):
+                of_functions[function] = None if function in of_functions else text
+            else:
                 yield _Change(node, text)
-            elif (of_name := around.get("name")) is not None:
-                of_functions[of_name.text] = None if of_name.text in of_functions else text
         for one in self.script.tree.all("unset_command"):
             if _NAME in one.text.split() and not one.under("function_definition"):
                 yield _Change(one, _UNSET)
