@@ -61,9 +61,9 @@ test-others:
 system:
 	if [ "$$(id -u)" = 0 ]; then tests/install.sh; fi
 
-# The tests without a cluster, a training or a browser: less than a minute on two cores. Many of them wait.
+# The tests without a cluster, a training or a browser, three cases of each: 90 seconds on two cores. Many of them wait.
 quick: $(VENV)/.light
-	$(BIN)/python -m pytest -q -n 10 --dist worksteal tests/runtime tests/rendering/test_golden.py tests/commands/test_errors.py \
+	$(BIN)/python -m pytest -q -n 8 --dist worksteal --cases 3 tests/runtime tests/rendering/test_golden.py tests/commands/test_errors.py \
 	  tests/values/test_values.py tests/jobfile/test_jobfile.py tests/check/test_check_rules.py tests/convert \
 	  --deselect tests/rendering/test_golden.py::test_every_combination_is_clean_and_has_its_directives_first
 

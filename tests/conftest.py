@@ -14,6 +14,7 @@ import pytest
 from support import old_bash
 from support import warm_python as commands
 from support.cluster import FIRST, NEW, SLURMS, Cluster, shared_cluster
+from support.few_cases import pytest_addoption, pytest_collection_modifyitems  # noqa: F401  # hooks
 from support.not_installed import pytest_terminal_summary  # noqa: F401  # a hook
 from support.old_bash import pytest_runtest_setup  # noqa: F401  # a hook
 from support.pbs import OPENPBS, TORQUE, PbsCluster, shared_pbs

@@ -142,8 +142,8 @@ def test_what_is_ended_on_a_host(shell: Shell) -> None:
             process.wait()
 
 
-HANG = """job_hang_timeout=2s; job_stop() { echo stopped; }; job_note() { :; }; job_control() { echo "control $*"; }
-touched() { for _ in {1..4}; do touch "$job_logs/progress"; sleep 1; done; }
+HANG = """job_hang_timeout=3s; job_stop() { echo stopped; }; job_note() { :; }; job_control() { echo "control $*"; }
+touched() { for _ in {1..16}; do touch "$job_logs/progress"; sleep 0.25; done; }
 """
 
 
@@ -152,11 +152,11 @@ def test_a_program_that_hangs(shell: Shell) -> None:
     begun = time.monotonic()
     code = f"{HANG} touched & job_watch_progress; job_status=9; job_judge_hang; echo $job_status"
     done = shell.run("hang", code)
-    assert time.monotonic() - begun > 5
+    assert time.monotonic() - begun > 6
     assert done.lines == ["control stop hang", "stopped", "75"]
     assert done.said.startswith("jobgen: the program hangs: no rank has touched ")
 
 
 def test_a_program_that_never_touches_the_file(shell: Shell) -> None:
-    code = f"{HANG} job_watch_progress & sleep 4; kill $!; job_status=9; job_judge_hang; echo $job_status"
+    code = f"{HANG} job_watch_progress & sleep 5; kill $!; job_status=9; job_judge_hang; echo $job_status"
     assert shell.run("hang", code).lines == ["9"]
