@@ -8,6 +8,7 @@ from collections.abc import Set
 from jobgen.convert import aprun
 from jobgen.convert.misreadings import names_devices
 from jobgen.errors import JobgenError
+from jobgen.jobfile.reader import read_text
 from jobgen.schedulers.request import DirectiveOption, Request
 from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.script.launches import Launch
@@ -164,8 +165,10 @@ def sites_of_whole_nodes(script: Script, keys: Set[str]) -> list[Site]:
     parts = {f"{name}={value}" for name, value in chunk.items() if name and re.match(r"[A-Za-z]", value)}
     found: list[tuple[Site, set[str]]] = []
     given = set[str]()
-    for name in search.names() if parts or keys else ():
+    for name in search.names() if script.is_pbs else ():
         try:
+            if not _mentions(search.find(name, name), parts, keys):
+                continue
             site = load(name)
         except JobgenError:
             continue  # a file of the user that is wrong
@@ -179,3 +182,11 @@ def sites_of_whole_nodes(script: Script, keys: Set[str]) -> list[Site]:
     fitting = [site for site, values in found if (given - common) & values]
     of_queue = [site for site in fitting if script.request.queue in (site.file.queues or ())]
     return of_queue or fitting or [site for site, _ in found]
+
+
+def _mentions(path: str, parts: Set[str], keys: Set[str]) -> bool:
+    """Return whether a site file may have one of these parts of a request, or demand one of these directives:
+    a load of all sites would take 50 ms."""
+    text = read_text(path, path)
+    whole = "select={nodes}" in text and any(key in text for key in keys)
+    return whole or any(part in text for part in parts) or "extends" in text

@@ -105,6 +105,11 @@ _PARSERS: dict[Path, Callable[[str], Any]] = {
     ("rules", "srun_ranks"): _SRUN,
     ("rules", "srun_nodes"): _SRUN,
 }
+_PARSERS_OF: dict[
+    tuple[str, int], list[tuple[Path, Callable[[str], Any]]]
+] = {}  # by the first key and the number of keys
+for _path, _parse in _PARSERS.items():
+    _PARSERS_OF.setdefault((_path[0], len(_path)), []).append((_path, _parse))
 _DIRECTIVES = (
     ("request",),
     ("directives",),
@@ -181,7 +186,7 @@ def _check_text(site: Site, place: Path, text: str) -> None:
                 raise ValueError(f"there is no {{{name}}}: use {one_of(NUMBERS)}{nearest(name, NUMBERS)}")
         if re.search(r"[{}]", re.sub(r"\{\w+\}", "", text)):
             raise ValueError("braces must contain the name of a number, such as {nodes}")
-    for path, parse in _PARSERS.items():
+    for path, parse in _PARSERS_OF.get((place[0], len(place)), ()):
         if _fits(place, path):
             parse(text)
 
