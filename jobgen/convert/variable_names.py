@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from jobgen.script.bare_names import bare_names
 from jobgen.script.constants import certain
@@ -140,6 +141,7 @@ def _of_other_job(text: Node) -> bool:
     return is_written(text) and writes_script([text, *text.above()][-1])
 
 
+@lru_cache(4)
 def writes_script(root: Node) -> bool:
     """Return whether a script writes the directives of another one."""
     bodies = root.all("heredoc_body")
