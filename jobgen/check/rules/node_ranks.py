@@ -120,20 +120,72 @@ def _is_for_all(launch: Launch) -> bool:
     """,
 )
 def missing_node_rank(script: Script) -> Iterator[Hit]:
-    around = script.starter.script.tree.text if script.starter is not None else ""
-    if not script.request.several or "PET_" in script.tree.text + around:
-        return
-    for launch in launches(script):
-        line, outer = launch.row.line, launch.outer
-        if line.reaches_nodes or not line.nodes or _is_numbered(launch) or not _on_all(launch):
-            continue
-        by_ssh = outer is None and launch.remote and script.only(launch)
-        if by_ssh or (outer is not None and _starts_on_all(outer)):
+    for launch in _on_each_node(script):
+        if not _is_numbered(launch):
             yield Hit(
                 launch.line,
                 f"{launch.title} runs on each node as node 0, without a node rank or a rendezvous backend: each node "
                 "waits for the ranks of the others, which never come",
                 _RENDEZVOUS.get(launch.kind, ""),
+            )
+            return
+
+
+def _on_each_node(script: Script) -> Iterator[Launch]:
+    """Yield the launchers of a job of several nodes that something starts on each of them."""
+    around = script.starter.script.tree.text if script.starter is not None else ""
+    if not script.request.several or "PET_" in script.tree.text + around:  # variables of torchrun's options
+        return
+    for launch in launches(script):
+        line, outer = launch.row.line, launch.outer
+        if line.reaches_nodes or not line.nodes or not _on_all(launch):
+            continue
+        by_ssh = outer is None and launch.remote and script.only(launch)
+        if by_ssh or (outer is not None and _starts_on_all(outer)):
+            yield launch
+
+
+@rule(
+    "missing-master",
+    ERROR,
+    "No address of the master on several nodes",
+    """torchrun does not read MASTER_ADDR. Without `--master-addr` the static rendezvous is at 127.0.0.1, and without
+    `--rdzv-endpoint` the backend c10d is at localhost, whatever `--master-addr` says
+    (`torch/distributed/run.py`, `torch/distributed/elastic/rendezvous/utils.py`): each node waits for the others
+    at its own address.""",
+    fix="add --rdzv-backend=c10d and --rdzv-endpoint=$MASTER_ADDR:$MASTER_PORT",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=1
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    MASTER_ADDR=$(hostname)
+    srun torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --master-addr="$MASTER_ADDR" train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=1
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    MASTER_ADDR=$(hostname)
+    srun torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$MASTER_ADDR:0" train.py
+    """,
+)
+def missing_master(script: Script) -> Iterator[Hit]:
+    for launch in _on_each_node(script):
+        backend = launch.options.get("--rdzv-backend", "static")
+        option = {"static": "--master-addr", "c10d": "--rdzv-endpoint"}.get(backend or "")
+        meets = "--rdzv-endpoint" in launch.row.line.from_script and option and _is_numbered(launch)
+        if meets and not (launch.unknown or launch.has(option or "", "--rdzv-endpoint", "--standalone")):
+            host = "127.0.0.1" if backend == "static" else "localhost"
+            yield Hit(
+                launch.line,
+                f"{launch.title} has no {option}: each of the {script.request.nodes} nodes waits for the ranks of the "
+                f"others at {host}, its own address",
             )
             return
 

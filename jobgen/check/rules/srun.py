@@ -171,7 +171,7 @@ def _continues(parts: list[str]) -> bool:
     #SBATCH --gpus-per-node=4
     #SBATCH --time=01:00:00
     set -euo pipefail
-    srun torchrun --nnodes=2 --nproc-per-node=4 --node-rank="$SLURM_NODEID" train.py
+    srun torchrun --nnodes=2 --nproc-per-node=4 --node-rank="$SLURM_NODEID" --master-addr="$(hostname)" train.py
     """,
     good="""
     #!/bin/bash
@@ -180,7 +180,9 @@ def _continues(parts: list[str]) -> bool:
     #SBATCH --gpus-per-node=4
     #SBATCH --time=01:00:00
     set -euo pipefail
-    srun bash -c 'exec torchrun --nnodes=2 --nproc-per-node=4 --node-rank="$SLURM_NODEID" train.py'
+    MASTER_ADDR=$(hostname)
+    export MASTER_ADDR
+    srun bash -c 'exec torchrun --nnodes=2 --nproc-per-node=4 --node-rank="$SLURM_NODEID" --master-addr="$MASTER_ADDR" train.py'
     """,
 )
 def early_expansion(script: Script) -> Iterator[Hit]:
