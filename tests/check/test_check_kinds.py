@@ -118,7 +118,10 @@ QUIET = [
     ("missing-master", SLURM + "srun torchrun --nnodes 4 --rdzv_backend c10d --rdzv_endpoint $M t.py\n"),
     ("missing-master", SLURM + "srun torchrun --nnodes 1 --rdzv_backend c10d t.py\n"),
     ("missing-master", SLURM + "srun torchrun --nnodes 4 --rdzv_backend c10d $MORE t.py\n"),
-    ("missing-master", SLURM + "export PET_RDZV_ENDPOINT=$M\nsrun torchrun --nnodes 4 --rdzv_backend c10d t.py\n"),
+    (
+        "missing-master",
+        SLURM + "export PET_RDZV_ENDPOINT=$M\nsrun torchrun --nnodes 4 --rdzv_backend c10d t.py\n",
+    ),
     ("missing-node-rank", SLURM + "ARGS=x\nsrun torchrun --nnodes 4 $DISTRIBUTED_ARGS t.py\n"),
     ("sleep-as-sync", SLURM + "./a 1 &\nsleep 5\n./a 1 &\nsleep 3600\n"),
     ("mkdir-exists", SLURM + "cd $SLURM_TMPDIR\nmkdir out\nrm -rf /x\nmkdir /x\n[ -d y ] || mkdir y\n"),

@@ -11,6 +11,7 @@ from jobgen.check.ranks.model import RankGroup, code, is_work, ranks
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.launch.launchers import MPI_FLAVOURS
 from jobgen.script.commands import commands
+from jobgen.script.launches import Launch
 from jobgen.script.mpi_of_script import named_mpi
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import Node
@@ -390,7 +391,8 @@ def _writes(name: str, arguments: Sequence[str]) -> bool:
     ERROR,
     "Launchers inside each other",
     """torchrun, accelerate and deepspeed are started once on each node and start the ranks there. `srun`
-    with a task for each GPU starts them once for each GPU.""",
+    with a task for each GPU starts them once for each GPU, and `pbsdsh` once for each line of `$PBS_NODEFILE`:
+    `mpiprocs` (PBS Pro) or `ppn` (Torque) times on a node.""",
     fix="write srun --ntasks-per-node=1",
     bad="""
     #!/bin/bash
@@ -418,16 +420,26 @@ def nested_tasks(script: Script) -> Iterator[Hit]:
             continue
         named = outer.has("-n", "--ntasks", "--ntasks-per-node")
         tasks = one.tasks if named or not outer.row.by_scheduler else script.request.ranks_per_node
-        each = launch.number(*launch.row.line.local_ranks)
-        if outer.row.line.reaches_nodes and tasks and tasks > 1 and (each is None or each > 1):
-            yield Hit(
-                launch.line,
-                f"{outer.kind} starts {tasks} tasks on each node, and in each of them {launch.kind} "
-                "starts its ranks",
-                ""
-                if outer.row.by_scheduler
-                else f"start one process on each node: {outer.kind} --map-by ppr:1:node --bind-to none",
+        if outer.row.line.reaches_nodes and tasks and tasks > 1 and _starts_several(launch):
+            fix = f"start one process on each node: {outer.kind} --map-by ppr:1:node --bind-to none"
+            yield _nested(launch, outer.kind, tasks, "" if outer.row.by_scheduler else fix)
+    lines = script.request.lines_per_node or 1
+    for launch in script.launches if lines > 1 else ():
+        once = re.search(r"\bpbsdsh(\s+-[vos])*\s+-[unhc]", launch.command.node.text)
+        if launch.remote == "pbsdsh" and launch.row.once_a_node and _starts_several(launch) and not once:
+            yield _nested(
+                launch, "pbsdsh", lines, "start one on each node: pbsdsh -u on Torque, mpiprocs=1 on PBS Pro"
             )
+
+
+def _starts_several(launch: Launch) -> bool:
+    each = launch.number(*launch.row.line.local_ranks)
+    return each is None or each > 1
+
+
+def _nested(launch: Launch, outer: str, tasks: int, fix: str) -> Hit:
+    starts = f"{outer} starts {tasks} tasks on each node, and in each of them {launch.kind} starts its ranks"
+    return Hit(launch.line, starts, fix)
 
 
 _OWN_OPTIONS = {*MPI_FLAVOURS["openmpi"].marks, *MPI_FLAVOURS["mpich"].marks}
