@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Mapping, Set
 
 from jobgen.check.ranks.environment import RankEnvironment
 from jobgen.check.ranks.model import RankGroup, code, cores_of_option, cores_of_script, forms, is_work, ranks
@@ -16,6 +16,7 @@ from jobgen.script.commands import Command, commands
 from jobgen.script.mpi_of_script import recognized_mpi
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import Node, expansions, parse
+from jobgen.values.parsers import number
 
 # Variables that only libraries read, from the environment.
 OF_LIBRARIES = re.compile(
@@ -243,7 +244,8 @@ def export_names(script: Script) -> Iterator[Hit]:
     WARNING,
     "More threads than cores",
     """Each rank starts `OMP_NUM_THREADS` threads. With the cores of the whole node in it, and several ranks on
-    the node, the threads wait for each other, and data preparation is many times slower.""",
+    the node, the threads wait for each other, and data preparation is many times slower. PBS Pro sets it to the
+    `ompthreads` of the chunk, and without these to its `ncpus`, all cores of all ranks (a note).""",
     bad="""
     #!/bin/bash
     #SBATCH --ntasks-per-node=1
@@ -269,9 +271,13 @@ def too_many_threads(script: Script) -> Iterator[Hit]:
     environment = RankEnvironment.of(script)
     if not script.request.cpus_per_rank:
         return
+    of_chunk = script.dialect.sets_threads and "OMP_NUM_THREADS" not in script.tree.text
+    chunk = script.request.chunks[0] if of_chunk and len(script.request.chunks) == 1 else {}
     for one in ranks(script):
         value = environment.in_effect("OMP_NUM_THREADS", one.start)
         threads, name = 0 if value is None else _threads(script, value), "OMP_NUM_THREADS"
+        if value is None and (one.program.file or "ompthreads" in chunk):
+            threads, name = _chunk_threads(chunk), f"OMP_NUM_THREADS, which {script.dialect.title} sets"
         if (own := one.program.number("ntomp")) is not None:
             threads, name = own, "-ntomp"
         trains = one.sets_ranks or one.program.file
@@ -284,8 +290,14 @@ def too_many_threads(script: Script) -> Iterator[Hit]:
                 f"{one.each} ranks on a node start {threads} threads each ({name}), and each has "
                 f"{one.cores} core{'s' if one.cores > 1 else ''}",
                 f"export OMP_NUM_THREADS={one.cores}" if name != "-ntomp" else f"write -ntomp {one.cores}",
+                NOTE if name.endswith("sets") and "ompthreads" not in chunk else None,
             )
             return
+
+
+def _chunk_threads(chunk: Mapping[str, str]) -> int:
+    """Return the OMP_NUM_THREADS of a chunk of PBS Pro: its ompthreads, else its cores."""
+    return number(chunk.get("ompthreads") or chunk.get("ncpus")) or 0
 
 
 @rule(
