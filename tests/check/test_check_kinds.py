@@ -91,6 +91,32 @@ FOUND = [
     ("old-nccl", SLURM + "srun --export=ALL,NCCL_ASYNC_ERROR_HANDLING=1 ./a\n"),
     ("ssh-between-nodes", SLURM + "deepspeed --hostfile=$HF t.py\n"),
     ("ssh-between-nodes", PBS + "colossalai run --nproc_per_node 4 --hostfile hosts t.py\n"),
+    (
+        "absent-count",
+        SLURM.replace("-per-node=4\n#SBATCH --gpus", "=16\n#SBATCH --gpus")
+        + "n=$((SLURM_NNODES * SLURM_NTASKS_PER_NODE))\n",
+    ),
+    (
+        "compressed-number",
+        SLURM.replace("gpus-per-node=4", "gpus-per-node=a100:4")
+        + "torchrun --nproc_per_node $SLURM_GPUS_PER_NODE t.py\n",
+    ),
+    (
+        "compressed-number",
+        SLURM.replace("gpus-per-node=4", "gpus-per-node=a100:4")
+        + "export WORLD_SIZE=$((4 * SLURM_GPUS_PER_NODE))\n",
+    ),
+    ("container-shm", SLURM + "docker run --gpus all -v /d:/d img:1 python t.py --num_workers 8\n"),
+    ("counter-errexit", SLURM + "set -e\nn=0\nwhile sleep 1; do let n++; done\n"),
+    ("nounset-environment", SLURM + "set -u\nCPATH=$HOME/i:$CPATH\nsrun ./a\n"),
+    ("ranks-mismatch", SLURM + "export MASTER_ADDR=$A\nsrun --gres=gpu:1 python t.py\n"),
+    (
+        "ranks-mismatch",
+        SLURM + "srun -n 1 --gpus-per-node=a100:2 torchrun --standalone --nproc-per-node=4 t.py\n",
+    ),
+    ("hostfile-value", SLURM + "H=$SLURM_NODELIST\nmpirun -np 8 -machinefile $H ./a\n"),
+    ("hostfile-value", PBS + "mpirun -np 8 --host $PBS_NODEFILE ./a\n"),
+    ("early-expansion", SLURM + "srun ./a > log.$SLURM_PROCID\n"),
 ]
 QUIET = [
     ("repeated-count", SLURM + "mpirun -np $SLURM_NTASKS ./a\nmpirun -np 8 ./b\n"),
@@ -149,6 +175,30 @@ QUIET = [
     ),
     ("old-nccl", SLURM + "mpirun -x TORCH_NCCL_BLOCKING_WAIT ./a $NCCL_BLOCKING_WAIT\n"),
     ("ssh-between-nodes", SLURM + "deepspeed --hostfile=h --launcher slurm t.py\nmpirun -f h ./a\n"),
+    ("absent-count", SLURM + "n=$((SLURM_NNODES * SLURM_NTASKS_PER_NODE))\n"),
+    ("compressed-number", SLURM + "torchrun --nproc_per_node $SLURM_GPUS_PER_NODE t.py\n"),
+    (
+        "compressed-number",
+        SLURM.replace("gpus-per-node=4", "gpus-per-node=a100:4")
+        + "torchrun --nproc_per_node ${SLURM_GPUS_PER_NODE#*:} t.py\n",
+    ),
+    (
+        "container-shm",
+        SLURM + "docker run --gpus all -v /dev/shm:/dev/shm img:1 python t.py --num_workers 8\n",
+    ),
+    ("container-shm", SLURM + "apptainer exec img.sif python t.py --num_workers 8\n"),
+    ("counter-errexit", SLURM + "set -e\nn=0\nwhile sleep 1; do ((n++)) || true; done\n"),
+    ("counter-errexit", SLURM + "set -e\nn=1\nwhile sleep 1; do ((n++)); done\n"),
+    ("counter-errexit", SLURM + "n=0\nwhile sleep 1; do ((n++)); done\n"),
+    ("nounset-environment", SLURM + "set -u\nexport PYTHONPATH=${PYTHONPATH:+$PYTHONPATH:}/x\nsrun ./a\n"),
+    (
+        "nounset-environment",
+        SLURM + "set -u\nexport PYTHONPATH=$HOME/lib\nexport PYTHONPATH=$PYTHONPATH:/x\nsrun ./a\n",
+    ),
+    ("ranks-mismatch", SLURM + "srun -n 1 --gres=gpu:2 torchrun --standalone --nproc-per-node=2 t.py\n"),
+    ("hostfile-value", SLURM + "mpirun -np 8 --host $(scontrol show hostnames | paste -sd,) ./a\n"),
+    ("hostfile-value", PBS + "mpirun -np 8 --hostfile $PBS_NODEFILE ./a\n"),
+    ("early-expansion", SLURM + "srun bash -c './a > log.$SLURM_PROCID'\n"),
 ]
 
 

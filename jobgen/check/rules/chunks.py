@@ -231,6 +231,7 @@ def packed_chunks(script: Script) -> Iterator[Hit]:
     #PBS -l place=scatter
     #PBS -l walltime=01:00:00
     set -euo pipefail
+    export OMP_NUM_THREADS=8
     cd "$PBS_O_WORKDIR"
     mpirun python3 train.py
     """,
@@ -240,6 +241,7 @@ def packed_chunks(script: Script) -> Iterator[Hit]:
     #PBS -l place=scatter
     #PBS -l walltime=01:00:00
     set -euo pipefail
+    export OMP_NUM_THREADS=8
     cd "$PBS_O_WORKDIR"
     mpirun python3 train.py
     """,

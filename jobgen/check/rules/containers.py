@@ -146,3 +146,42 @@ def launcher_in_container(script: Script) -> Iterator[Hit]:
                 f"other {others(script)} stay{'s' if script.request.nodes == 2 else ''} idle, or it fails",
             )
             return
+
+
+@rule(
+    "container-shm",
+    WARNING,
+    "Little shared memory in a container",
+    """docker and podman give a container 64 MB in `/dev/shm`, whatever the node has. The processes of a data loader pass
+    their batches through it, and NCCL the data of the ranks of a node: they end with "Bus error", or with "No space
+    left on device".""",
+    fix="add --ipc=host, or --shm-size=32g",
+    bad="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    docker run --rm --gpus all -v "$PWD:/work" -w /work pytorch:2.5 torchrun --standalone --nproc-per-node=4 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    docker run --rm --gpus all --ipc=host -v "$PWD:/work" -w /work pytorch:2.5 torchrun --standalone --nproc-per-node=4 train.py
+    """,
+)
+def container_shm(script: Script) -> Iterator[Hit]:
+    for one in ranks(script):
+        several = one.sets_ranks and (one.each or 0) > 1
+        if not (several or (one.program.workers or 0) > 0):
+            continue
+        for container in containers(script, one):
+            given = container.values("--ipc", "--shm-size") or "/dev/shm" in container.mounts
+            if container.name in _OWN_SHM and container.is_known and container.is_new and not given:
+                use = f"the {one.each} ranks of a node" if several else f"{one.program.workers} data loaders"
+                yield Hit(one.line, f"{container.name} gives the container 64 MB of shared memory for {use}")
+                return
+
+
+_OWN_SHM = ("docker", "podman")

@@ -125,7 +125,10 @@ def absent_count(script: Script) -> Iterator[Hit]:
     if not script.is_batch or script.components or "export-file" in script.tree.text:
         return
     tested = {name for node in script.tree.all("test_command") for name, _ in expansions(node)}
-    for name, node in script.expansions:
+    counted = (
+        (one.text, one) for one in script.tree.all("variable_name") if one.under("arithmetic_expansion")
+    )
+    for name, node in (*script.expansions, *counted):
         option = _BY_OPTION.get(name) if name not in tested else None
         plain = node.type != "expansion" or re.fullmatch(r"\$\{\w+\}", node.text)
         if option is None or option in given or not plain or name in script.values or only_printed(node):
@@ -161,7 +164,8 @@ def _counterpart(script: Script, option: str) -> str:
     ERROR,
     "A compressed list as a number",
     """`SLURM_TASKS_PER_NODE` and `SLURM_JOB_CPUS_PER_NODE` are lists of all nodes: `4(x2)` on two nodes. bash refuses
-    that as a number. `SLURM_NTASKS_PER_NODE` and `SLURM_CPUS_ON_NODE` are numbers.""",
+    that as a number. `SLURM_NTASKS_PER_NODE` and `SLURM_CPUS_ON_NODE` are numbers. `SLURM_GPUS_PER_NODE` is the text
+    of the option: `a100:4` with `--gpus-per-node=a100:4`. `SLURM_GPUS_ON_NODE` is a number.""",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -183,6 +187,7 @@ def _counterpart(script: Script, option: str) -> str:
     schedulers=("slurm",),
 )
 def compressed_number(script: Script) -> Iterator[Hit]:
+    yield from _typed_numbers(script)
     if not script.in_job or not script.request.several:
         return
     for node in script.tree.all("arithmetic_expansion", "compound_statement", "variable_assignment"):
@@ -200,6 +205,22 @@ def compressed_number(script: Script) -> Iterator[Hit]:
                 None if number else WARNING,
             )
             return
+
+
+def _typed_numbers(script: Script) -> Iterator[Hit]:
+    """Yield the numbers of GPUs with a type that a launcher gets, or that bash counts with."""
+    given = {name: script.heeded[flag].value for name, flag in _BY_OPTION.items() if flag in script.heeded}
+    typed = {name: value for name, value in given.items() if ":" in value and name not in script.values}
+    places = [
+        launch.place(*launch.row.line.local_ranks, *launch.row.line.ranks) for launch in script.launches
+    ]
+    for node in (*filter(None, places), *script.tree.all("arithmetic_expansion")) if typed else ():
+        for one in script.constants.origin(node).all("variable_name"):
+            name, cut = one.text, one.parent is not None and re.search(r"[#%:/]", one.parent.text[2:])
+            if name in typed and not cut:
+                reason = f"${name} is {typed[name]}, the text of the option, and no number"
+                yield Hit.at(node, reason, "use $SLURM_GPUS_ON_NODE, or leave the type to --constraint")
+                return
 
 
 _NUMBERS = {"SLURM_TASKS_PER_NODE": "SLURM_NTASKS_PER_NODE", "SLURM_JOB_CPUS_PER_NODE": "SLURM_CPUS_ON_NODE"}

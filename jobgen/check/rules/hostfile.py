@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.script.launches import Launch
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import Node, assignments, uses
+from jobgen.script.syntax import Node, assignments, expansions, uses
 from jobgen.script.written_files import is_shared, may_have_reader, of_this_job, target, written
 
 _HOSTFILE = re.compile(r"(host|machine)[_-]?(file|s|list|s?\.txt)?|nodes?[_-]?(file|list)|nodes\.txt", re.I)
@@ -340,3 +341,56 @@ def _slots_written(script: Script) -> Iterator[tuple[int, int]]:
         if file is not None and number is not None:
             path = script.constants.value(file) or file.text.strip("\"'")
             yield from [(command.line, int(number[1]))] if _is_hostfile(script, path) else []
+
+
+@rule(
+    "hostfile-value",
+    ERROR,
+    "A list of hosts in the place of a file",
+    """`--hostfile` takes the name of a file, and `$SLURM_JOB_NODELIST` is a text such as `node[01-04]`: the launcher finds
+    no file of this name. mpirun's `--host` takes names with commas between them, and neither a compressed list nor the
+    file `$PBS_NODEFILE`.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    mpirun -np "$SLURM_NTASKS" --hostfile "$SLURM_JOB_NODELIST" ./solver
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    hostfile=hostfile.$SLURM_JOB_ID
+    scontrol show hostnames | sed 's/$/ slots=4/' > "$hostfile"
+    mpirun -np "$SLURM_NTASKS" --hostfile "$hostfile" ./solver
+    """,
+)
+def hostfile_value(script: Script) -> Iterator[Hit]:
+    several = script.request.several
+    for launch in script.launches:
+        for option, word in launch.nodes.items() if not launch.row.by_scheduler else ():
+            of_file = option in _FILES or (option == "-H" and not launch.row.of_mpi)
+            of_hosts = (*_LISTS, "PBS_NODEFILE") if several and option in _HOSTS else ()
+            origin = script.constants.origin(word)
+            for name, node in expansions(origin):
+                whole = origin.text.rpartition("=")[2].strip("\"'") == node.text
+                if whole and name in (_LISTS if of_file else of_hosts):
+                    yield _misplaced(launch, option, name, of_file)
+                    return
+
+
+def _misplaced(launch: Launch, option: str, name: str, of_file: bool) -> Hit:
+    of_nodes = name == "PBS_NODEFILE"
+    what = "a file" if of_nodes else "a compressed list of hosts, as node[01-04]"
+    takes = "the name of a file" if of_file else "names of hosts with commas between them"
+    fix = "write scontrol show hostnames to a file" if of_file else "write --hostfile, with a file"
+    return Hit(launch.line, f"${name} is {what}: {option} takes {takes}", fix, place=launch.place(option))
+
+
+_FILES = ("--hostfile", "-hostfile", "--machinefile", "-machinefile", "-f")
+_HOSTS = ("-H", "--host", "-host")
+_LISTS = ("SLURM_JOB_NODELIST", "SLURM_NODELIST", "SLURM_STEP_NODELIST")

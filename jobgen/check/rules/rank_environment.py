@@ -276,7 +276,8 @@ def too_many_threads(script: Script) -> Iterator[Hit]:
     for one in ranks(script):
         value = environment.in_effect("OMP_NUM_THREADS", one.start)
         threads, name = 0 if value is None else _threads(script, value), "OMP_NUM_THREADS"
-        if value is None and (one.program.file or "ompthreads" in chunk):
+        by_ssh = any(launch.remote for launch in one.chain)
+        if value is None and not by_ssh and (one.program.file or "ompthreads" in chunk):
             threads, name = _chunk_threads(chunk), f"OMP_NUM_THREADS, which {script.dialect.title} sets"
         if (own := one.program.number("ntomp")) is not None:
             threads, name = own, "-ntomp"
@@ -426,6 +427,7 @@ def loader_cores(script: Script) -> Iterator[Hit]:
     # jobgen: disable=repeated-count
     set -euo pipefail
     module load openmpi
+    export OMP_NUM_THREADS=8
     first=$(head -n 1 "$PBS_NODEFILE")
     mpirun -np 2 --map-by ppr:1:node torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$first:0" /opt/site/train.py
     """,
@@ -436,6 +438,7 @@ def loader_cores(script: Script) -> Iterator[Hit]:
     # jobgen: disable=repeated-count
     set -euo pipefail
     module load openmpi
+    export OMP_NUM_THREADS=8
     first=$(head -n 1 "$PBS_NODEFILE")
     mpirun -np 2 --map-by ppr:1:node --bind-to none torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$first:0" /opt/site/train.py
     """,

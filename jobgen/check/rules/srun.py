@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from jobgen.check.ranks.model import is_work
@@ -202,7 +202,7 @@ def early_expansion(script: Script) -> Iterator[Hit]:
     for name, node in script.expansions:
         if name not in _TASK or name in single or any(above.type == "heredoc_body" for above in node.above()):
             continue
-        inside = any(command in in_sruns for command in node.above())
+        inside = any(one in in_sruns for above in node.above() for one in (above, *_redirected(above)))
         assigned = next((above for above in node.above() if above.type == "variable_assignment"), None)
         name_of = assigned.get("name") if assigned is not None else None
         read = name_of is not None and name_of.text in used
@@ -214,6 +214,11 @@ def early_expansion(script: Script) -> Iterator[Hit]:
                 f"expand it in each task: srun bash -c '... ${name} ...', in single quotes",
                 NOTE if _in_file_name(node) or dynamic else _level(assigned, inside or read, pyxis),
             )
+
+
+def _redirected(above: Node) -> Sequence[Node]:
+    """Return the commands whose output a statement redirects."""
+    return above.children if above.type == "redirected_statement" else ()
 
 
 def _of_document(script: Script) -> Iterator[Hit]:

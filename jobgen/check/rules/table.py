@@ -41,6 +41,7 @@ from jobgen.check.rules import (
     rendezvous,
     runners,
     shell_and_paths,
+    shell_options,
     signals,
     slurm,
     srun,
@@ -119,6 +120,7 @@ _MODULES = (
     *(
         syntax_errors,
         shell_and_paths,
+        shell_options,
         files,
         deletion,
         node_files,

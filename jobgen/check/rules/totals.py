@@ -146,11 +146,12 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
     gpus = None if request.exclusive else of_node  # an exclusive node gives all that it has
     environment = RankEnvironment.of(script)
     for one in ranks(script) if gpus else ():
-        if one.tasks and gpus and one.tasks > gpus and not one.sets_ranks and environment.has_devices(one):
+        has = _given_devices(one.outer, gpus)
+        if one.tasks and has and one.tasks > has and not one.sets_ranks and environment.has_devices(one):
             yield Hit(
                 one.line,
-                f"{one.outer.kind if one.outer else 'the script'} starts {one.tasks} ranks on a node of {gpus} GPUs",
-                f"write {gpus}, or request {one.tasks} GPUs",
+                f"{one.outer.kind if one.outer else 'the script'} starts {one.tasks} ranks on a node of {counted(has, 'GPU')}",
+                f"write {has}, or request {one.tasks} GPUs",
             )
         if one.tasks and gpus and one.tasks < gpus and _numbers_by_task(one) and script.is_batch:
             yield Hit(
@@ -181,13 +182,14 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
             )
     for launch in launches(script):
         each = launch.number(*launch.row.line.local_ranks) or _of_all_machines(launch)
-        if each and gpus and each != gpus and (each > gpus or script.only(launch)):
-            more = each > gpus
+        has = _given_devices(launch.outer, gpus) if gpus else None
+        if each and has and each != has and (each > has or script.only(launch)):
+            more = each > has
             yield Hit(
                 launch.line,
-                f"{launch.title} starts {each} ranks on a node of {gpus} GPUs"
-                + ("" if more else f": {gpus - each} stay idle"),
-                f"write {gpus}, or request {each} GPUs"
+                f"{launch.title} starts {each} ranks on a node of {has} GPUs"
+                + ("" if more else f": {has - each} stay idle"),
+                f"write {has}, or request {each} GPUs"
                 if _of_all_machines(launch) is None
                 else "--num_processes is the number of all ranks: the machines times the GPUs of each",
                 place=launch.place(*launch.row.line.local_ranks),
@@ -252,10 +254,9 @@ def _beyond_devices(script: Script, launch: Launch) -> Iterator[Hit]:
     """Yield a step that asks for more GPUs than the job has: Slurm creates none."""
     has, nodes = script.request.gpus_per_node, script.request.nodes or 1
     for option in ("--gpus-per-node", "--gres", "--gpus") if launch.row.by_scheduler and has else ():
-        value = (launch.options.get(option) or "").removeprefix("gpu:" if option == "--gres" else "")
-        number = value.rpartition(":")[2]
+        number = _number_of_devices(launch, option)
         most = (has or 0) * (nodes if option == "--gpus" else 1)
-        if re.fullmatch(r"([\w.-]+:)?[1-9]\d{0,3}", value, re.ASCII) and int(number) > most:
+        if number and number > most:
             yield Hit(
                 launch.line,
                 f"{launch.kind} asks for {number} GPUs{' on each node' * (option != '--gpus')}, but the job has {most}: the "
@@ -264,6 +265,21 @@ def _beyond_devices(script: Script, launch: Launch) -> Iterator[Hit]:
                 ERROR,
                 place=launch.place(option),
             )
+
+
+def _number_of_devices(launch: Launch, option: str) -> int | None:
+    """Return the GPUs that an option of a step asks for; None without it, or if it is no plain number."""
+    value = (launch.options.get(option) or "").removeprefix("gpu:" if option == "--gres" else "")
+    plain = re.fullmatch(r"([\w.-]+:)?([1-9]\d{0,3})", value, re.ASCII)
+    return int(plain[2]) if plain else None
+
+
+def _given_devices(step: Launch | None, of_node: int) -> int:
+    """Return the GPUs that a step has of those of a node."""
+    if step is None or not step.row.by_scheduler:
+        return of_node
+    own = _number_of_devices(step, "--gpus-per-node") or _number_of_devices(step, "--gres")
+    return min(own or of_node, of_node)
 
 
 def _of_horovodrun(script: Script, gpus: int | None) -> Iterator[Hit]:
