@@ -182,7 +182,7 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
             )
     for launch in launches(script):
         each = launch.number(*launch.row.line.local_ranks) or _of_all_machines(launch)
-        has = _given_devices(launch.outer, gpus) if gpus else None
+        has = _given_devices(launch.outer, gpus)
         if each and has and each != has and (each > has or script.only(launch)):
             more = each > has
             yield Hit(
@@ -274,9 +274,9 @@ def _number_of_devices(launch: Launch, option: str) -> int | None:
     return int(plain[2]) if plain else None
 
 
-def _given_devices(step: Launch | None, of_node: int) -> int:
+def _given_devices(step: Launch | None, of_node: int | None) -> int | None:
     """Return the GPUs that a step has of those of a node."""
-    if step is None or not step.row.by_scheduler:
+    if step is None or not of_node or not step.row.by_scheduler:
         return of_node
     own = _number_of_devices(step, "--gpus-per-node") or _number_of_devices(step, "--gres")
     return min(own or of_node, of_node)
