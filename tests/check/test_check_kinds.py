@@ -117,6 +117,18 @@ FOUND = [
     ("hostfile-value", SLURM + "H=$SLURM_NODELIST\nmpirun -np 8 -machinefile $H ./a\n"),
     ("hostfile-value", PBS + "mpirun -np 8 --host $PBS_NODEFILE ./a\n"),
     ("early-expansion", SLURM + "srun ./a > log.$SLURM_PROCID\n"),
+    ("low-port", SLURM + "export MASTER_PORT=$((RANDOM % 1000 + 100))\nsrun python t.py\n"),
+    ("low-port", SLURM + "export MASTER_PORT=$(echo -n $SLURM_JOBID | tail -c 4)\nsrun python t.py\n"),
+    ("trap-exec", SLURM + "trap 'rm -rf $T' EXIT TERM\n# start\nexec mpirun -np 4 ./a\n"),
+    ("endless-wait", SLURM + "tail -f x.log &\nsrun python a.py &\nwait\n"),
+    ("endless-wait", SLURM + "nvidia-smi dmon -s u > g.log &\nsrun python a.py\nwait\n"),
+    ("node-total", PBS + "N=$NCPUS\nmpirun -np $N ./a\n"),
+    (
+        "array-range",
+        SLURM.replace("-o x-%j.out", "-a 0-9") + "i=$SLURM_ARRAY_TASK_ID\nf=$(sed -n ${i}p list)\n./a $f\n",
+    ),
+    ("array-range", SLURM.replace("-o x-%j.out", "-a 0-9") + './a $(awk "NR==$SLURM_ARRAY_TASK_ID" list)\n'),
+    ("standalone-nodes", SLURM + "srun --ntasks-per-node=1 deepspeed --num_gpus 4 t.py\n"),
 ]
 QUIET = [
     ("repeated-count", SLURM + "mpirun -np $SLURM_NTASKS ./a\nmpirun -np 8 ./b\n"),
@@ -199,6 +211,31 @@ QUIET = [
     ("hostfile-value", SLURM + "mpirun -np 8 --host $(scontrol show hostnames | paste -sd,) ./a\n"),
     ("hostfile-value", PBS + "mpirun -np 8 --hostfile $PBS_NODEFILE ./a\n"),
     ("early-expansion", SLURM + "srun bash -c './a > log.$SLURM_PROCID'\n"),
+    ("low-port", SLURM + "export MASTER_PORT=$((10000 + ${SLURM_JOB_ID: -4}))\nsrun python t.py\n"),
+    ("low-port", SLURM + "export MASTER_PORT=1${SLURM_JOB_ID: -4}\nsrun python t.py\n"),
+    ("low-port", SLURM + "export MASTER_PORT=$((RANDOM % 1000 + 20000))\nsrun python t.py\n"),
+    ("low-port", SLURM + "torchrun --standalone --master-port 0 t.py\n"),
+    ("trap-exec", SLURM + "trap 'rm -rf $T' EXIT\nexec > log 2>&1\nsrun ./a\n"),
+    ("trap-exec", SLURM + "trap 'rm -rf $T' EXIT\nsrun bash -c 'exec ./a'\n"),
+    ("trap-exec", SLURM + "trap '' HUP\nexec srun ./a\n"),
+    ("endless-wait", SLURM + "tail -f x.log &\nm=$!\nsrun python a.py\nkill $m\nwait\n"),
+    ("endless-wait", SLURM + "nvidia-smi > g.log &\nsrun python a.py &\nwait\n"),
+    ("endless-wait", SLURM + "tail -f x.log &\nsrun python a.py &\nwait $!\n"),
+    ("node-total", PBS + "mpirun -np $((4 * NCPUS)) ./a\n"),
+    ("node-total", SLURM + "srun -N 1 -n $SLURM_NTASKS_PER_NODE ./a\n"),
+    ("node-total", SLURM.replace("nodes=4", "nodes=1") + "mpirun -np $SLURM_CPUS_ON_NODE ./a\n"),
+    (
+        "array-range",
+        SLURM.replace("-o x-%j.out", "-a 0-9") + "f=$(sed -n $((SLURM_ARRAY_TASK_ID + 1))p list)\n./a $f\n",
+    ),
+    (
+        "array-range",
+        SLURM.replace("-o x-%j.out", "-a 1-9") + "f=$(sed -n ${SLURM_ARRAY_TASK_ID}p list)\n./a $f\n",
+    ),
+    (
+        "standalone-nodes",
+        SLURM + "srun bash -c 'deepspeed --no_ssh --node_rank $SLURM_NODEID --hostfile h t.py'\n",
+    ),
 ]
 
 

@@ -43,6 +43,10 @@ _FIRST_ANSWER = (
 )
 _DEEPEST = 4
 _LAST_JOB = 67108863  # MaxJobId of Slurm
+_LAST_DIGITS = re.compile(
+    r"\$\{SLURM_JOB_?ID: *\(?-4\)?\}"
+    r"|^\$\(echo (-n )?[\"']?\$\{?SLURM_JOB_?ID\}?[\"']? *\| *tail -c *-?[45]\)$"
+)
 _DRAWN = r"(?<!\w)RANDOM\b|\bshuf\b|\buuidgen\b|\bmktemp\b|/random/uuid|\$\(date\b|\$\$|\brandint\b|bind\(\("
 _OF_TASK = re.compile(r"SLURM_(PROCID|LOCALID|NODEID)|OMPI_COMM_WORLD_(LOCAL_)?RANK|PMI_RANK|SLURMD_NODENAME")
 _DRAWN_OPTIONS = r"--(rdzv[-_](?:id|endpoint)|(?:master|main[-_]process)[-_]port)(=|$)(.*)"
@@ -176,6 +180,8 @@ def port_range(script: Script, node: Node, depth: int = 0) -> tuple[int, int] | 
     ]
     if node.type in ("string", "arithmetic_expansion", "parenthesized_expression") and len(inner) == 1:
         return port_range(script, inner[0], depth + 1)
+    if node.type == "command_substitution" and _LAST_DIGITS.search(node.text):
+        return 0, 9999
     if node.type in ("simple_expansion", "expansion", "variable_name", "word"):
         return _range_of_name(script, node, depth)
     if node.type == "binary_expression" and len(inner) == 3:
@@ -188,6 +194,8 @@ def port_range(script: Script, node: Node, depth: int = 0) -> tuple[int, int] | 
 def _range_of_name(script: Script, node: Node, depth: int) -> tuple[int, int] | None:
     names = [name for name, _ in expansions(node)]
     name = names[0] if names else node.text
+    if _LAST_DIGITS.search(node.text):
+        return 0, 9999
     if name == "RANDOM":
         return 0, 32767
     if name in ("SLURM_JOB_ID", "SLURM_JOBID") and len(node.children) <= 3:

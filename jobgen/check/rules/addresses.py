@@ -252,7 +252,46 @@ def large_port(script: Script) -> Iterator[Hit]:
             return
 
 
-_GREATEST = 65535
+_GREATEST, _SYSTEM = 65535, 1000
+
+
+@rule(
+    "low-port",
+    WARNING,
+    "A port below 1024",
+    """Only root may listen at a port below 1024: "Permission denied". The last four digits of a job's id are below it in one
+    of ten jobs, and services of the node use the next ones.""",
+    fix="write $((20000 + SLURM_JOB_ID % 10000))",
+    bad="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=1
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    export MASTER_PORT=${SLURM_JOB_ID: -4}
+    srun python3 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --gpus-per-node=1
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    export MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))
+    srun python3 train.py
+    """,
+)
+def low_port(script: Script) -> Iterator[Hit]:
+    for one in ports(script):
+        limits = port_range(script, one.node)
+        if limits is not None and limits[0] < _SYSTEM and limits[1] <= _GREATEST and limits != (0, 0):
+            always = limits[1] <= _SYSTEM
+            reason = "is" if always else "may be"
+            yield Hit(
+                one.line,
+                f"{one.name} {reason} below 1024, a port of root only",
+                "",
+                ERROR if always else None,
+            )
+            return
 
 
 @rule(

@@ -160,6 +160,62 @@ def _counterpart(script: Script, option: str) -> str:
 
 
 @rule(
+    "node-total",
+    WARNING,
+    "A number of one node as the number of all ranks",
+    """`NCPUS` of PBS Pro, `PBS_NUM_PPN` of Torque, and `SLURM_CPUS_ON_NODE`, `SLURM_NTASKS_PER_NODE` and `SLURM_GPUS_ON_NODE` are
+    numbers of one node. As the number of all ranks in a job of several nodes they leave the other nodes idle.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=8
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    mpirun -np "$SLURM_NTASKS_PER_NODE" ./solver
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=8
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    mpirun -np "$SLURM_NTASKS" ./solver
+    """,
+)
+def node_total(script: Script) -> Iterator[Hit]:
+    for launch in script.launches if script.request.several and script.in_job else ():
+        word = launch.place(*launch.row.line.ranks)
+        if (
+            word is None
+            or launch.remote
+            or not script.only(launch)
+            or launch.has(*_PLACED, *launch.row.line.nodes)
+        ):
+            continue
+        origin = script.constants.origin(word)
+        value = origin.text.rpartition("=")[2].strip("\"'")
+        name = value.strip("${}")
+        if name in _OF_NODE and value in (f"${name}", f"${{{name}}}") and not launch.command.background:
+            yield Hit.at(
+                word,
+                f"${name} is a number of one node, and {launch.kind} gets it as that of all ranks on {script.request.nodes} nodes",
+                _fix(script, launch, nodes=False),
+            )
+            return
+
+
+_OF_NODE = (
+    "NCPUS",
+    "PBS_NUM_PPN",
+    "SLURM_CPUS_ON_NODE",
+    "SLURM_NTASKS_PER_NODE",
+    "SLURM_GPUS_ON_NODE",
+    "SLURM_GPUS_PER_NODE",
+)
+_PLACED = ("-H", "--host", "-host", "-w", "--nodelist", "--ntasks-per-node", "-r", "--relative")
+
+
+@rule(
     "compressed-number",
     ERROR,
     "A compressed list as a number",

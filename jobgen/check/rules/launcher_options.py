@@ -277,7 +277,7 @@ def standalone_nodes(script: Script) -> Iterator[Hit]:
         launch, outer = one.inner, one.outer
         if (
             launch is None
-            or launch.row.line.reaches_nodes
+            or not launch.row.once_a_node
             or launch.row.line.config_file
             or outer is launch
             or outer is None
@@ -285,7 +285,16 @@ def standalone_nodes(script: Script) -> Iterator[Hit]:
         ):
             continue
         words = " ".join(word.text for word in (*outer.command.words, *launch.program))
-        own = launch.has("--standalone") or not launch.has(*launch.row.line.nodes, "--rdzv-endpoint")
+        joins = (
+            *launch.row.line.nodes,
+            "--rdzv-endpoint",
+            "--hostfile",
+            "-H",
+            "--node-rank",
+            "--no-ssh",
+            "--host",
+        )
+        own = launch.has("--standalone") or not launch.has(*joins)
         if (
             own
             and not launch.unknown
@@ -295,8 +304,15 @@ def standalone_nodes(script: Script) -> Iterator[Hit]:
                 launch.line,
                 f"{outer.kind} starts {launch.kind} on each of the {one.nodes} nodes, and each starts a training of "
                 "its own, which does not know the others",
+                _JOINED.get(launch.kind, ""),
             )
             return
+
+
+_JOINED = {
+    "deepspeed": "start it once with a hostfile, or on each node with --no_ssh, --node_rank, --master_addr and a hostfile",
+    "colossalai": "start it once, with --hostfile",
+}
 
 
 @rule(

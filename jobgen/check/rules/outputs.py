@@ -325,7 +325,8 @@ _READERS = ("source", ".", "eval", "bash", "sh", "zsh", "make", "snakemake", "pa
     WARNING,
     "Indices of an array beyond the list that they read",
     """The first item of an array of bash has the number 0. A task of a job array whose index is beyond the last item reads
-    an empty text, without a message: `--array=1-5` and five items leave the first one out, and task 5 gets nothing.""",
+    an empty text, without a message: `--array=1-5` and five items leave the first one out, and task 5 gets nothing. The
+    first line of a file has the number 1: sed and awk have none for task 0.""",
     bad="""
     #!/bin/bash
     #SBATCH --array=1-3
@@ -348,6 +349,17 @@ def array_range(script: Script) -> Iterator[Hit]:
     ends = [int(number) for number in re.findall(r"(?<![:%\d])\d+", option.value, re.ASCII)] if option else []
     if not ends or "SLURM_ARRAY_TASK_COUNT" in script.tree.text:
         return
+    for word in (word for one in script.named("sed", "awk") for word in one.arguments):
+        line = re.fullmatch(
+            r"[\"']?(?:NR==)?[\"']?\$\{?(\w+)\}?[\"']? *(?:p|q;d|q ?; ?d|!d)?[\"']?", word.text
+        )
+        if line and min(ends) == 0 and _shift(script, line[1]) == 0:
+            yield Hit.at(
+                word,
+                "task 0 of the array gets nothing: the lines of a file are numbered from 1",
+                "start the array at 1",
+            )
+            return
     for node in script.tree.all("subscript"):
         name, index = node.get("name"), node.get("index")
         values = script.values.get(name.text, []) if name is not None else []

@@ -129,6 +129,53 @@ _SERVICE = re.compile(
 
 
 @rule(
+    "endless-wait",
+    WARNING,
+    "wait for a process that never ends",
+    """`wait` without a process waits for all processes in the background, also for a monitor that prints until somebody
+    ends it: the job runs, and is charged, until its time limit.""",
+    fix="wait for the work only, by its $!, or kill the monitor first",
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    nvidia-smi --query-gpu=utilization.gpu --format=csv --loop=60 > gpu.csv &
+    srun python3 train.py &
+    work=$!
+    wait
+    wait "$work"
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    nvidia-smi --query-gpu=utilization.gpu --format=csv --loop=60 > gpu.csv &
+    srun python3 train.py &
+    wait "$!"
+    """,
+)
+def endless_wait(script: Script) -> Iterator[Hit]:
+    if any(script.named("kill", "pkill", "killall", "scancel", "qdel")) or "kill " in script.tree.text:
+        return
+    endless = [one for one in script.commands if one.background and _ENDLESS.match(one.node.text)]
+    for wait in script.named("wait") if any(one.works for one in script.commands) else ():
+        first = next((one for one in endless if _precedes(script, one.node, wait.node)), None)
+        if first is not None and not wait.arguments and not wait.node.under("function_definition"):
+            yield Hit(
+                wait.line,
+                f"{first.name}, of line {first.line}, never ends, and wait waits for it until the time limit",
+            )
+            return
+
+
+_ENDLESS = re.compile(
+    r"(nohup |nice )?(nvidia-smi\b.*\s(-l|-lms|--loop|--loop-ms|dmon|pmon)\b(?!.*\s(-c|--count)\b)|tail\s.*-[a-z]*[fF]\b|watch\s"
+    r"|sleep (inf|infinity)\b|top\b(?!.*\s-n)|[mv]mstat \d+(?! *\d)|gpustat .*(-i|--interval)\b|tensorboard\s)",
+    re.S,
+)
+
+
+@rule(
     "unwaited-background",
     WARNING,
     "A background process without wait",

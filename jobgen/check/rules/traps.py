@@ -195,3 +195,48 @@ def single_wait(script: Script) -> Iterator[Hit]:
     before = waits[0].statement.previous() if len(waits) == 1 else None
     if len(waits) == 1 and not waits[0].node.under(*LOOPS) and (before is None or before.type not in LOOPS):
         yield Hit(waits[0].line)
+
+
+@rule(
+    "trap-exec",
+    WARNING,
+    "A trap that exec removes",
+    """`exec PROGRAM` replaces the shell, and with it its traps: what the trap of EXIT, or of a signal, should do is never
+    done.""",
+    fix="leave out exec",
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    trap 'cp -r "$TMPDIR/out" "$HOME/"' EXIT
+    exec srun python3 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    trap 'cp -r "$TMPDIR/out" "$HOME/"' EXIT
+    srun python3 train.py
+    """,
+)
+def trap_exec(script: Script) -> Iterator[Hit]:
+    traps = [
+        one
+        for one in script.named("trap")
+        if one.literals[:1] not in (["-"], [""], ["-p"], ["-l"])
+        and len(one.arguments) > 1
+        and not _is_inside(one)
+    ]
+    for command in script.named("exec"):
+        before = [one for one in traps if one.node.start < command.node.start]
+        if before and command.arguments and not _is_inside(command):
+            yield Hit.at(
+                command.node, f"exec replaces the shell: the trap of line {before[-1].line} never runs"
+            )
+            return
+
+
+def _is_inside(command: Command) -> bool:
+    return command.node.under(
+        "function_definition", "subshell", "command_substitution", "if_statement", "case_statement"
+    )
