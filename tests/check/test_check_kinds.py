@@ -129,8 +129,11 @@ FOUND = [
     ),
     ("array-range", SLURM.replace("-o x-%j.out", "-a 0-9") + './a $(awk "NR==$SLURM_ARRAY_TASK_ID" list)\n'),
     ("standalone-nodes", SLURM + "srun --ntasks-per-node=1 deepspeed --num_gpus 4 t.py\n"),
+    ("array-braces", SLURM + "a=(1 2)\nfor i in 0 1; do srun ./a $a[$i]; done\n"),
+    ("array-braces", SLURM + 'a=(1 2)\nsrun ./a "$a[@]"\n'),
 ]
 QUIET = [
+    ("array-braces", SLURM + "a=(1 2)\nsrun ./a ${a[1]} $a $b[1] '$a[1]'\n"),
     ("repeated-count", SLURM + "mpirun -np $SLURM_NTASKS ./a\nmpirun -np 8 ./b\n"),
     ("nodefile-count", PBS + "NODES=$(sort -u $PBS_NODEFILE | wc -l)\nNPROCS=$(wc -l < $PBS_NODEFILE)\n"),
     ("misspelt-variable", SLURM + "module load x\nlogsDir=$LOGS_DIR\nHOST1=a\n./a $HOST2 $logsDir\n"),

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from jobgen.check.rule import WARNING, Rule, rule
 from jobgen.check.rules import (
     addresses,
+    bash_pitfalls,
     chunks,
     conda,
     containers,
@@ -41,7 +42,6 @@ from jobgen.check.rules import (
     rendezvous,
     runners,
     shell_and_paths,
-    shell_options,
     signals,
     slurm,
     srun,
@@ -120,7 +120,7 @@ _MODULES = (
     *(
         syntax_errors,
         shell_and_paths,
-        shell_options,
+        bash_pitfalls,
         files,
         deletion,
         node_files,

@@ -1,11 +1,11 @@
-"""Rules about what ends a script under ``set -e`` and ``set -u`` although nothing is wrong."""
+"""Rules about the shell: what `set -e` and `set -u` end although nothing is wrong, and how arrays are read."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from jobgen.check.rule import ERROR, NOTE, rule
+from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import Node
 
@@ -96,3 +96,41 @@ def _is_first(script: Script, own: Node, name: str) -> bool:
     return (
         target is not None and target.text == name and bool(values) and own.start <= values[0].start < own.end
     )
+
+
+@rule(
+    "array-braces",
+    WARNING,
+    "An item of an array without braces",
+    """`$rates[1]` is the first item with `[1]` behind it: bash reads an index in braces only, as in `${rates[1]}`.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --array=0-2
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    rates=(0.1 0.01 0.001)
+    python3 train.py --lr "$rates[$SLURM_ARRAY_TASK_ID]"
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --array=0-2
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    rates=(0.1 0.01 0.001)
+    python3 train.py --lr "${rates[$SLURM_ARRAY_TASK_ID]}"
+    """,
+)
+def array_braces(script: Script) -> Iterator[Hit]:
+    arrays = {
+        name for name, values in script.values.items() if any(value.type == "array" for value in values)
+    }
+    for name, node in script.expansions if arrays else ():
+        behind = node.source[node.end :].split(b"\n", 1)[0].decode(errors="replace")
+        index = re.match(r"\[(\$?\{?\w+\}?|@|\*|\$\(\([^)]*\)\))\]", behind)
+        if name in arrays and node.type == "simple_expansion" and index:
+            yield Hit.at(
+                node,
+                f"${name}{index[0]} is the first item of {name}, with {index[0]} behind it",
+                f"write ${{{name}{index[0]}}}",
+            )
+            return
