@@ -171,7 +171,7 @@ def _counterpart(script: Script, option: str) -> str:
     #SBATCH --ntasks-per-node=8
     #SBATCH --time=01:00:00
     set -euo pipefail
-    mpirun -np "$SLURM_NTASKS_PER_NODE" ./solver
+    mpirun -np "$SLURM_CPUS_ON_NODE" ./solver
     """,
     good="""
     #!/bin/bash

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.rule import ERROR, WARNING, rule
+from jobgen.errors import counted
 from jobgen.script.launches import Launch
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import expansions
@@ -131,8 +132,8 @@ def filtered_runner(script: Script) -> Iterator[Hit]:
     "filter-range",
     ERROR,
     "A filter that is refused",
-    """DeepSpeed's filters list each slot, as in `host:0,1@host2:0`: ranges such as `0-3` are refused. `srun`
-    has no option `--include`.""",
+    """DeepSpeed's filters list each slot, as in `host:0,1@host2:0`: ranges such as `0-3` are refused, and so is a slot that
+    the node does not have. `srun` has no option `--include`.""",
     bad="""
     #!/bin/bash
     #SBATCH --gpus-per-node=4
@@ -153,6 +154,14 @@ def filter_range(script: Script) -> Iterator[Hit]:
         for name in ("--include", "--exclude"):
             if re.search(r":[\d,]*\d-\d", launch.options.get(name) or ""):
                 yield Hit(launch.line, f"{name} does not support ranges", "list each slot: host:0,1,2,3")
+        slots = [
+            int(one)
+            for one in re.findall(r"(?<=[:,])\d{1,2}(?=[,@]|$)", launch.options.get("--include") or "")
+        ]
+        gpus = None if script.request.exclusive else script.request.gpus_per_node
+        if slots and gpus and max(slots) >= gpus:
+            reason = f"--include names slot {max(slots)}, but a node of the job has {counted(gpus, 'GPU')}, from 0: deepspeed refuses it"
+            yield Hit(launch.line, reason, "write --num_gpus, or leave it out")
     for launch in script.launched("srun"):
         if launch.has("--include"):
             yield Hit(launch.line, "srun has no option --include, which is DeepSpeed's", "use --nodelist")

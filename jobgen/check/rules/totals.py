@@ -13,7 +13,9 @@ from jobgen.check.ranks.launcher_config import launches
 from jobgen.check.ranks.model import RankGroup, cores_of_option, cores_of_script, ranks, ranks_of_node, size
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.errors import counted
+from jobgen.launch.launchers import DEFAULT_MPI
 from jobgen.script.launches import Launch
+from jobgen.script.mpi_of_script import recognized_mpi
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import LOOPS
 
@@ -86,17 +88,33 @@ def _on_fewer_nodes(script: Script) -> Iterator[Hit]:
                 "others until the rendezvous times out",
                 f"leave the number of tasks to the directives: {outer.kind} {inner.title}",
             )
-        each, total, nodes = ranks_of_node(outer), outer.number(*outer.row.line.ranks), script.request.nodes
+        each, total, nodes = _filled(script, outer), outer.number(*outer.row.line.ranks), script.request.nodes
         if outer.row.of_mpi and script.only(outer) and each and total and nodes and -(-total // each) < nodes:
             used = -(-total // each)
             yield Hit(
                 one.line,
                 f"{outer.kind} puts {each} rank{'s' if each > 1 else ''} on a node: its {total} fill {used} of the {nodes} nodes of the job",
-                f"write {total // nodes} ranks a node"
+                f"start {counted(total // nodes, 'rank')} on each: --map-by ppr:{total // nodes}:node, or -ppn of other MPIs"
                 if total % nodes == 0
                 else "compute it from the request",
                 WARNING,
             )
+
+
+def _filled(script: Script, outer: Launch) -> int | None:
+    """Return the ranks that an MPI puts on a node before it takes the next one: those of an option, else the slots
+    of a node."""
+    if (each := ranks_of_node(outer)) or outer.unknown or (outer.number(*outer.row.line.ranks) or 1) < 2:
+        return each
+    hosts = {"--hostfile", "-hostfile", "--machinefile", "-machinefile", "-f"} & outer.options.keys()
+    own = any("PBS_NODEFILE" not in outer.nodes[name].text for name in hosts if name in outer.nodes)
+    placed = any(
+        re.match(r"--?(map-by|rank-by|by|npernode|hosts?$|H$|pernode|spread|ppr|perhost|rr|cyclic)", one)
+        for one in outer.options
+    )
+    request = script.request
+    slots = request.lines_per_node if request.chunks else request.ranks_per_node
+    return None if own or placed or (slots or 1) < 2 else slots
 
 
 _OFTEN = (*LOOPS, "function_definition", "if_statement", "case_statement")
@@ -152,6 +170,13 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
                 one.line,
                 f"{one.outer.kind if one.outer else 'the script'} starts {one.tasks} ranks on a node of {counted(has, 'GPU')}",
                 f"write {has}, or request {one.tasks} GPUs",
+            )
+        far = next((value for _, _, value in one.program.options if re.fullmatch(r"cuda:\d", value)), "")
+        if far and gpus and int(far[-1]) >= gpus and script.dialect.hides_devices and not one.sets_ranks:
+            yield Hit(
+                one.line,
+                f"{far} is not there: the program sees {counted(gpus, 'GPU')}, from 0",
+                "write cuda:0",
             )
         if one.tasks and gpus and one.tasks < gpus and _numbers_by_task(one) and script.is_batch:
             yield Hit(
@@ -211,15 +236,18 @@ def _numbers_by_task(one: RankGroup) -> bool:
 def _beyond_slots(script: Script, launch: Launch) -> Iterator[Hit]:
     """Yield a launcher that starts more ranks than the job has slots, or whose tasks need more cores."""
     total = launch.number(*launch.row.line.ranks)
-    slots = _slots(script) if not launch.row.by_scheduler else _cores(script)
-    own = launch.number("-c", "--cpus-per-task") if launch.row.by_scheduler else None
+    slots = _slots(script, launch) if not launch.row.by_scheduler else _cores(script)
+    exported = script.request.cpus_per_rank if "SRUN_CPUS_PER_TASK" in script.values else None
+    own = (launch.number("-c", "--cpus-per-task") or exported) if launch.row.by_scheduler else None
     more = launch.has("--oversubscribe", "-oversubscribe", "--overcommit", "-O")
     more |= launch.has("--ppn", "-ppn", "-perhost")  # of MPICH, Intel MPI and PALS, which count no slots
     # Without --cpus-per-task in the directives the site may give whole nodes.
     each = own if own and script.request.cpus_per_rank else 1
     if not total or not slots or total * each <= slots or more or _counts_from_job(script, launch):
         return
-    of_cores = each > 1 or (script.is_pbs and not script.request.ranks_per_node)
+    of_cores = each > 1 or (
+        script.is_pbs and not script.request.ranks_per_node and slots != script.request.nodes
+    )
     has = f"{slots} {'core' if of_cores else 'slot'}{'s' if slots > 1 else ''}"
     gets = f"{total} ranks" if each == 1 else f"{total} ranks of {each} cores"
     yield Hit(
@@ -446,7 +474,7 @@ def _cores(script: Script) -> int | None:
     return None if request.exclusive or not request.ranks else request.ranks * (request.cpus_per_rank or 1)
 
 
-def _slots(script: Script) -> int | None:
+def _slots(script: Script, launch: Launch) -> int | None:
     """Return how many ranks a launcher may start; None if the request does not determine it."""
     request = script.request
     if not request.chunks:
@@ -458,5 +486,7 @@ def _slots(script: Script) -> int | None:
     ):
         return request.nodes * request.ranks_per_node
     if request.nodes and request.cpus_per_rank and "ncpus" in request.chunks[0]:
-        return request.nodes * request.cpus_per_rank  # without mpiprocs: Open MPI counts one slot a chunk
+        if recognized_mpi(script, launch.options) == DEFAULT_MPI:
+            return request.nodes  # without mpiprocs: one slot a chunk
+        return request.nodes * request.cpus_per_rank
     return None
