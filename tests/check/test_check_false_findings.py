@@ -920,3 +920,17 @@ def test_a_path_of_the_inside_of_a_container(options: str, count: int) -> None:
     assert len(found(text, "personal-path")) == count
     text = f"{HEAD}export PATH=/opt/bin:/home/ann/bin\n./a"
     assert len(found(text, "personal-path")) == 1
+
+
+@pytest.mark.parametrize(
+    ("traps", "count"),
+    [("trap clean EXIT\ntrap clean TERM", 0), ("trap clean EXIT TERM", 0), ("trap clean TERM", 1)],
+)
+def test_a_handler_that_ends_the_job_too(traps: str, count: int) -> None:
+    text = f"{HEAD}#SBATCH --signal=B:TERM@60\nclean() {{\nrm -f a\n}}\n{traps}\n./a &\nwait"
+    assert len(found(text, "single-wait")) == count
+
+
+@pytest.mark.parametrize(("command", "count"), [("vpkg_require openmpi", 0), ("./a", 1)])
+def test_modules_that_nothing_uses(command: str, count: int) -> None:
+    assert len(found(f"{HEAD}vpkg_require matlab\n{command}\necho end", "no-errexit")) == count
