@@ -934,3 +934,9 @@ def test_a_handler_that_ends_the_job_too(traps: str, count: int) -> None:
 @pytest.mark.parametrize(("command", "count"), [("vpkg_require openmpi", 0), ("./a", 1)])
 def test_modules_that_nothing_uses(command: str, count: int) -> None:
     assert len(found(f"{HEAD}vpkg_require matlab\n{command}\necho end", "no-errexit")) == count
+
+
+@pytest.mark.parametrize(("mode", "level"), [("append", "note"), ("a", "note"), ("truncate", "warning")])
+def test_tasks_that_append_to_one_log(mode: str, level: str) -> None:
+    text = f"{HEAD}#SBATCH --array=1-9 -o a.log\n#SBATCH --open-mode={mode}\n./a $SLURM_ARRAY_TASK_ID"
+    assert [one.severity for one in found(text, "array-output")] == [level]
