@@ -14,7 +14,7 @@ _PRINT = "echo date times hostname nvidia-smi npu-smi printf pwd which whoami up
 _STATE = """
 module ml source . cd pushd popd conda mamba micromamba eval set shopt ulimit umask unset exec trap alias
 export declare typeset readonly read mapfile readarray let wait exit return shift ssh-agent pyenv deactivate
-uenv spack nvm use soft workon setpkgs resoft reuse unuse
+uenv spack nvm use soft workon setpkgs vpkg_require resoft reuse unuse
 """
 _OF_MODULES = """
 avail av list purge spider unload rm del use unuse help show save restore reset keyword whatis update refresh

@@ -742,7 +742,9 @@ def test_what_a_reader_found_false(text: str, rule: str) -> None:
     assert levels == expected
 
 
-@pytest.mark.parametrize(("head", "count"), [("#BSUB -n 4", 0), ("#BSUB -n 4\n#PBS -V", 1), ("# four", 1)])
+@pytest.mark.parametrize(
+    ("head", "count"), [("#BSUB -n 4", 0), ("#BSUB -n 4\n#PBS -V", 1), ("# !/bin/bash", 1)]
+)
 def test_the_shell_of_a_script_for_lsf(head: str, count: int) -> None:
     assert len(found(f"{head}\nexport A=1\n./a", "no-shebang")) == count
 
@@ -809,3 +811,132 @@ def test_the_end_of_a_script_that_hides_a_failure(text: str, hides: bool) -> Non
 )
 def test_a_field_or_a_number_has_no_blank(value: str, count: int) -> None:
     assert len(found(f"{HEAD}b={value}\n./a data/$b", "unquoted-path")) == count
+
+
+@pytest.mark.parametrize(
+    ("line", "count"), [("source part.sh", 0), ("ls", 0), ("qsub part.sh", 1), ("qsub -N a part.sh", 1)]
+)
+def test_a_text_without_directives_that_no_file_submits(tmp_path: Path, line: str, count: int) -> None:
+    (tmp_path / "use.sh").write_text(f"{line}\n")
+    text = b"# functions\nf() {\n./a\n}\n"
+    (tmp_path / "part.sh").write_bytes(text)
+    found = check(text, str(tmp_path / "part.sh"), folder=str(tmp_path))
+    assert [one.rule for one in found].count("no-shebang") == count
+
+
+@pytest.mark.parametrize(
+    ("end", "count"),
+    [
+        ("clear\nexit 0\n}\ng() {\n./client\n}\nf", 0),
+        ("clear\n}\ng() {\n./client\n}\nf", 1),
+        ("if a; then\nexit 1\nfi\n}\nf\n./client", 1),
+        ("./b || exit 1\n}\nf", 1),
+        ("test -e b || exit 1\n./client\n}\nf", 1),
+    ],
+)
+def test_a_sleep_in_front_of_an_exit(end: str, count: int) -> None:
+    assert len(found(f"{HEAD}f() {{\n./server &\nsleep 3\n{end}", "sleep-as-sync")) == count
+
+
+@pytest.mark.parametrize(
+    ("command", "count"),
+    [
+        ("pbsdsh -n 0 -- bash -c 'dask-scheduler --port 1' &", 0),
+        ("pbsdsh -n 0 -- bash -c 'dask-scheduler --port 1'", 1),
+        ("pbsdsh -n 0 -- ./prepare &", 1),
+    ],
+)
+def test_services_that_pbsdsh_starts(command: str, count: int) -> None:
+    head = "#!/bin/bash\n#PBS -l walltime=01:00:00\n#PBS -l select=2:ncpus=4\n"
+    assert len(found(f"{head}{command}\nsleep 3600", "pbsdsh-status")) == count
+
+
+@pytest.mark.parametrize(
+    ("text", "rule", "level"),
+    [
+        ("workdir=/a\necho in $work_dir", "unset-variable", "note"),
+        ("workdir=/a\necho in $work_dir\ncd $work_dir", "unset-variable", "warning"),
+        ("workdir=/a\necho in $work_dir > log", "unset-variable", "warning"),
+        ("set -eo pipefail\nOUTDIR=/a\n./a $OUTDIR\necho $OUT_DIR", "misspelt-variable", "note"),
+        ("set -eo pipefail\nOUTDIR=/a\n./a $OUT_DIR\necho $OUT_DIR", "misspelt-variable", "warning"),
+        ("echo $SLURM_ARRAY_JOB_ID_$SLURM_ARRAY_TASK_ID", "misspelt-variable", "note"),
+        ("./a > $SLURM_ARRAY_JOB_ID_$SLURM_ARRAY_TASK_ID", "misspelt-variable", "warning"),
+    ],
+)
+def test_a_wrong_name_in_a_message(text: str, rule: str, level: str) -> None:
+    assert [one.severity for one in found(f"{HEAD}{text}", rule)] == [level]
+
+
+@pytest.mark.parametrize(
+    ("above", "value", "level"),
+    [
+        (
+            "module load CUDA/11.8.0\nmodule load cudnn/v8.8.0",
+            "/opt/cudnn/8.8/lib:/opt/cuda/cuda-11.8.0/lib64",
+            "note",
+        ),
+        ("module load CUDA/11.8.0\nmodule load python/3.6", "/opt/cuda/cuda-11.8.0/lib64", "warning"),
+        ("module load CUDA/11.8.0", "/opt/cuda-10.0/lib64", "warning"),
+        ("module load cuda nccl", "/opt/cuda/lib64", "warning"),
+        ("source /opt/lsf/conf/profile.lsf", "/opt/lsf/9.1/lib:/a/lib", "note"),
+        ("source /opt/lsf/conf/profile.lsf", "/opt/b/9.1/lib:/a/lib", "warning"),
+        ("source /opt/env.sh", "/opt/lib", "warning"),
+    ],
+)
+def test_a_new_search_path_with_the_directories_of_the_modules(above: str, value: str, level: str) -> None:
+    text = f"{HEAD}{above}\nexport LD_LIBRARY_PATH={value}\nsrun ./a"
+    assert [one.severity for one in found(text, "overwritten-path")] == [level]
+
+
+@pytest.mark.parametrize(
+    ("text", "levels"),
+    [
+        ("#SBATCH --array=1-9\n#SBATCH -J a\n./a $1 $SLURM_ARRAY_TASK_ID", ["note"]),
+        ("#SBATCH --array=1-9\n#SBATCH -J a\n./a $SLURM_ARRAY_TASK_ID", ["warning"]),
+        ("#SBATCH --array=1-9\n#SBATCH -c 4\n./a $1 $SLURM_ARRAY_TASK_ID", ["warning"]),
+        ("#SBATCH -p short-gpu\n## PartitionName=short-gpu Default=NO MaxTime=30:00\n./a", []),
+        ("#SBATCH -p short\n## PartitionName=short-gpu Default=NO MaxTime=30:00\n./a", ["warning"]),
+        ("#SBATCH -N 1\n#SBATCH --qos=quick  # test (1 GPU, 1 hour), quick (1 GPU, 1 day)\n./a", []),
+        ("#SBATCH -N 1\n#SBATCH --qos=big  # test (1 GPU, 1 hour), quick (1 GPU, 1 day)\n./a", ["warning"]),
+    ],
+)
+def test_where_else_the_time_limit_may_be(text: str, levels: list[str]) -> None:
+    assert [one.severity for one in found(f"#!/bin/bash\n{text}", "no-walltime")] == levels
+
+
+@pytest.mark.parametrize(
+    ("options", "count"),
+    [
+        ("--bind /data/ann:/home", 0),
+        ("-B $BASE/templates:/home/b --home /home/b", 0),
+        ("-v /data:/data,/scratch/x:/home/b:ro", 0),
+        ("--bind /home:/home", 1),
+        ("--bind /data/ann:/homes", 1),
+        ("", 1),
+    ],
+)
+def test_a_path_of_the_inside_of_a_container(options: str, count: int) -> None:
+    text = f"{HEAD}singularity exec {options} a.sif bash -c 'cd /home/b/c; ./run'"
+    assert len(found(text, "personal-path")) == count
+    text = f"{HEAD}export PATH=/opt/bin:/home/ann/bin\n./a"
+    assert len(found(text, "personal-path")) == 1
+
+
+@pytest.mark.parametrize(
+    ("traps", "count"),
+    [("trap clean EXIT\ntrap clean TERM", 0), ("trap clean EXIT TERM", 0), ("trap clean TERM", 1)],
+)
+def test_a_handler_that_ends_the_job_too(traps: str, count: int) -> None:
+    text = f"{HEAD}#SBATCH --signal=B:TERM@60\nclean() {{\nrm -f a\n}}\n{traps}\n./a &\nwait"
+    assert len(found(text, "single-wait")) == count
+
+
+@pytest.mark.parametrize(("command", "count"), [("vpkg_require openmpi", 0), ("./a", 1)])
+def test_modules_that_nothing_uses(command: str, count: int) -> None:
+    assert len(found(f"{HEAD}vpkg_require matlab\n{command}\necho end", "no-errexit")) == count
+
+
+@pytest.mark.parametrize(("mode", "level"), [("append", "note"), ("a", "note"), ("truncate", "warning")])
+def test_tasks_that_append_to_one_log(mode: str, level: str) -> None:
+    text = f"{HEAD}#SBATCH --array=1-9 -o a.log\n#SBATCH --open-mode={mode}\n./a $SLURM_ARRAY_TASK_ID"
+    assert [one.severity for one in found(text, "array-output")] == [level]

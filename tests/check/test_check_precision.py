@@ -349,7 +349,7 @@ def test_what_is_right_is_not_reported(rule: str, text: str) -> None:
         ("output-directory", f"{PBS}#PBS -o logs/a.log\nsrun ./a", "note"),
         ("no-errexit", f"{HEAD}source /etc/profile\nmodule load python\nsrun python3 t.py", "note"),
         ("trap-late", f"{PBS}trap 'touch a' TERM USR1\npython3 t.py", "warning"),
-        ("unset-variable", f"{HEAD}ids_list=1\necho $id_list", "warning"),
+        ("unset-variable", f"{HEAD}ids_list=1\n./a $id_list", "warning"),
         ("memory-unit", f"{HEAD}#SBATCH --mem=self.memory\nhostname", None),
         ("early-expansion", f"{TWO}export NODE_RANK=$SLURM_NODEID\nsrun python3 t.py", "warning"),
         ("early-expansion", f"{TWO}export RANK=$SLURM_PROCID\nsrun python3 t.py", "warning"),

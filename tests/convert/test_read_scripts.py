@@ -28,3 +28,18 @@ def test_an_operator_of_a_test_without_its_dash(operator: str) -> None:
     source = f"if [ $# {operator} 3 ]; then\n  cd /data\nfi\nsrun ./a\n"
     tree = parse(source.encode())
     assert [one.type for one in tree.children] == ["if_statement", "command"]
+
+
+@pytest.mark.parametrize(
+    ("text", "statements"),
+    [
+        ("rm -f a\n\\rm -f b\n./c\n", ["rm -f a", "\\rm -f b", "./c"]),
+        ("ls $A\n\t\\cp x y\n", ["ls $A", "\\cp x y"]),
+        ("ls \\\n  \\a\n", ["ls \\\n  \\a"]),
+        ("echo 'a\n\\b'\n\\time ./a\n", ["echo 'a\n\\b'", "\\time ./a"]),
+        ("cat <<END\n\\begin{a}\nEND\n./a\n", ["cat <<END\n\\begin{a}\nEND", "./a"]),
+    ],
+)
+def test_a_line_that_begins_with_a_command_without_its_alias(text: str, statements: list[str]) -> None:
+    tree = parse(text.encode())
+    assert [one.text for one in tree.children] == statements

@@ -94,7 +94,17 @@ def _provides_conda(command: Command) -> bool:
     if command.name in ("source", "."):
         words = command.literals
         return words[:1] not in (["activate"], ["deactivate"])
-    return command.name in ("eval", "conda", "mamba", "micromamba", "spack", "setpkgs", "soft", "use")
+    return command.name in (
+        "eval",
+        "conda",
+        "mamba",
+        "micromamba",
+        "spack",
+        "setpkgs",
+        "vpkg_require",
+        "soft",
+        "use",
+    )
 
 
 def _has_submitter_path(script: Script) -> bool:

@@ -404,8 +404,9 @@ _LABELS = ("--comment", "--mail-type", "--mail-user", "-m", "-M")  # the job run
     "No #! line",
     """sbatch refuses a script whose first line does not begin with `#!`. PBS runs it with the login shell,
     which may not be bash, unless `-S` names one. (A file that another one beside it copies, appends or sources is a
-    part of a script, and is not reported; nor is one of LSF. One for Slurm without a name of the job and without any `#!` may be such a
-    part: this is a warning. For PBS it is a note then, and if all shells read the commands in the same way.)""",
+    part of a script, and is not reported; nor is one without a directive that no file beside it submits. One for
+    Slurm without a name of the job and without any `#!` may be such a part: this is a warning. For PBS it is a note
+    then, and if all shells read the commands in the same way.)""",
     fix="begin with #!/bin/bash",
     bad="""
     #PBS -N solver
@@ -423,14 +424,13 @@ _LABELS = ("--comment", "--mail-type", "--mail-user", "-m", "-M")  # the job run
 )
 def no_shebang(script: Script) -> Iterator[Hit]:
     first = script.lines[0] if script.lines else "#!"
-    meant = script.directives.live or (script.directives.late and re.match(r"\W*!\s*/", first))
-    prefix = script.dialect.scheduler.prefix
-    if first.startswith("#!") or not (meant or (script.commands and not prefix)):
+    meant = script.directives.live or (script.commands and script.callers.options)
+    if first.startswith("#!") or not (meant or re.match(r"\W*!\s*/", first)):
         return
     if any(option.flag == script.dialect.shell_option for option in script.options):
         return  # the shell is named by -S
-    if script.callers.completed or (not prefix and any(line.startswith("#BSUB") for line in script.lines)):
-        return  # LSF takes /bin/sh
+    if script.callers.completed:
+        return
     if script.dialect.needs_shebang:
         what, level = "sbatch refuses a script without it", ERROR if _stands(script) else None
     else:

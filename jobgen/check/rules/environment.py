@@ -70,9 +70,11 @@ def bashrc(script: Script) -> Iterator[Hit]:
     """,
 )
 def personal_path(script: Script) -> Iterator[Hit]:
+    inner = _targets(script.tree.text)
     for node in script.tree.all("word", "string_content", "raw_string"):
         for match in _HOME.finditer(node.text):
             inside = _is_inside(node, match.start()) or _is_behind(node, match.start())
+            inside = inside or f"{match[0]}/".startswith(inner)
             if not _SHARED.search(match[0]) and not inside:
                 [path] = re.findall(r"^/\w+/[^/]+(?:/[^/](?=/))?(?:/[^/]+)?", match[0])  # /home/GROUP/A/ALICE
                 yield Hit.at(
@@ -87,6 +89,18 @@ _SHARED = re.compile(
     r"(?i)/(shared?|common|public|people|data-?_?sets?)(/|$)"
     r"|^/\w+/(data|groups?|projects?|projets?|proj|software[\w.-]*|soft|apps?|opt|modules?|modulefiles|scratch|work|store"
     r"|local|user|username|usr|your\w*|my\w*|name|me|x+|ubuntu|centos|rocky|debian|fedora|ec2-user|opc|vagrant|jovyan|runner|docker|container|root|linuxbrew)(/|$)"
+)
+
+
+def _targets(text: str) -> tuple[str, ...]:
+    """Return the directories at which containers have others: ``/home/`` of ``--bind /data/ann:/home``."""
+    mounts = [mount.split(":") for match in _MOUNTS.finditer(text) for mount in match[1].split(",")]
+    pairs = [(mount[0].rstrip("/"), mount[1].rstrip("/")) for mount in mounts if len(mount) > 1]
+    return tuple(f"{target}/" for source, target in pairs if target not in ("", source))
+
+
+_MOUNTS = re.compile(
+    r"(?:\s-[Bv]|--bind|--volume|--container-mounts|\w*(?:BIND|MOUNT)\w*)[=\s][\"']?([^\s\"']+)"
 )
 
 

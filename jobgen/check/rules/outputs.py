@@ -227,7 +227,7 @@ def rerun_array(script: Script) -> Iterator[Hit]:
     "One output file for all tasks of an array",
     """Without `%a` (or `%j`) in the name, all tasks of an array write to the same file and overwrite each
     other. `%x` is the name of the job and `%A` the id of the whole array: they are the same in all tasks
-    (`src/slurmd/slurmstepd/fname.c`).""",
+    (`src/slurmd/slurmstepd/fname.c`). (With `--open-mode=append` their lines are mixed, which is a note.)""",
     message="all tasks of the array write to this file and overwrite each other",
     fix="name it after the task: %A_%a",
     bad="""
@@ -248,11 +248,14 @@ def rerun_array(script: Script) -> Iterator[Hit]:
 )
 def array_output(script: Script) -> Iterator[Hit]:
     tasks = script.request.array
+    modes = [option.value for option in script.options if option.flag == "--open-mode"]
+    mixed = bool(modes) and modes[-1].startswith("a")
+    reason = "all tasks of the array append to this file: their lines are mixed" if mixed else ""
     if tasks and not re.fullmatch(r"(\d+)(-\1)?(%\d+)?", tasks):
         for option in _outputs(script):
             shared = not re.search(r"%\d*[ajJb]|\\", option.value.replace("%%", ""))
             if option.flag != "--input" and shared and not re.match(r"/dev/|.*{{", option.value):
-                yield Hit(option.line)
+                yield Hit(option.line, reason, level=NOTE if mixed else None)
 
 
 @rule(

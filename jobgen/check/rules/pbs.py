@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.check.rules.processes import is_service
 from jobgen.errors import shown
 from jobgen.script.request import resources
 from jobgen.script.script import Hit, Script
@@ -127,7 +128,8 @@ def home_directory(script: Script) -> Iterator[Hit]:
     WARNING,
     "pbsdsh loses the status",
     """`pbsdsh` exits with status 0, whatever the status of its command. `pbs_tmrsh` returns the status of
-    its command.""",
+    its command. (Services in the background, such as the workers of dask, run until the job ends: nothing reads
+    their status.)""",
     message="pbsdsh exits with status 0 even if its command fails",
     fix="use pbs_tmrsh, which returns the status, or write the status of the command to a file",
     bad="""
@@ -150,7 +152,8 @@ def home_directory(script: Script) -> Iterator[Hit]:
 )
 def pbsdsh_status(script: Script) -> Iterator[Hit]:
     for command in script.named("pbsdsh"):
-        if not {"hostname", "date", "uname", "nvidia-smi"} & set(command.literals):
+        prints = {"hostname", "date", "uname", "nvidia-smi"} & set(command.literals)
+        if not prints and not (command.background and is_service(command)):
             yield Hit(command.line)
             return
 

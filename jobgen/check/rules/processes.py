@@ -31,7 +31,20 @@ _TRIFLES = (
         "true",
         ":",
     ),
-    *("hostname", "pwd", "[", "test", "expr", "basename", "dirname", "mkdir", "touch", "break", "continue"),
+    *(
+        "hostname",
+        "pwd",
+        "[",
+        "test",
+        "expr",
+        "basename",
+        "dirname",
+        "mkdir",
+        "touch",
+        "break",
+        "continue",
+        "clear",
+    ),
 )
 _MONITORS = (
     *(
@@ -82,9 +95,7 @@ _MONITORS = (
     """,
 )
 def bare_wait(script: Script) -> Iterator[Hit]:
-    works = [
-        one for one in script.commands if one.works and one.background and not _SERVICE.search(one.node.text)
-    ]
+    works = [one for one in script.commands if one.works and one.background and not is_service(one)]
     waits = list(script.named("wait"))
     if not works or not waits or any(wait.arguments for wait in waits):
         return
@@ -120,6 +131,11 @@ def _runs(script: Script, node: Node, depth: int = 0) -> list[Node]:
 
 
 _DEEPEST = 3  # functions that call each other
+
+
+def is_service(command: Command) -> bool:
+    """Return whether a command starts a service, which runs until the job ends."""
+    return _SERVICE.search(command.node.text) is not None
 
 
 _SERVICE = re.compile(
@@ -419,10 +435,21 @@ def _is_trifle(node: Node) -> bool:
 def _next_work(script: Script, sleep: Command) -> _Program | None:
     """Return the next program, in a loop the next one of the same iteration; None if it only waits for a process."""
     loop = next((above for above in sleep.node.above() if above.type in LOOPS), script.tree)
-    after = (one for one in script.commands if sleep.node.end < one.node.start < loop.end)
+    blocks = {above.start for above in sleep.node.above()}
+    after = [one for one in script.commands if sleep.node.end < one.node.start < loop.end]
+    exits = (at for at, one in enumerate(after) if one.name == "exit" and _block(one) in blocks)
+    after = after[
+        : next(exits, None)
+    ]  # nothing follows an exit in the block of the sleep, or in one around it
     passed = ({*_TRIFLES, *_MONITORS, "seq"} - {"sleep"}).__contains__
     following = next((one for one in after if not passed(one.program)), None)
     return None if following is None or _polls(following, loop) else _program(following)
+
+
+def _block(command: Command) -> int | None:
+    """Return the start of the block, branch or file of which a command is a statement of its own."""
+    whole = command.statement
+    return whole.parent.start if whole.parent is not None and whole.start == command.node.start else None
 
 
 def _polls(command: Command, outside: Node) -> bool:

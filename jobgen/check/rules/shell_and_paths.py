@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 
@@ -89,7 +90,7 @@ _SYSTEM = r"(^|[\"':])/(usr/)?bin/?(:|$|[\"'])"
     "A search path that loses what modules set",
     """Modules, conda and the scheduler put their directories into `PATH` and `LD_LIBRARY_PATH`. A new value
     without the old one hides their commands and libraries. (Without a module or another environment above
-    it, this is a note.)""",
+    it, this is a note, and if the new value has the directories of each of these itself.)""",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
@@ -111,7 +112,9 @@ def overwritten_path(script: Script) -> Iterator[Hit]:
     for name, _, node in script.assignments:
         if name not in _LISTS or not _replaces(script, name, node):
             continue
-        late = any(one.node.start < node.start and _sets(one, name) for one in script.named(*_SETS))
+        value = node.text.partition("=")[2]
+        above = (one for one in script.named(*_SETS) if one.node.start < node.start)
+        late = any(_sets(one, name) and not _has_directories(value, one) for one in above)
         yield Hit.at(
             node,
             f"the old value of {name} is lost" + (", with all that was set above" if late else ""),
@@ -127,6 +130,20 @@ def _sets(command: Command, name: str) -> bool:
     if command.name in ("module", "ml"):
         return not re.match(r"purge|list|avail|unload|rm|use|show", words)
     return name == "PATH" or not (command.name == "conda" or re.search(r"conda|activate\b", words))
+
+
+def _has_directories(value: str, command: Command) -> bool:
+    """Return whether a list names the directories of all modules that a command loads, or of the file that it
+    sources: ``/opt/cuda-11.8/lib64`` those of ``module load CUDA/11.8.0``."""
+    words = command.literals
+    if command.name in ("module", "ml"):
+        modules = [word.partition("/") for word in words if word not in ("load", "add")]
+        version = re.compile(r"\d+(?:\.\d+)?")
+        numbers = [match[0] for _, _, text in modules if (match := version.search(text))]
+        parts = [*(f"/{name}" for name, _, _ in modules), *numbers]
+        return all(re.search(rf"(?i){re.escape(part)}\b", value) for part in parts)
+    root = os.path.dirname(os.path.dirname(words[0])) if command.name in ("source", ".") and words else ""
+    return root.count("/") > 1 and f"{root}/" in value
 
 
 def _replaces(script: Script, name: str, assignment: Node) -> bool:

@@ -160,7 +160,7 @@ def _to_shell(script: Script) -> bool:
     WARNING,
     "Only one wait after a trap",
     """A trap interrupts `wait`, which returns at once with 128 plus the number of the signal: the script
-    ends while the ranks are still saving. Wait a second time.""",
+    ends while the ranks are still saving. Wait a second time. (A handler that runs at EXIT, too, ends the job.)""",
     message="wait returns as soon as the trap has run, while the process still runs",
     fix="add a second wait",
     bad="""
@@ -189,7 +189,10 @@ def _to_shell(script: Script) -> bool:
 def single_wait(script: Script) -> Iterator[Hit]:
     traps = [one for one in script.named("trap") if _caught(one) & set(_CAUGHT) and one.arguments]
     handlers = [_handler(script, one) for one in traps]
-    if not traps or any(re.search(r"\b(exit|wait|requeue|qrerun)\b", handler) for handler in handlers):
+    at_exit = {_handler(script, one) for one in script.named("trap") if "EXIT" in _caught(one)}
+    if not traps or any(handler in at_exit for handler in handlers):
+        return  # the job is to end then
+    if any(re.search(r"\b(exit|wait|requeue|qrerun)\b", handler) for handler in handlers):
         return
     waits = list(script.named("wait"))
     before = waits[0].statement.previous() if len(waits) == 1 else None

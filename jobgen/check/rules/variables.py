@@ -10,6 +10,7 @@ from itertools import islice
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.check.rules.directories import stays
 from jobgen.errors import nearest
+from jobgen.script import command_kinds
 from jobgen.script.beside import sourced
 from jobgen.script.commands import Command, commands
 from jobgen.script.script import Edit, Hit, Script
@@ -294,8 +295,8 @@ def _prints_word(command: Command) -> bool:
     "A variable that is not set",
     """A variable that is not set is empty, without a message. Only lower-case names are reported, which no
     scheduler, site or module sets, and only in scripts that load no module and source no file but those beside
-    them, which are read. `set -u` finds the others when the job runs. (If no similar name is set, the variable
-    may be given at the submission: a note.)""",
+    them, which are read. `set -u` finds the others when the job runs. (It is a note if only messages have it, and
+    if no similar name is set, as the submission may give it.)""",
     fix="correct the name, or set it",
     bad="""
     #!/bin/bash
@@ -336,9 +337,13 @@ def unknown_variable(script: Script) -> Iterator[Hit]:
         if script.is_template or (hint and _takes(node, hint)):
             typo = None
         where = "" if typo else " in this script: unless the submission sets it,"
-        yield Hit.at(
-            node, f"${name} is not set{where or ':'} it is empty{hint}", level=None if typo else NOTE
-        )
+        level = None if typo and not _is_only_printed(script, name) else NOTE
+        yield Hit.at(node, f"${name} is not set{where or ':'} it is empty{hint}", level=level)
+
+
+def _is_only_printed(script: Script, name: str) -> bool:
+    """Return whether a variable is only in messages."""
+    return all(command_kinds.is_printed(node) for other, node in script.expansions if other == name)
 
 
 def _takes(node: Node, hint: str) -> bool:
@@ -452,7 +457,8 @@ def _reads_others(script: Script) -> bool:
     "A variable with a name that is set nowhere",
     """A misspelt variable is empty, without a message. Names are case-sensitive: `$Nodes` is not `$NODES`.
     `set -u` ends the script instead. A name that is almost that of a variable of the scheduler is reported,
-    too. (Lower-case names without a similar one are the matter of `unset-variable`.)""",
+    too. (It is a note if only messages have it. Lower-case names without a similar one are the matter of
+    `unset-variable`.)""",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
@@ -489,7 +495,8 @@ def misspelt(script: Script) -> Iterator[Hit]:
         if meant is None or any(text.startswith(f"{meant}=") for text in around) or any(derived):
             continue  # it is set from the variable of the outside
         if name != name.lower() or loads:
-            yield Hit.at(node, f"${name} is set nowhere, only ${meant} is", f"write ${meant}")
+            level = NOTE if _is_only_printed(script, name) else None
+            yield Hit.at(node, f"${name} is set nowhere, only ${meant} is", f"write ${meant}", level)
 
 
 def _misspelt_of_job(script: Script, known: set[str]) -> Iterator[Hit]:
@@ -504,7 +511,8 @@ def _misspelt_of_job(script: Script, known: set[str]) -> Iterator[Hit]:
             continue
         seen.add(name)
         if (meant := names.near(name)) is not None:
-            yield Hit.at(node, f"{dialect.title} sets no ${name}, only ${meant}", f"write ${meant}")
+            level = NOTE if _is_only_printed(script, name) else None
+            yield Hit.at(node, f"{dialect.title} sets no ${name}, only ${meant}", f"write ${meant}", level)
 
 
 @rule(

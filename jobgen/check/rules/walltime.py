@@ -25,11 +25,11 @@ from jobgen.values.parsers import seconds as seconds_of
     "No time limit",
     """Without a time limit the default of the queue applies. On some clusters it is minutes, and the job is
     killed. On others it is days, and the job waits longer, because it does not fit into shorter gaps. (It is
-    a note if the directives request no number of anything, or one number alone, so that the command line may have
-    the rest, if the script reads the index of an array or a
-    number of nodes that no directive has, if a comment names the program that
-    submits it, if the name of the queue is a time, and in a script that is still to be filled in. A comment, which may
-    be about the queue, a command that submits the script again, or one in a file beside it may have
+    a note if the only directive is one number, or the directives have neither a number nor a queue, so that the
+    command line may have the rest: an array of a script that reads arguments is no number. It is one, too, if the
+    script reads the index of an array or a number of nodes that no directive has, if a comment names the program
+    that submits it, if the name of the queue is a time, and in a script that is still to be filled in. A comment,
+    which may be about the queue, a command that submits the script again, or one in a file beside it may have
     the time limit, and one that gives the number of nodes, which the script reads.)""",
     message="no time limit: the default of the queue applies, which may be minutes or days",
     bad="""
@@ -91,9 +91,10 @@ def _may_be_given(script: Script) -> bool:
         request.gpus,
         request.mem,
     )
-    others = (request.gpus_per_node, request.queue, request.array, request.chunks, request.totals)
+    others = (request.gpus_per_node, request.queue, request.chunks, request.totals)
+    tasks = request.array and not any(re.fullmatch("[1-9@*]", name) for name, _ in script.expansions)
     is_time = _TIME_NAME.search(request.queue or "") is not None
-    few = not any((*numbers, *others)) or (len(script.options) == 1 and not request.queue)
+    few = not any((*numbers, *others, tasks)) or (len(script.options) == 1 and not request.queue)
     return few or is_time or _has_options(script) or _has_nodes(script)
 
 
@@ -142,12 +143,16 @@ def _has_options(script: Script) -> bool:
 
 
 def _is_documented(script: Script) -> bool:
-    """Return whether a comment has the time limit of the queue: ``# long  24hr``."""
-    queue = script.request.queue
+    """Return whether a comment has the time limit of the queue or the QoS: ``# long  24hr``, ``# long MaxTime=1-0``,
+    or a part of it, ``# short (1 GPU, 2 hours), long (...)``."""
+    names = [script.request.queue, *(one.value for one in script.options if one.flag == "--qos")]
+    named = "|".join(re.escape(name) for name in names if name)
+    time = r"\d\s*(?:h|hrs?|hours?|days?|mins?|minutes?)\b"
     line = re.compile(
-        rf"\s*#+\s*{re.escape(queue or '')}\W.*\d\s*(h|hrs?|hours?|days?|mins?|minutes?)\b", re.I
+        rf"\s*#+\s*(?:{named})\W.*{time}|.*\s#.*\b(?:{named})\s*\([^()]*{time}|\s*#.*\b(?:{named})\s.*\bMaxTime=\d",
+        re.I,
     )
-    return bool(queue) and any(map(line.match, script.lines))
+    return bool(named) and any(map(line.match, script.lines))
 
 
 _TIME_NAME = re.compile(r"(?i)\d(h|hrs?|hours?|d|days?|mins?|w|weeks?)(?![a-z])")  # in the name of a queue
