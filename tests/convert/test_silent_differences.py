@@ -2383,7 +2383,7 @@ def test_workers_of_ray_and_dask_set_their_threads(line: str) -> None:
         ("-N 1", "srun --ntasks-per-node 8 -c 6 ./a", "export OMP_NUM_THREADS=6", "export OMP_NUM_THREADS=6"),
         ("-N 2 --exclusive", "srun -n 64 ./a", "unset OMP_NUM_THREADS", ""),
         ("-N 4", "srun -N 1 -n 1 ./a", "", ""),
-        ("-N 2 -c 8", "srun -n 2 ./a", "unset OMP_NUM_THREADS", ""),
+        ("-N 2 -c 8", "srun -n 2 ./a", "", ""),
     ],
 )
 def test_threads_of_the_ranks_that_only_a_launcher_counts(
@@ -2392,6 +2392,35 @@ def test_threads_of_the_ranks_that_only_a_launcher_counts(
     for target, command in (("pbspro", pro), ("torque", torque)):
         text = convert(SLURM.format(options, line), target).text
         assert f"\n{command} " in text if command else "OMP_NUM_THREADS" not in text
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "left", "named"),
+    [
+        ("-N 1 -c 6", "python a.py", True, False),
+        ("-N 1 -c 6", "srun -n 1 -c 6 ./a", True, False),
+        ("-N 1 -c 6", "singularity exec a.sif python a.py", True, False),
+        ("-N 1 --ntasks-per-node=4", "time Rscript a.R", True, False),
+        ("-N 1 --ntasks-per-node=4", "time mpirun -np 4 python a.py", False, True),
+        ("-N 1 --ntasks-per-node=4", "./a", False, True),
+        ("-n 4", "python a.py", False, True),
+        ("-n 4 -c 2", "srun ./a", True, False),
+        ("-n 4", "mpirun ./a", True, False),
+        ("-N 1 -c 6", "gmx mdrun -deffnm a", False, True),
+        ("-N 1 -c 6", "./a -t ${OMP_NUM_THREADS:-1}", False, True),
+        ("-N 1 -c 6", '"$RUN" -n 6 ./a', False, True),
+        ("-N 1 -c 6 --exclusive", "python a.py", False, False),
+        ("-N 1 -c 6", "torchrun --nproc_per_node 2 a.py", False, False),
+        ("-N 1 -c 6", "[ -e a ] && export OMP_NUM_THREADS=2\n./a", False, False),
+        ("-N 1 -n 1", "./a", True, False),
+    ],
+)
+def test_threads_on_some_cores_of_a_node(options: str, line: str, left: bool, named: bool) -> None:
+    """PBS Pro sets the number of the cores to which Slurm binds a program; without it, and without cpusets,
+    OpenMP uses the whole node."""
+    done = convert(SLURM.format(options, line), "pbspro")
+    assert ("unset OMP_NUM_THREADS" in done.text) is not left
+    assert ("uses those of the whole node" in str(done.remarks)) is named
 
 
 @pytest.mark.parametrize(

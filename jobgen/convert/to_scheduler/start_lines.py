@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from jobgen.convert import start_directory
 from jobgen.convert.request_reader import has_directives
@@ -11,9 +11,10 @@ from jobgen.convert.result import Definition, Edit, Remark
 from jobgen.convert.to_scheduler.launch_calls import in_words, other_launchers
 from jobgen.convert.to_scheduler.mpirun_line import EXPORTS, exports_function
 from jobgen.convert.variable_names import is_exported, kept
+from jobgen.launch.command_line import is_python
 from jobgen.schedulers.base import fill
 from jobgen.schedulers.request import Request
-from jobgen.script.command_kinds import TOOLS
+from jobgen.script.command_kinds import STATE, TOOLS
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.script.launches import Launch
@@ -49,6 +50,14 @@ _SETS_THREADS = re.compile(
     r"(?m)^[^#\n]*(\btorchrun\b|\btorch\.distributed\.(run|launch)\b|\baccelerate\s+launch\b|\bdeepspeed\s+-"
     r"|\bray\s+start\b|\bdask([- ]worker|-mpi|-scheduler)\b|\s-ntomp\b)"
 )
+
+# mdrun divides the cores itself, and refuses another number; launchers in variables; scripts that read it.
+_CHOOSES_THREADS = re.compile(
+    r"(?m)^[^#\n]*(\bmdrun\b|\s-np\b|\$\{?\w+\}?\"? -n\b|\$\{?OMP_NUM_THREADS\b)"
+)
+
+# Programs that are one process on a node, beside Python.
+_ONE_PROCESS = STATE | TOOLS | {"Rscript", "R", "julia", "matlab", "octave", "time"}
 
 # Options of mpirun that give each rank several cores.
 _SEVERAL_CORES = re.compile(r"(?i)\bpe=(?!1\b)\w|[- ]-?cpus-per-(proc|rank)\b")
@@ -91,6 +100,7 @@ def start(
         of_site += _directory_of_site(script, source, target)
         lines += [f"export {name}={_shell(value)}" for name, value in content.exports]
         lines += _threads(script, source, target, content)
+        of_site += _unbound(script, source, lines)
     node_file = _node_file(script, source, target, content)
     lines += _redirections(content, source, target) + node_file
     index = f"${{{target.variable('array_index')}:-}}"
@@ -195,18 +205,42 @@ def _threads(script: Script, source: Dialect, target: Dialect, content: ScriptRe
         cores = number(request.chunks[0].get("ncpus")) if request.chunks else request.cpus_per_rank
         cores = cores or (1 if own else None)
         return [f"export OMP_NUM_THREADS={cores}{why}"] if cores else []
-    several = own or _starts_threads(script) or _has_several_cores(script, source, content)
-    return [f"unset OMP_NUM_THREADS{why}"] if several else []
+    whole = any(one.exclusive for one in content.components or [request])
+    left = not (own or whole or _starts_threads(script)) and _are_of_job(script, source, content)
+    return [] if left else [f"unset OMP_NUM_THREADS{why}"]
 
 
-def _has_several_cores(script: Script, source: Dialect, content: ScriptRequest) -> bool:
-    """Return whether a program of the script may use several cores of a node."""
-    requests = content.components or [script.request]
+def _are_of_job(script: Script, source: Dialect, content: ScriptRequest) -> bool:
+    """Return whether the number that PBS Pro sets is that of the cores to which Slurm binds a program.
+
+    Launchers bind each rank to some of them, and a program that is not known may be one if the job has
+    several tasks.
+    """
+    request, of_rank = script.request, _cores_of_rank(script, source, content)
     several = any(
-        one.exclusive or (one.ranks_per_node or 1) > 1 or (one.ranks or 1) > (one.nodes or 1)
-        for one in requests
+        (one.ranks_per_node or 1) > 1 or (one.ranks or 1) > (one.nodes or 1)
+        for one in content.components or [request]
     )
-    return several or _cores_of_rank(script, source, content) > 1
+    starts, each = _has_other_launchers(script, source), request.nodes is None  # a rank is a chunk
+    if not several and of_rank == 1:
+        return True
+    if (starts and not (several and each)) or _CHOOSES_THREADS.search(script.tree.text):
+        return False
+    if not several or (each and (starts or script.launches)):
+        return of_rank == (request.cpus_per_rank or 1)
+    known = all(one.name in _ONE_PROCESS or is_python(one.name) for one in script.commands)
+    return known and request.nodes == 1 and not script.launches
+
+
+def _unbound(script: Script, source: Dialect, lines: Sequence[str]) -> Iterator[Remark]:
+    """Yield a remark on a job on some cores of a node whose ``lines`` leave the number of threads open."""
+    chosen = _starts_threads(script) or _has_own_threads(script) or script.request.exclusive
+    if chosen or not any(one.startswith("unset OMP_NUM_THREADS ") for one in lines):
+        return
+    fields = ("cpus_per_rank", "ranks_per_node", "ranks", "nodes")
+    found = next(filter(None, (source.origin(script.heeded, one) for one in fields)), None)
+    why = "is unset: unless PBS Pro binds the job to its cores, OpenMP uses those of the whole node"
+    yield Remark(found.option.line if found else 1, "OMP_NUM_THREADS", why, lost=False)
 
 
 def _cores_of_rank(script: Script, source: Dialect, content: ScriptRequest) -> int:
@@ -255,11 +289,19 @@ def threads_of_ranks(script: Script, source: Dialect, target: Dialect, content: 
 def _starts_on_others(script: Script, source: Dialect) -> bool:
     """Return whether another launcher starts ranks on other nodes, where PBS Pro sets the threads again,
     unless it passes them on (start_process in src/resmom/start_exec.c)."""
-    others = [one for one in script.launches if one.kind != source.scheduler.node_step]
-    several_cores = any(_SEVERAL_CORES.search(one.command.node.text) for one in others)
+    several_cores = any(_SEVERAL_CORES.search(one.command.node.text) for one in _others(script, source))
     if several_cores or script.request.nodes == 1 or script.request.exclusive:
         return False
-    return bool(others) or any(other_launchers(script, ())) or in_words(script)
+    return _has_other_launchers(script, source)
+
+
+def _has_other_launchers(script: Script, source: Dialect) -> bool:
+    return bool(_others(script, source)) or any(other_launchers(script, ())) or in_words(script)
+
+
+def _others(script: Script, source: Dialect) -> list[Launch]:
+    """Return the calls of launchers that the source does not have."""
+    return [one for one in script.launches if one.kind != source.scheduler.node_step]
 
 
 def _steps(script: Script, source: Dialect) -> list[Launch]:
