@@ -2405,6 +2405,9 @@ def test_threads_of_the_ranks_that_only_a_launcher_counts(
         ("-N 1 --ntasks-per-node=4", "./a", False, True),
         ("-n 4", "python a.py", False, True),
         ("-n 4 -c 2", "srun ./a", True, False),
+        ("-n 4", "hostname", True, False),
+        ("-N 2 --ntasks-per-node=4", "python a.py", True, False),
+        ("-N 2 --ntasks-per-node=4", "exec ./a", False, True),
         ("-n 4", "mpirun ./a", True, False),
         ("-N 1 -c 6", "gmx mdrun -deffnm a", False, True),
         ("-N 1 -c 6", "./a -t ${OMP_NUM_THREADS:-1}", False, True),
@@ -2629,10 +2632,28 @@ def test_a_word_of_the_program_with_a_variable_of_the_loop(word: str) -> None:
         ("aprun -n 20 -N 10 ./a", False),
         ("aprun -n 1 ./a", False),
         ("aprun -n $n ./a", True),
+        ("aprun -n 48 -d $t ./a", True),
+        ("aprun -n 48 -N 24 -d $t ./a", False),
     ],
 )
 def test_ranks_on_nodes_of_unknown_cores(line: str, named: bool) -> None:
     found = [one.why for one in convert(f"#PBS -l nodes=2\n{line}\n", "slurm").remarks]
+    assert any(one.startswith("fills one node after the other") for one in found) == named
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("aprun -n $n -d $OMP_NUM_THREADS ./a", True),
+        ("n=$1; t=$2\naprun -n $n -d $t ./a", True),
+        ("aprun -n 48 -d $t ./a", True),
+        ("aprun -n $n -d 2 ./a", False),
+        ("aprun -n 48 -d 2 ./a", False),
+        ("aprun -n $n -N 12 -d $t ./a", False),
+    ],
+)
+def test_ranks_whose_cores_are_counted_when_the_job_runs(line: str, named: bool) -> None:
+    found = [one.why for one in convert(f"#PBS -l nodes=4:ppn=24\n{line}\n", "slurm").remarks]
     assert any(one.startswith("fills one node after the other") for one in found) == named
 
 

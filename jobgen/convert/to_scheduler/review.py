@@ -621,7 +621,8 @@ def _names(
                 one.start <= at < one.end for one in root.all("file_redirect")
             )
             if not (file or _printed(root, at) or _is_label(root, at)):
-                yield match[0], (why[0], why[1] and not _is_sentence(root, at, match[0])), at, line
+                message = why[0].startswith("names") and _is_sentence(root, at, match[0])
+                yield match[0], (why[0], why[1] and not message), at, line
 
 
 def _commands(source: Dialect) -> dict[str, list[str]]:

@@ -56,8 +56,10 @@ _CHOOSES_THREADS = re.compile(
     r"(?m)^[^#\n]*(\bmdrun\b|\s-np\b|\$\{?\w+\}?\"? -n\b|\$\{?OMP_NUM_THREADS\b)"
 )
 
-# Programs that are one process on a node, beside Python.
-_ONE_PROCESS = STATE | TOOLS | {"Rscript", "R", "julia", "matlab", "octave", "time"}
+_NO_PROGRAMS = (STATE | TOOLS | {"time"}) - {"eval", "exec", "env", "xargs"}
+_ONE_PROCESS = ("Rscript", "R", "julia", "matlab", "octave")  # on a node, like Python
+
+_NO_BINDING = ("none", "no")  # values of --cpu-bind
 
 # Options of mpirun that give each rank several cores.
 _SEVERAL_CORES = re.compile(r"(?i)\bpe=(?!1\b)\w|[- ]-?cpus-per-(proc|rank)\b")
@@ -228,8 +230,12 @@ def _are_of_job(script: Script, source: Dialect, content: ScriptRequest) -> bool
         return False
     if not several or (each and (starts or script.launches)):
         return of_rank == (request.cpus_per_rank or 1)
-    known = all(one.name in _ONE_PROCESS or is_python(one.name) for one in script.commands)
-    return known and request.nodes == 1 and not script.launches
+    if any(launch.program for launch in script.launches):
+        unbound = all(one.options.get("--cpu-bind") in _NO_BINDING for one in script.launches)
+        return unbound and not each
+    programs = {one.name for one in script.commands} - _NO_PROGRAMS
+    known = all(one in _ONE_PROCESS or is_python(one) for one in programs)
+    return not programs or (known and not each)
 
 
 def _unbound(script: Script, source: Dialect, lines: Sequence[str]) -> Iterator[Remark]:
@@ -321,7 +327,7 @@ def _are_bound(script: Script, source: Dialect) -> bool:
     bound = [
         one
         for one in _steps(script, source)
-        if one.program and one.options.get("--cpu-bind") not in ("none", "no")
+        if one.program and one.options.get("--cpu-bind") not in _NO_BINDING
     ]
     return any(script.constants.value(one.program[0]) not in TOOLS for one in bound)
 
