@@ -2383,7 +2383,7 @@ def test_workers_of_ray_and_dask_set_their_threads(line: str) -> None:
         ("-N 1", "srun --ntasks-per-node 8 -c 6 ./a", "export OMP_NUM_THREADS=6", "export OMP_NUM_THREADS=6"),
         ("-N 2 --exclusive", "srun -n 64 ./a", "unset OMP_NUM_THREADS", ""),
         ("-N 4", "srun -N 1 -n 1 ./a", "", ""),
-        ("-N 2 -c 8", "srun -n 2 ./a", "", ""),
+        ("-N 2 -c 8", "srun -n 2 ./a", "", "export OMP_NUM_THREADS=8"),
     ],
 )
 def test_threads_of_the_ranks_that_only_a_launcher_counts(
@@ -2424,6 +2424,25 @@ def test_threads_on_some_cores_of_a_node(options: str, line: str, left: bool, na
     done = convert(SLURM.format(options, line), "pbspro")
     assert ("unset OMP_NUM_THREADS" in done.text) is not left
     assert ("uses those of the whole node" in str(done.remarks)) is named
+
+
+@pytest.mark.parametrize(
+    ("request_", "line", "named"),
+    [
+        ("select=4:system=polaris", "mpiexec -n 16 --ppn 4 ./a", True),
+        ("select=4", "aprun -n 96 ./a", True),
+        ("select=4 -l place=scatter:excl", "python a.py", True),
+        ("select=4:ncpus=24 -l place=scatter:excl", "python a.py", False),
+        ("select=4 -l place=scatter:excl", "hostname", False),
+        ("select=4", "python a.py", False),
+        ("select=4", "export OMP_NUM_THREADS=4\naprun -n 96 ./a", False),
+        ("select=4:system=polaris", "mpiexec -n 16 --ppn 4 --env OMP_NUM_THREADS=8 ./a", False),
+        ("select=4:system=polaris", "torchrun --nproc_per_node 4 a.py", False),
+    ],
+)
+def test_threads_of_whole_nodes_of_unknown_cores(request_: str, line: str, named: bool) -> None:
+    done = convert(f"#!/bin/bash\n#PBS -l {request_}\n{line}\n", "slurm", "pbspro")
+    assert ("a chunk, which the request does not name" in str(done.remarks)) is named
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ NAMES = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "aprun", "mpirun_rsh",
 # Further launchers, which no other scheduler has, or whose options are not known here.
 OTHERS = re.compile(
     r"[\w-]*([Mm]pi(exec|run)|MPIRUN)[\w.-]*|ibrun|jsrun|orterun|aprun|charmrun|ccc_mprun|mpprun|lrun|prun|poe|mpicmd|mpicasa"
+    r"|cafrun|upcrun|upcxx-run|gasnetrun_\w+|oshrun|shmemrun|prterun|yhrun"
     r"|greasy|paramrun"  # which start a list of tasks
 )
 # The function of the new script that prints -x for each variable, for an mpirun that passes on only those.
@@ -87,7 +88,7 @@ def exports_function(source: Dialect) -> list[str]:
 
 
 def read(words: LaunchWords, request: Request, stays: bool = False) -> LaunchLine:
-    """Return the options of mpirun; if the command ``stays``, its options without a value need no counterpart.
+    """Return the options of mpirun; where the command ``stays``, those without a value need no counterpart.
 
     Raises:
         Unreadable: the line cannot be translated.

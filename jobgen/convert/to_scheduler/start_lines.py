@@ -10,6 +10,7 @@ from jobgen.convert.request_reader import has_directives
 from jobgen.convert.result import Definition, Edit, Remark
 from jobgen.convert.to_scheduler.launch_calls import in_words, other_launchers
 from jobgen.convert.to_scheduler.mpirun_line import EXPORTS, exports_function
+from jobgen.convert.unread_files import of_engines
 from jobgen.convert.variable_names import is_exported, kept
 from jobgen.launch.command_line import is_python
 from jobgen.schedulers.base import fill
@@ -52,9 +53,7 @@ _SETS_THREADS = re.compile(
 )
 
 # mdrun divides the cores itself, and refuses another number; launchers in variables; scripts that read it.
-_CHOOSES_THREADS = re.compile(
-    r"(?m)^[^#\n]*(\bmdrun\b|\s-np\b|\$\{?\w+\}?\"? -n\b|\$\{?OMP_NUM_THREADS\b)"
-)
+_CHOOSES_THREADS = re.compile(r"(?m)^[^#\n]*(\bmdrun\b|\s-np\b|\$\{?\w+\}?\"? -n\b|\$\{?OMP_NUM_THREADS\b)")
 
 _NO_PROGRAMS = (STATE | TOOLS | {"time"}) - {"eval", "exec", "env", "xargs"}
 _ONE_PROCESS = ("Rscript", "R", "julia", "matlab", "octave")  # on a node, like Python
@@ -102,7 +101,7 @@ def start(
         of_site += _directory_of_site(script, source, target)
         lines += [f"export {name}={_shell(value)}" for name, value in content.exports]
         lines += _threads(script, source, target, content)
-        of_site += _unbound(script, source, lines)
+        of_site += _open_threads(script, source, target, lines)
     node_file = _node_file(script, source, target, content)
     lines += _redirections(content, source, target) + node_file
     index = f"${{{target.variable('array_index')}:-}}"
@@ -190,7 +189,7 @@ def _threads(script: Script, source: Dialect, target: Dialect, content: ScriptRe
     """Return a line that sets the threads as the source does, unless the script exports OMP_NUM_THREADS.
 
     PBS Pro sets it to the cores of a node, and the others leave it unset: then OpenMP counts the cores to
-    which srun binds a rank. They are the value if the launcher of the new script gives a rank more.
+    which Slurm binds a job, and srun a rank. They are the value where the new job may have more.
     """
     setter = (source if source.sets_threads else target).title
     why = f"  # {setter} sets it to the cores of a node"
@@ -200,16 +199,22 @@ def _threads(script: Script, source: Dialect, target: Dialect, content: ScriptRe
     given = _names_threads(script, content)
     given &= not _has_own_threads(script) or "OMP_NUM_THREADS" in kept(script)
     given &= not re.search(r"\$\{OMP_NUM_THREADS:?=", script.tree.text)
-    if source.sets_threads == target.sets_threads or given:
-        return []
     request, own = script.request, _has_own_threads(script)
+    if given or (source.sets_threads and target.sets_threads):
+        return []
     if source.sets_threads:
         cores = number(request.chunks[0].get("ncpus")) if request.chunks else request.cpus_per_rank
         cores = cores or (1 if own else None)
         return [f"export OMP_NUM_THREADS={cores}{why}"] if cores else []
     whole = any(one.exclusive for one in content.components or [request])
-    left = not (own or whole or _starts_threads(script)) and _are_of_job(script, source, content)
-    return [] if left else [f"unset OMP_NUM_THREADS{why}"]
+    known = not (own or whole or _starts_threads(script)) and _are_of_job(script, source, content)
+    if target.sets_threads:
+        return [] if known else [f"unset OMP_NUM_THREADS{why}"]
+    bound = known and source.scheduler.node_step is not None and target.scheduler.node_step is None
+    cores = (request.ranks_per_node or 1) * (request.cpus_per_rank or 1)
+    if not bound or cores == 1 or not _programs(script) or any(of_engines(script, "snakemake")):
+        return []
+    return [f"export OMP_NUM_THREADS={cores}  # {source.title} binds the job to its cores"]
 
 
 def _are_of_job(script: Script, source: Dialect, content: ScriptRequest) -> bool:
@@ -233,20 +238,35 @@ def _are_of_job(script: Script, source: Dialect, content: ScriptRequest) -> bool
     if any(launch.program for launch in script.launches):
         unbound = all(one.options.get("--cpu-bind") in _NO_BINDING for one in script.launches)
         return unbound and not each
-    programs = {one.name for one in script.commands} - _NO_PROGRAMS
+    programs = _programs(script)
     known = all(one in _ONE_PROCESS or is_python(one) for one in programs)
     return not programs or (known and not each)
 
 
-def _unbound(script: Script, source: Dialect, lines: Sequence[str]) -> Iterator[Remark]:
-    """Yield a remark on a job on some cores of a node whose ``lines`` leave the number of threads open."""
-    chosen = _starts_threads(script) or _has_own_threads(script) or script.request.exclusive
-    if chosen or not any(one.startswith("unset OMP_NUM_THREADS ") for one in lines):
+def _open_threads(script: Script, source: Dialect, target: Dialect, lines: Sequence[str]) -> Iterator[Remark]:
+    """Yield a remark on a number of threads that the ``lines`` leave open."""
+    request, set_ = script.request, any("OMP_NUM_THREADS" in line for line in lines)
+    if _starts_threads(script):
         return
-    fields = ("cpus_per_rank", "ranks_per_node", "ranks", "nodes")
-    found = next(filter(None, (source.origin(script.heeded, one) for one in fields)), None)
-    why = "is unset: unless PBS Pro binds the job to its cores, OpenMP uses those of the whole node"
-    yield Remark(found.option.line if found else 1, "OMP_NUM_THREADS", why, lost=False)
+    if source.sets_threads and not target.sets_threads:
+        named = set_ or re.search(r"(?m)^[^#\n]*OMP_NUM_THREADS", script.tree.text)
+        left = request.exclusive and not named and bool(_programs(script))
+        why = f"{source.title} sets it to the cores of a chunk, which the request does not name"
+    else:
+        unset = any(line.startswith("unset OMP_NUM_THREADS ") for line in lines)
+        left = unset and not (_has_own_threads(script) or request.exclusive)
+        why = (
+            f"is unset: unless {target.title} binds the job to its cores, OpenMP uses those of the whole node"
+        )
+    if left:
+        fields = ("cpus_per_rank", "ranks_per_node", "ranks", "nodes")
+        found = next(filter(None, (source.origin(script.heeded, one) for one in fields)), None)
+        yield Remark(found.option.line if found else 1, "OMP_NUM_THREADS", why, lost=False)
+
+
+def _programs(script: Script) -> set[str]:
+    """Return the names of the commands that may use several cores."""
+    return {one.name for one in script.commands} - _NO_PROGRAMS
 
 
 def _cores_of_rank(script: Script, source: Dialect, content: ScriptRequest) -> int:
