@@ -340,7 +340,16 @@ def test_placement_of_mpt_has_a_remark() -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["ibrun ./a", "mpiexecjl -n 2 julia x", "jsrun -n 2 ./a", "mpirun.lsf ./a", "mympirun ./a", "mpprun ./a"],
+    [
+        "ibrun ./a",
+        "cafrun -n 2 ./a",
+        "gasnetrun_ibv -n 2 ./a",
+        "mpiexecjl -n 2 julia x",
+        "jsrun -n 2 ./a",
+        "mpirun.lsf ./a",
+        "mympirun ./a",
+        "mpprun ./a",
+    ],
 )
 def test_a_launcher_that_stays_has_a_remark(command: str) -> None:
     for options, target in (

@@ -55,7 +55,7 @@ _SETS_THREADS = re.compile(
 # mdrun divides the cores itself, and refuses another number; launchers in variables; scripts that read it.
 _CHOOSES_THREADS = re.compile(r"(?m)^[^#\n]*(\bmdrun\b|\s-np\b|\$\{?\w+\}?\"? -n\b|\$\{?OMP_NUM_THREADS\b)")
 
-_NO_PROGRAMS = (STATE | TOOLS | {"time"}) - {"eval", "exec", "env", "xargs"}
+_NO_PROGRAMS = (STATE | TOOLS) - {"eval", "xargs"}
 _ONE_PROCESS = ("Rscript", "R", "julia", "matlab", "octave")  # on a node, like Python
 
 _NO_BINDING = ("none", "no")  # values of --cpu-bind
@@ -265,8 +265,8 @@ def _open_threads(script: Script, source: Dialect, target: Dialect, lines: Seque
 
 
 def _programs(script: Script) -> set[str]:
-    """Return the names of the commands that may use several cores."""
-    return {one.name for one in script.commands} - _NO_PROGRAMS
+    """Return the names of the programs that may use several cores."""
+    return script.program_names - script.functions.keys() - _NO_PROGRAMS
 
 
 def _cores_of_rank(script: Script, source: Dialect, content: ScriptRequest) -> int:
