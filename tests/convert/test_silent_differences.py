@@ -2431,6 +2431,11 @@ def test_threads_on_some_cores_of_a_node(options: str, line: str, left: bool, na
     assert ("uses those of the whole node" in str(done.remarks)) is named
 
 
+def test_threads_of_torque_are_those_of_the_node() -> None:
+    done = convert("#PBS -l nodes=1:ppn=6:gpus=1\npython a.py $PBS_NP", "pbspro", "torque")
+    assert "whole node" not in str(done.remarks)
+
+
 @pytest.mark.parametrize(
     ("request_", "line", "named"),
     [

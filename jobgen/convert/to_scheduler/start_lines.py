@@ -206,7 +206,7 @@ def _threads(script: Script, source: Dialect, target: Dialect, content: ScriptRe
         cores = number(request.chunks[0].get("ncpus")) if request.chunks else request.cpus_per_rank
         cores = cores or (1 if own else None)
         return [f"export OMP_NUM_THREADS={cores}{why}"] if cores else []
-    whole = any(one.exclusive for one in content.components or [request])
+    whole = request.exclusive or len(content.components) > 1
     known = not (own or whole or _starts_threads(script)) and _are_of_job(script, source, content)
     if target.sets_threads:
         return [] if known else [f"unset OMP_NUM_THREADS{why}"]
@@ -221,17 +221,15 @@ def _are_of_job(script: Script, source: Dialect, content: ScriptRequest) -> bool
     """Return whether the number that PBS Pro sets is that of the cores to which Slurm binds a program.
 
     Launchers bind each rank to some of them, and a program that is not known may be one if the job has
-    several tasks.
+    several tasks. Torque binds no program.
     """
     request, of_rank = script.request, _cores_of_rank(script, source, content)
-    several = any(
-        (one.ranks_per_node or 1) > 1 or (one.ranks or 1) > (one.nodes or 1)
-        for one in content.components or [request]
-    )
+    several = (request.ranks_per_node or 1) > 1 or (request.ranks or 1) > (request.nodes or 1)
     starts, each = _has_other_launchers(script, source), request.nodes is None  # a rank is a chunk
     if not several and of_rank == 1:
         return True
-    if (starts and not (several and each)) or _CHOOSES_THREADS.search(script.tree.text):
+    binds = source.scheduler.node_step is not None
+    if not binds or (starts and not (several and each)) or _CHOOSES_THREADS.search(script.tree.text):
         return False
     if not several or (each and (starts or script.launches)):
         return of_rank == (request.cpus_per_rank or 1)
@@ -254,7 +252,8 @@ def _open_threads(script: Script, source: Dialect, target: Dialect, lines: Seque
         why = f"{source.title} sets it to the cores of a chunk, which the request does not name"
     else:
         unset = any(line.startswith("unset OMP_NUM_THREADS ") for line in lines)
-        left = unset and not (_has_own_threads(script) or request.exclusive)
+        left = unset and source.scheduler.node_step is not None
+        left &= not (_has_own_threads(script) or request.exclusive)
         why = (
             f"is unset: unless {target.title} binds the job to its cores, OpenMP uses those of the whole node"
         )
