@@ -27,6 +27,7 @@ MPI = (
     ),
     *("-envall", "-envnone", "-disable-x", "-enable-x", "-disable-auto-cleanup", "-print-all-exitcodes"),
     *("-disable-hostname-propagation", "-check_mpi", "-localonly", "--label", "--line-buffer"),
+    *("-trace", "-trace-imbalance", "-trace-pt2pt", "-trace-collectives", "-ordered-output", "-aps", "-mps"),
     *("--no-transfer", "--exclusive", "--envall", "--envnone", "--genvall", "--verbose"),
 )
 # no_argument and optional_argument in src/common/slurm_opt.c

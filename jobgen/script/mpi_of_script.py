@@ -20,6 +20,7 @@ _BUILT = re.compile(
 _PROGRAMS = r"[-_](?:benchmark|test|example|sample|tutorial)"  # intel-mpi-benchmarks is for any MPI
 # Open MPI before PMIx, which version 2 brought.
 _OPEN_MPI_1 = re.compile(r"(?i)open-?mpi([/_-]?(gcc|gnu|intel|pgi)[\w.]*)?[/_-]?v?1\.\d+(\.\d+)?(?![\d.])")
+_DEEPEST = 4  # functions in each other
 _LAUNCHER = re.compile(r"/(mpirun|mpiexec)[\w.]*$")
 
 
@@ -127,6 +128,7 @@ def _loaded(script: Script, at: int | None = None) -> list[str]:
     """Return the words of the modules that a script loads, and does not unload before an offset, in lower
     case. Without an offset this is that of the last launcher, and later modules are loaded, too."""
     words: list[str] = []
+    at = None if at is None else _run_at(script, at)
     launched = max((one.command.node.start for one in script.launches), default=len(script.tree.source))
     for command in script.named("module", "ml", "spack"):
         if at is not None and command.node.start > at:
@@ -146,3 +148,17 @@ def _loaded(script: Script, at: int | None = None) -> list[str]:
         else:
             words += [first, *rest]
     return words
+
+
+def _run_at(script: Script, at: int) -> int:
+    """Return the offset of the first call of the function that an offset is in; the offset itself outside of
+    functions."""
+    for _ in range(_DEEPEST):
+        bodies = (one for one in script.tree.all("function_definition") if one.start < at < one.end)
+        body = next(bodies, None)
+        name = body.get("name") if body is not None else None
+        if body is None or name is None:
+            break
+        calls = (one.node.start for one in script.named(name.text))
+        at = min((one for one in calls if not body.start < one < body.end), default=at)
+    return at

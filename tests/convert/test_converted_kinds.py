@@ -184,6 +184,30 @@ def test_the_profile_of_another_program_that_names_the_scheduler(line: str, name
     assert any("names Slurm" in one.why for one in done.remarks) == named
 
 
+@pytest.mark.parametrize(
+    ("line", "lost"),
+    [
+        ("mail -s 'Slurm job ended' a@b < log", False),
+        ('MSG="SLURM job of $USER"\n./a "$MSG"', False),
+        ('RUN="./a --scheduler SLURM -n 1"\n$RUN', True),
+        ("./a --scheduler SLURM", True),
+        ("./a 'slurm job'", True),
+        ('./a "SLURM"', True),
+    ],
+)
+def test_a_message_that_names_the_scheduler_is_not_lost(line: str, lost: bool) -> None:
+    done = convert(f"#SBATCH -N 1\n{line}", "pbspro")
+    assert [one.lost for one in done.remarks if "names Slurm" in one.why] == [lost]
+
+
+@pytest.mark.parametrize(
+    ("value", "named"), [("pmix_v3", False), ("pmi2", False), ("none", True), ("$1", True)]
+)
+def test_the_plugin_of_srun_in_a_variable_is_that_of_its_option(value: str, named: bool) -> None:
+    done = convert(f"#SBATCH -N 1 -n 4\nexport SLURM_MPI_TYPE={value}\nsrun ./a", "pbspro")
+    assert ("SLURM_MPI_TYPE" in str(done.remarks)) is named
+
+
 def test_a_select_with_ranks_and_no_cores_may_be_a_whole_node() -> None:
     done = convert("#PBS -l select=1:node_type=rome:mpiprocs=1\n./a", "slurm")
     assert any("names no cores" in one.why for one in done.remarks)

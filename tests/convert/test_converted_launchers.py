@@ -224,7 +224,16 @@ def test_an_mpirun_that_is_not_read() -> None:
         "#SBATCH -N 2 --ntasks-per-node=8\nmodule load openmpi\nmpirun -output-filename x ./a", "torque"
     )
     assert remarks(done) == [(False, 4, "mpirun -output-filename x ./a")]
-    assert "look at its ranks" in done.remarks[0].why
+    assert done.remarks[0].why == "-output-filename is unchanged: look at its ranks"
+
+
+@pytest.mark.parametrize("option", ["-trace", "-check_mpi", "--use-hwthread-cpus", "-aps"])
+def test_options_without_a_value_of_an_mpirun_that_stays(option: str) -> None:
+    done = convert(f"#SBATCH -N 1\nmodule load impi\nmpirun {option} -n 16 -ppn 16 ./a", "pbspro")
+    assert done.text.splitlines()[-1] == f"mpirun {option} -n 16 -ppn 16 ./a"
+    assert "needs 16 cores, more than the 1 of the request" in str(done.remarks)
+    back = convert(f"#PBS -l select=1:ncpus=16:mpiprocs=16\nmpirun {option} -n 16 ./a", "slurm")
+    assert f"{option} has no counterpart: the line is unchanged" in str(back.remarks)
 
 
 @pytest.mark.parametrize(("module", "guessed"), [("", True), ("module load openmpi\n", False)])
@@ -331,7 +340,16 @@ def test_placement_of_mpt_has_a_remark() -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["ibrun ./a", "mpiexecjl -n 2 julia x", "jsrun -n 2 ./a", "mpirun.lsf ./a", "mympirun ./a", "mpprun ./a"],
+    [
+        "ibrun ./a",
+        "cafrun -n 2 ./a",
+        "gasnetrun_ibv -n 2 ./a",
+        "mpiexecjl -n 2 julia x",
+        "jsrun -n 2 ./a",
+        "mpirun.lsf ./a",
+        "mympirun ./a",
+        "mpprun ./a",
+    ],
 )
 def test_a_launcher_that_stays_has_a_remark(command: str) -> None:
     for options, target in (

@@ -113,7 +113,7 @@ def test_operators_in_a_variable_are_words(setting: str, what: str) -> None:
 
 @pytest.mark.parametrize(
     ("line", "set_"),
-    [("ibrun ./a", True), ("bede-mpirun ./a", True), ("Mpirun ./a", True), ("python a.py", False)],
+    [("ibrun ./a", True), ("bede-mpirun ./a", True), ("Mpirun ./a", True), ("./a", False)],
 )
 def test_threads_of_the_ranks_of_other_launchers(line: str, set_: bool) -> None:
     """PBS Pro sets the cores of the node; only what the script starts beside the launcher gets a remark."""
@@ -243,6 +243,9 @@ def test_programs_for_any_mpi(modules: str, title: str | None) -> None:
         ("ml OpenMPI/4.1\nsrun hostname", False),
         ("ml GCC/12\nsrun hostname\nml OpenMPI/4.1\nsrun ./a", False),
         ("srun hostname\nml GCC/12", False),
+        ("run() {\nsrun hostname\n}\nml OpenMPI/4.1\nrun", False),
+        ("run() {\nsrun hostname\n}\nmain() {\nrun\n}\nml OpenMPI/4.1\nmain", False),
+        ("run() {\nsrun hostname\n}\nrun\nml OpenMPI/4.1\nsrun ./a", True),
     ],
 )
 def test_a_launch_above_the_module_of_its_mpi(body: str, late: bool) -> None:

@@ -2383,7 +2383,7 @@ def test_workers_of_ray_and_dask_set_their_threads(line: str) -> None:
         ("-N 1", "srun --ntasks-per-node 8 -c 6 ./a", "export OMP_NUM_THREADS=6", "export OMP_NUM_THREADS=6"),
         ("-N 2 --exclusive", "srun -n 64 ./a", "unset OMP_NUM_THREADS", ""),
         ("-N 4", "srun -N 1 -n 1 ./a", "", ""),
-        ("-N 2 -c 8", "srun -n 2 ./a", "unset OMP_NUM_THREADS", ""),
+        ("-N 2 -c 8", "srun -n 2 ./a", "", "export OMP_NUM_THREADS=8"),
     ],
 )
 def test_threads_of_the_ranks_that_only_a_launcher_counts(
@@ -2392,6 +2392,67 @@ def test_threads_of_the_ranks_that_only_a_launcher_counts(
     for target, command in (("pbspro", pro), ("torque", torque)):
         text = convert(SLURM.format(options, line), target).text
         assert f"\n{command} " in text if command else "OMP_NUM_THREADS" not in text
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "left", "named"),
+    [
+        ("-N 1 -c 6", "python a.py", True, False),
+        ("-N 1 -c 6", "srun -n 1 -c 6 ./a", True, False),
+        ("-N 1 -c 6", "singularity exec a.sif python a.py", True, False),
+        ("-N 1 --ntasks-per-node=4", "time Rscript a.R", True, False),
+        ("-N 1 --ntasks-per-node=4", "time mpirun -np 4 python a.py", False, True),
+        ("-N 1 --ntasks-per-node=4", "./a", False, True),
+        ("-n 4", "python a.py", False, True),
+        ("-n 4 -c 2", "srun ./a", True, False),
+        ("-n 4", "hostname", True, False),
+        ("-N 2 --ntasks-per-node=4", "python a.py", True, False),
+        ("-N 2 --ntasks-per-node=4", "exec ./a", False, True),
+        ("-N 1 -n 8", "run() { time python $1; }\nfor i in a b; do run $i & done\nwait", True, False),
+        ("-N 1 -n 8", "singularity exec a.sif numactl -N0 /opt/bin/python3 a.py", True, False),
+        ("-N 1 -n 8", "PY=python\nx=$(exec $PY a.py)", True, False),
+        ("-N 1 -n 8", "bash <<E\n./b\nE", False, True),
+        ("-N 1 -n 8", "$PROGRAM a", False, True),
+        ("-n 4", "mpirun ./a", True, False),
+        ("-N 1 -c 6", "gmx mdrun -deffnm a", False, True),
+        ("-N 1 -c 6", "./a -t ${OMP_NUM_THREADS:-1}", False, True),
+        ("-N 1 -c 6", '"$RUN" -n 6 ./a', False, True),
+        ("-N 1 -c 6 --exclusive", "python a.py", False, False),
+        ("-N 1 -c 6", "torchrun --nproc_per_node 2 a.py", False, False),
+        ("-N 1 -c 6", "[ -e a ] && export OMP_NUM_THREADS=2\n./a", False, False),
+        ("-N 1 -n 1", "./a", True, False),
+    ],
+)
+def test_threads_on_some_cores_of_a_node(options: str, line: str, left: bool, named: bool) -> None:
+    """PBS Pro sets the number of the cores to which Slurm binds a program; without it, and without cpusets,
+    OpenMP uses the whole node."""
+    done = convert(SLURM.format(options, line), "pbspro")
+    assert ("unset OMP_NUM_THREADS" in done.text) is not left
+    assert ("uses those of the whole node" in str(done.remarks)) is named
+
+
+def test_threads_of_torque_are_those_of_the_node() -> None:
+    done = convert("#PBS -l nodes=1:ppn=6:gpus=1\npython a.py $PBS_NP", "pbspro", "torque")
+    assert "whole node" not in str(done.remarks)
+
+
+@pytest.mark.parametrize(
+    ("request_", "line", "named"),
+    [
+        ("select=4:system=polaris", "mpiexec -n 16 --ppn 4 ./a", True),
+        ("select=4", "aprun -n 96 ./a", True),
+        ("select=4 -l place=scatter:excl", "python a.py", True),
+        ("select=4:ncpus=24 -l place=scatter:excl", "python a.py", False),
+        ("select=4 -l place=scatter:excl", "hostname", False),
+        ("select=4", "python a.py", False),
+        ("select=4", "export OMP_NUM_THREADS=4\naprun -n 96 ./a", False),
+        ("select=4:system=polaris", "mpiexec -n 16 --ppn 4 --env OMP_NUM_THREADS=8 ./a", False),
+        ("select=4:system=polaris", "torchrun --nproc_per_node 4 a.py", False),
+    ],
+)
+def test_threads_of_whole_nodes_of_unknown_cores(request_: str, line: str, named: bool) -> None:
+    done = convert(f"#!/bin/bash\n#PBS -l {request_}\n{line}\n", "slurm", "pbspro")
+    assert ("a chunk, which the request does not name" in str(done.remarks)) is named
 
 
 @pytest.mark.parametrize(
@@ -2600,10 +2661,28 @@ def test_a_word_of_the_program_with_a_variable_of_the_loop(word: str) -> None:
         ("aprun -n 20 -N 10 ./a", False),
         ("aprun -n 1 ./a", False),
         ("aprun -n $n ./a", True),
+        ("aprun -n 48 -d $t ./a", True),
+        ("aprun -n 48 -N 24 -d $t ./a", False),
     ],
 )
 def test_ranks_on_nodes_of_unknown_cores(line: str, named: bool) -> None:
     found = [one.why for one in convert(f"#PBS -l nodes=2\n{line}\n", "slurm").remarks]
+    assert any(one.startswith("fills one node after the other") for one in found) == named
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("aprun -n $n -d $OMP_NUM_THREADS ./a", True),
+        ("n=$1; t=$2\naprun -n $n -d $t ./a", True),
+        ("aprun -n 48 -d $t ./a", True),
+        ("aprun -n $n -d 2 ./a", False),
+        ("aprun -n 48 -d 2 ./a", False),
+        ("aprun -n $n -N 12 -d $t ./a", False),
+    ],
+)
+def test_ranks_whose_cores_are_counted_when_the_job_runs(line: str, named: bool) -> None:
+    found = [one.why for one in convert(f"#PBS -l nodes=4:ppn=24\n{line}\n", "slurm").remarks]
     assert any(one.startswith("fills one node after the other") for one in found) == named
 
 

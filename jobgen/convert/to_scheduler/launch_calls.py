@@ -169,7 +169,7 @@ def completed(
             continue
         line, fault = None, ""
         try:
-            line = mpirun_line.read(LaunchWords(call.words, script, {}), request)
+            line = mpirun_line.read(LaunchWords(call.words, script, {}), request, stays=True)
         except Unreadable as error:
             fault = str(error)
         if fault and _in_variable(call):
@@ -183,6 +183,7 @@ def completed(
         hosts = f'{mpirun_line.hosts_option(mpi, by_lines)} "${target.variable("node_file")}"'
         new = [hosts] * (not given & _HOSTS) + passed if request.nodes != 1 else []
         if line is None:
+            fault = fault.replace(" has no counterpart", " is unchanged")
             yield Remark(call.command.line, call.what, f"{fault}: look at its ranks", lost=False)
         else:
             if not counted and _has_one_slot(line, given, script):

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from jobgen.convert.to_scheduler import srun_line
 from jobgen.convert.to_scheduler.launch_line import LaunchLine, LaunchWords, Unreadable, Value
+from jobgen.launch.bare_options import MPI
 from jobgen.launch.launchers import LAUNCHERS, MpiFlavour
 from jobgen.schedulers.request import Request
 from jobgen.script.dialects.base import Dialect
@@ -15,6 +16,7 @@ NAMES = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "aprun", "mpirun_rsh",
 # Further launchers, which no other scheduler has, or whose options are not known here.
 OTHERS = re.compile(
     r"[\w-]*([Mm]pi(exec|run)|MPIRUN)[\w.-]*|ibrun|jsrun|orterun|aprun|charmrun|ccc_mprun|mpprun|lrun|prun|poe|mpicmd|mpicasa"
+    r"|cafrun|upcrun|upcxx-run|gasnetrun_\w+|oshrun|shmemrun|prterun|yhrun"
     r"|greasy|paramrun"  # which start a list of tasks
 )
 # The function of the new script that prints -x for each variable, for an mpirun that passes on only those.
@@ -85,8 +87,8 @@ def exports_function(source: Dialect) -> list[str]:
     return [f"{why}all but a node's variables.", *_EXPORTS_LINES]
 
 
-def read(words: LaunchWords, request: Request) -> LaunchLine:
-    """Return the options of mpirun.
+def read(words: LaunchWords, request: Request, stays: bool = False) -> LaunchLine:
+    """Return the options of mpirun; where the command ``stays``, those without a value need no counterpart.
 
     Raises:
         Unreadable: the line cannot be translated.
@@ -103,7 +105,7 @@ def read(words: LaunchWords, request: Request) -> LaunchLine:
         elif name in _VALUES:
             value = word.after(len(name) + 1) if equals else words.next()
             _set(line, words, name, _VALUES[name], value)
-        elif name not in _FLAGS and f"-{name}" not in _FLAGS:
+        elif name not in (_FLAGS + MPI if stays else _FLAGS) and f"-{name}" not in _FLAGS:
             raise Unreadable(f"{word.text} has no counterpart")
         if re.fullmatch("--?bynode", name):
             line.values["cyclic"] = ""

@@ -235,7 +235,9 @@ def _srun_variables(script: Script, source: Dialect, target: Dialect) -> Iterato
         return
     cores = str(script.request.cpus_per_rank)
     for name, value, node in script.assignments:
-        same = name == "SRUN_CPUS_PER_TASK" and script.constants.value(value) == cores
+        known = script.constants.value(value)
+        same = name == "SRUN_CPUS_PER_TASK" and known == cores
+        same |= name == "SLURM_MPI_TYPE" and known not in (None, "none")  # as --mpi
         if _OF_SRUN.fullmatch(name) and not same:
             yield Remark(node.line, name, "is an option of srun: mpirun does not read it")
 
@@ -619,7 +621,8 @@ def _names(
                 one.start <= at < one.end for one in root.all("file_redirect")
             )
             if not (file or _printed(root, at) or _is_label(root, at)):
-                yield match[0], why, at, line
+                message = why[0].startswith("names") and _is_sentence(root, at, match[0])
+                yield match[0], (why[0], why[1] and not message), at, line
 
 
 def _commands(source: Dialect) -> dict[str, list[str]]:
@@ -629,6 +632,15 @@ def _commands(source: Dialect) -> dict[str, list[str]]:
     for name, owner in owners.items():
         found.setdefault(owner, []).append(name)
     return found
+
+
+def _is_sentence(root: Node, at: int, word: str) -> bool:
+    """Return whether a word with capital letters is one of a text without signs of code: "PBS job ended"."""
+    texts = (one.text[1:-1] for one in root.all("string", "raw_string") if one.start < at < one.end)
+    return any(
+        word != word.lower() and " " in text and not re.search(r"(^|\s)-+\w|[;|&<>=/()`]", text)
+        for text in texts
+    )
 
 
 def _is_label(root: Node, at: int) -> bool:

@@ -277,12 +277,14 @@ def _uses_all(line: LaunchLine, request: Request) -> bool:
 
 def fills_whole_nodes(line: LaunchLine, request: Request) -> bool:
     """Return whether the ranks fill nodes of which it is not known how many ranks they have."""
-    if "each" in line.values or request.ranks_per_node:
+    unread = "cpus" in line.values and "cpus" not in line.numbers
+    if "each" in line.values or (request.ranks_per_node and not unread):
         return False
     nodes, ranks = request.nodes or 1, line.numbers.get("ranks")
     if ranks is None or aprun.NAME not in line.marks or nodes == 1:
         return _uses_all(line, request)
-    return ranks > 1 and (ranks % nodes > 0 or ranks // nodes * line.numbers.get("cpus", 1) not in _CORES)
+    of_node = ranks // nodes * line.numbers.get("cpus", 1)
+    return ranks > 1 and (unread or ranks % nodes > 0 or of_node not in _CORES)
 
 
 def _of_all_nodes(line: LaunchLine, request: Request) -> str:

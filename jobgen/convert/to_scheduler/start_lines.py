@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from jobgen.convert import start_directory
 from jobgen.convert.request_reader import has_directives
 from jobgen.convert.result import Definition, Edit, Remark
 from jobgen.convert.to_scheduler.launch_calls import in_words, other_launchers
 from jobgen.convert.to_scheduler.mpirun_line import EXPORTS, exports_function
+from jobgen.convert.unread_files import of_engines
 from jobgen.convert.variable_names import is_exported, kept
+from jobgen.launch.command_line import is_python
 from jobgen.schedulers.base import fill
 from jobgen.schedulers.request import Request
-from jobgen.script.command_kinds import TOOLS
+from jobgen.script.command_kinds import STATE, TOOLS
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.script.launches import Launch
@@ -49,6 +51,14 @@ _SETS_THREADS = re.compile(
     r"(?m)^[^#\n]*(\btorchrun\b|\btorch\.distributed\.(run|launch)\b|\baccelerate\s+launch\b|\bdeepspeed\s+-"
     r"|\bray\s+start\b|\bdask([- ]worker|-mpi|-scheduler)\b|\s-ntomp\b)"
 )
+
+# mdrun divides the cores itself, and refuses another number; launchers in variables; scripts that read it.
+_CHOOSES_THREADS = re.compile(r"(?m)^[^#\n]*(\bmdrun\b|\s-np\b|\$\{?\w+\}?\"? -n\b|\$\{?OMP_NUM_THREADS\b)")
+
+_NO_PROGRAMS = (STATE | TOOLS) - {"eval", "xargs"}
+_ONE_PROCESS = ("Rscript", "R", "julia", "matlab", "octave")  # on a node, like Python
+
+_NO_BINDING = ("none", "no")  # values of --cpu-bind
 
 # Options of mpirun that give each rank several cores.
 _SEVERAL_CORES = re.compile(r"(?i)\bpe=(?!1\b)\w|[- ]-?cpus-per-(proc|rank)\b")
@@ -91,6 +101,7 @@ def start(
         of_site += _directory_of_site(script, source, target)
         lines += [f"export {name}={_shell(value)}" for name, value in content.exports]
         lines += _threads(script, source, target, content)
+        of_site += _open_threads(script, source, target, lines)
     node_file = _node_file(script, source, target, content)
     lines += _redirections(content, source, target) + node_file
     index = f"${{{target.variable('array_index')}:-}}"
@@ -178,7 +189,7 @@ def _threads(script: Script, source: Dialect, target: Dialect, content: ScriptRe
     """Return a line that sets the threads as the source does, unless the script exports OMP_NUM_THREADS.
 
     PBS Pro sets it to the cores of a node, and the others leave it unset: then OpenMP counts the cores to
-    which srun binds a rank. They are the value if the launcher of the new script gives a rank more.
+    which Slurm binds a job, and srun a rank. They are the value where the new job may have more.
     """
     setter = (source if source.sets_threads else target).title
     why = f"  # {setter} sets it to the cores of a node"
@@ -188,25 +199,73 @@ def _threads(script: Script, source: Dialect, target: Dialect, content: ScriptRe
     given = _names_threads(script, content)
     given &= not _has_own_threads(script) or "OMP_NUM_THREADS" in kept(script)
     given &= not re.search(r"\$\{OMP_NUM_THREADS:?=", script.tree.text)
-    if source.sets_threads == target.sets_threads or given:
-        return []
     request, own = script.request, _has_own_threads(script)
+    if given or (source.sets_threads and target.sets_threads):
+        return []
     if source.sets_threads:
         cores = number(request.chunks[0].get("ncpus")) if request.chunks else request.cpus_per_rank
         cores = cores or (1 if own else None)
         return [f"export OMP_NUM_THREADS={cores}{why}"] if cores else []
-    several = own or _starts_threads(script) or _has_several_cores(script, source, content)
-    return [f"unset OMP_NUM_THREADS{why}"] if several else []
+    whole = request.exclusive or len(content.components) > 1
+    known = not (own or whole or _starts_threads(script)) and _are_of_job(script, source, content)
+    if target.sets_threads:
+        return [] if known else [f"unset OMP_NUM_THREADS{why}"]
+    bound = known and source.scheduler.node_step is not None and target.scheduler.node_step is None
+    cores = (request.ranks_per_node or 1) * (request.cpus_per_rank or 1)
+    if not bound or cores == 1 or not _programs(script) or any(of_engines(script, "snakemake")):
+        return []
+    return [f"export OMP_NUM_THREADS={cores}  # {source.title} binds the job to its cores"]
 
 
-def _has_several_cores(script: Script, source: Dialect, content: ScriptRequest) -> bool:
-    """Return whether a program of the script may use several cores of a node."""
-    requests = content.components or [script.request]
-    several = any(
-        one.exclusive or (one.ranks_per_node or 1) > 1 or (one.ranks or 1) > (one.nodes or 1)
-        for one in requests
-    )
-    return several or _cores_of_rank(script, source, content) > 1
+def _are_of_job(script: Script, source: Dialect, content: ScriptRequest) -> bool:
+    """Return whether the number that PBS Pro sets is that of the cores to which Slurm binds a program.
+
+    Launchers bind each rank to some of them, and a program that is not known may be one if the job has
+    several tasks. Torque binds no program.
+    """
+    request, of_rank = script.request, _cores_of_rank(script, source, content)
+    several = (request.ranks_per_node or 1) > 1 or (request.ranks or 1) > (request.nodes or 1)
+    starts, each = _has_other_launchers(script, source), request.nodes is None  # a rank is a chunk
+    if not several and of_rank == 1:
+        return True
+    binds = source.scheduler.node_step is not None
+    if not binds or (starts and not (several and each)) or _CHOOSES_THREADS.search(script.tree.text):
+        return False
+    if not several or (each and (starts or script.launches)):
+        return of_rank == (request.cpus_per_rank or 1)
+    if any(launch.program for launch in script.launches):
+        unbound = all(one.options.get("--cpu-bind") in _NO_BINDING for one in script.launches)
+        return unbound and not each
+    programs = _programs(script)
+    known = all(one in _ONE_PROCESS or is_python(one) for one in programs)
+    return not programs or (known and not each)
+
+
+def _open_threads(script: Script, source: Dialect, target: Dialect, lines: Sequence[str]) -> Iterator[Remark]:
+    """Yield a remark on a number of threads that the ``lines`` leave open."""
+    request, set_ = script.request, any("OMP_NUM_THREADS" in line for line in lines)
+    if _starts_threads(script):
+        return
+    if source.sets_threads and not target.sets_threads:
+        named = set_ or re.search(r"(?m)^[^#\n]*OMP_NUM_THREADS", script.tree.text)
+        left = request.exclusive and not named and bool(_programs(script))
+        why = f"{source.title} sets it to the cores of a chunk, which the request does not name"
+    else:
+        unset = any(line.startswith("unset OMP_NUM_THREADS ") for line in lines)
+        left = unset and source.scheduler.node_step is not None
+        left &= not (_has_own_threads(script) or request.exclusive)
+        why = (
+            f"is unset: unless {target.title} binds the job to its cores, OpenMP uses those of the whole node"
+        )
+    if left:
+        fields = ("cpus_per_rank", "ranks_per_node", "ranks", "nodes")
+        found = next(filter(None, (source.origin(script.heeded, one) for one in fields)), None)
+        yield Remark(found.option.line if found else 1, "OMP_NUM_THREADS", why, lost=False)
+
+
+def _programs(script: Script) -> set[str]:
+    """Return the names of the programs that may use several cores."""
+    return script.program_names - script.functions.keys() - _NO_PROGRAMS
 
 
 def _cores_of_rank(script: Script, source: Dialect, content: ScriptRequest) -> int:
@@ -255,11 +314,19 @@ def threads_of_ranks(script: Script, source: Dialect, target: Dialect, content: 
 def _starts_on_others(script: Script, source: Dialect) -> bool:
     """Return whether another launcher starts ranks on other nodes, where PBS Pro sets the threads again,
     unless it passes them on (start_process in src/resmom/start_exec.c)."""
-    others = [one for one in script.launches if one.kind != source.scheduler.node_step]
-    several_cores = any(_SEVERAL_CORES.search(one.command.node.text) for one in others)
+    several_cores = any(_SEVERAL_CORES.search(one.command.node.text) for one in _others(script, source))
     if several_cores or script.request.nodes == 1 or script.request.exclusive:
         return False
-    return bool(others) or any(other_launchers(script, ())) or in_words(script)
+    return _has_other_launchers(script, source)
+
+
+def _has_other_launchers(script: Script, source: Dialect) -> bool:
+    return bool(_others(script, source)) or any(other_launchers(script, ())) or in_words(script)
+
+
+def _others(script: Script, source: Dialect) -> list[Launch]:
+    """Return the calls of launchers that the source does not have."""
+    return [one for one in script.launches if one.kind != source.scheduler.node_step]
 
 
 def _steps(script: Script, source: Dialect) -> list[Launch]:
@@ -279,7 +346,7 @@ def _are_bound(script: Script, source: Dialect) -> bool:
     bound = [
         one
         for one in _steps(script, source)
-        if one.program and one.options.get("--cpu-bind") not in ("none", "no")
+        if one.program and one.options.get("--cpu-bind") not in _NO_BINDING
     ]
     return any(script.constants.value(one.program[0]) not in TOOLS for one in bound)
 
