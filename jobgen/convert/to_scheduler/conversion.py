@@ -6,7 +6,15 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from jobgen.convert import aprun, directive_options, launch_nodes, misreadings, request_reader, submission
+from jobgen.convert import (
+    aprun,
+    directive_options,
+    launch_nodes,
+    leftovers,
+    misreadings,
+    request_reader,
+    submission,
+)
 from jobgen.convert.request_reader import has_directives
 from jobgen.convert.result import Converted, Definition, Edit, Remark, apply, shown
 from jobgen.convert.to_scheduler import (
@@ -64,7 +72,7 @@ def convert(script: Script, to: str) -> Converted:
         edits += component_steps.rest_of_steps(original) if original.components else ()
     head += [_comment(remark) for remark in remarks if remark.lost and remark.line <= _end(script)]
     known = [*remarks, *(Remark(0, f"${name}", "") for name, _ in defined)]
-    remarks += review.leftovers(script, source, target, edits, known)
+    remarks += leftovers.remarks(script, source, target, edits, known)
     if any(EXPORTS in edit.text for edit in edits):
         head.append(f"# shellcheck disable=SC2046  # the words of $({EXPORTS})")
     added = [*start(script, source, target, content, defined, edits), *_first_line(script, source, target)]

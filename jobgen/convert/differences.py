@@ -1,0 +1,109 @@
+"""What the commands of a script do otherwise under another scheduler, as a script or as a job file for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from itertools import chain, islice
+
+from jobgen.convert import log_differences
+from jobgen.convert.request_reader import at_directive
+from jobgen.convert.result import Remark
+from jobgen.convert.submission import index_read
+from jobgen.convert.to_scheduler.request_writer import listed
+from jobgen.launch.launchers import MPI_FLAVOURS, MpiFlavour
+from jobgen.script.command_kinds import STATE, TOOLS
+from jobgen.script.commands import names_command
+from jobgen.script.dialects.base import Dialect
+from jobgen.script.script import Script
+
+# Options of srun in variables that a script sets.
+_OF_SRUN = re.compile(
+    r"SRUN_(CPUS_PER_TASK|CONTAINER(_ID)?|ERROR|EXPORT_ENV|INPUT|OUTPUT|SEGMENT_SIZE)"
+    r"|SLURM_((CPU|MEM|GPU)_BIND|DISTRIBUTION|HINT|HOSTFILE|MPI_TYPE|EXPORT_ENV|THREADS_PER_CORE|WAIT"
+    r"|KILL_BAD_EXIT|LABELIO|UNBUFFEREDIO|OVERLAP|EXACT|WHOLE|MULTI_PROG|GPUS_PER_TASK|NTASKS|NPROCS)"
+)
+# The files and folders that an option or a variable binds into a container.
+_BIND = re.compile(r"(?:\s(?:-B|--bind|-v|--volume)[ =]|^\w+=)(\S+)")
+_BINDS = re.compile(r"(SINGULARITY|APPTAINER)_BIND(PATH)?")
+
+
+def remarks(script: Script, source: Dialect, target: Dialect, logs: Collection[str]) -> Iterator[Remark]:
+    """Yield the remarks for a new script, and for a job file.
+
+    ``logs`` are the fields of the logs that the scheduler writes: output, error.
+    """
+    yield from _index(script, source, target)
+    yield from _srun_variables(script, source, target)
+    yield from islice(_binds(script, source), 1)
+    yield from log_differences.remarks(script, source, target, logs)
+
+
+def _index(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+    """Yield a remark on the index of an array that only programs of the script can read."""
+    old, new = source.variable("array_index"), target.variable("array_index")
+    programs = {command.name for command in script.commands} - STATE - TOOLS
+    if old == new or not programs or str(old) in script.tree.text or listed(script.request, target):
+        return
+    why = f"programs that read {old} find {new}"
+    if script.request.array:
+        yield from at_directive(script, "array", why)
+    elif read := index_read(script, source):
+        yield Remark(*read, why, lost=False)
+
+
+def _srun_variables(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+    """Yield remarks on options of srun in variables, which the launcher of the target does not read."""
+    steps = source.scheduler.node_step is not None and target.scheduler.node_step is None
+    for name, _, node in script.assignments if steps else ():
+        if re.fullmatch("SBATCH_[A-Z_]+", name):
+            why = f"is an option of {source.command}: {target.command} does not read it"
+            yield Remark(node.line, name, why)
+        if mpi := next((one for one in MPI_FLAVOURS.values() if one.pmi_library == name), None):
+            why = f"is the library of {source.title} for srun: unset it, as the mpirun of {mpi.title}"
+            yield Remark(node.line, name, f"{why} has its own")
+    if not steps or not re.search(r"\bsrun\b", script.tree.text):
+        return
+    cores = str(script.request.cpus_per_rank)
+    for name, value, node in script.assignments:
+        same = name == "SRUN_CPUS_PER_TASK" and script.constants.value(value) == cores
+        if _OF_SRUN.fullmatch(name) and not same:
+            yield Remark(node.line, name, "is an option of srun: mpirun does not read it")
+
+
+def _binds(script: Script, source: Dialect) -> Iterator[Remark]:
+    """Yield a remark on each file of the source that a script binds into a container."""
+    own = "|".join((*source.owners, *filter(None, [source.scheduler.node_step])))
+    of_source = re.compile(rf"/(?!home|scratch)([^/]+/)*({source.scheduler.family.lower()}d?\b.*|{own})")
+    nodes = [command.node for command in script.commands]
+    nodes += [node for name, _, node in script.assignments if _BINDS.fullmatch(name)]
+    for node in nodes:
+        values = (re.split(r"[,:\"']", match[1]) for match in _BIND.finditer(node.text))
+        for found in filter(of_source.fullmatch, chain.from_iterable(values)):
+            why = f"is a file of {source.title}: without it the container does not start"
+            yield Remark(node.line, found, why, lost=False)
+
+
+def ranks_of_whole_nodes(script: Script) -> Iterator[Remark]:
+    """Yield a remark on the first srun on whole nodes with the cores of a rank, but no number of ranks."""
+    given, step = script.heeded, script.dialect.scheduler.node_step
+    cores = given.get("--cpus-per-task")
+    if cores is None or not script.request.exclusive or {"--ntasks", "--ntasks-per-node"} & given.keys():
+        return
+    for launch in script.launches:
+        counted = launch.has("-n", "--ntasks", "--ntasks-per-node", "-c", "--cpus-per-task")
+        if launch.kind == step and not counted and not launch.unknown:
+            why = f"may start a rank for each {cores.value} cores of whole nodes"
+            why += ": the new job has one on each node"
+            yield Remark(launch.line, launch.kind, why, lost=False)
+            return
+
+
+def functions(script: Script, mpi: MpiFlavour, line: int, code: str) -> Iterator[Remark]:
+    """Yield a remark on each function that a script exports: srun gives it to all nodes. It is lost if the
+    ``code`` of the program calls it."""
+    if mpi.passes_all or script.request.nodes == 1:
+        return
+    why = f"{mpi.command} gives functions to the first node only: write them into a file that is sourced"
+    for name in sorted(script.exported_functions):
+        yield Remark(line, f"export -f {name}", why, lost=names_command(code, name))

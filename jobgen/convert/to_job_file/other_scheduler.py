@@ -1,0 +1,71 @@
+"""Remarks on what the job of a job file does otherwise than the script under another scheduler."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import chain
+
+from jobgen.config import read_spec
+from jobgen.convert import differences, leftovers
+from jobgen.convert.result import Remark
+from jobgen.convert.to_job_file.builder import JobFile
+from jobgen.convert.to_job_file.main_command import last_launch
+from jobgen.convert.to_scheduler import own_scripts, variables
+from jobgen.errors import JobgenError
+from jobgen.jobfile.reader import decode, layer_of
+from jobgen.launch.launchers import DEFAULT_MPI, MPI_FLAVOURS
+from jobgen.script import foreign_variables
+from jobgen.script.dialects.base import Dialect
+from jobgen.script.dialects.table import DIALECTS
+from jobgen.script.script import Script
+
+
+def remarks(script: Script, file: JobFile, text: str) -> Iterator[Remark]:
+    """Yield the remarks on a job file, which is complete, with this ``text``.
+
+    There is none on what jobgen warns of when it makes the job for the other scheduler.
+    """
+    source = script.dialect
+    others = (one for one in DIALECTS.values() if one.scheduler.prefix)
+    target = next(one for one in others if one.scheduler.family != source.scheduler.family)
+    own_log = script.request.output and ("log" not in file.values or "log" in file.own)
+    found = list(differences.remarks(script, source, target, () if own_log else ("output",)))
+    found += [one for one in variables.unprefixed(script, source, target) if isinstance(one, Remark)]
+    known = {word for one in file.remarks for word in re.findall(r"[\w.-]+", one.what)}
+    found += own_scripts.alone(script, source, target, (), known)
+    found += _functions(script, file)
+    warned = [Remark(0, f"${name}", "") for name in _warned(text, target)]
+    seen = [*file.remarks, *found, *warned]
+    found += leftovers.remarks(script, source, target, (), seen, launchers=False)
+    code, without = _code(file), {one.what for one in warned}
+    first = script.directives.first_command or len(script.lines)
+    for one in found:
+        words = "[^\n]*".join(map(re.escape, one.what.split()))  # mkdir logs: mkdir -p logs
+        if one.what not in without and (one.line < first or re.search(words, code)):
+            where = "" if target.title in one.why else f" (in a job for {target.title})"
+            yield Remark(one.line, one.what, f"{one.why}{where}", lost=False)
+
+
+def _functions(script: Script, file: JobFile) -> Iterator[Remark]:
+    """Yield remarks on functions for the ranks of srun, which another scheduler starts with mpirun."""
+    launch = last_launch(script)
+    if launch is not None and "launcher" in file.own and file.shared.get("launcher") == "mpirun":
+        mpi = MPI_FLAVOURS[str(file.values.get("mpi", DEFAULT_MPI))]
+        yield from differences.functions(script, mpi, launch.line, launch.command.node.text)
+
+
+def _code(file: JobFile) -> str:
+    """Return the texts of a job file as they are in the script."""
+    values = [*file.values.values(), *(one for part in file.components for one in part.values())]
+    return "\n".join(map(str, chain.from_iterable(one if isinstance(one, list) else [one] for one in values)))
+
+
+def _warned(text: str, target: Dialect) -> set[str]:
+    """Return the words of the warnings on the job file for another scheduler."""
+    try:
+        layer = layer_of(decode(text, "job.toml"), (), lambda _: "job.toml")
+        spec = read_spec(target.scheduler.command_name, {}, (), layer)
+    except JobgenError:
+        return set()
+    return set(re.findall(r"\w+", " ".join(foreign_variables.warnings(spec, target.scheduler))))
