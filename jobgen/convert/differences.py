@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain, islice
 
 from jobgen.convert import log_differences
 from jobgen.convert.request_reader import at_directive
 from jobgen.convert.result import Remark
-from jobgen.convert.submission import index_read
+from jobgen.convert.submission import discarded, index_read
 from jobgen.convert.to_scheduler.request_writer import listed
+from jobgen.convert.variable_names import directive_of_text
 from jobgen.launch.launchers import MPI_FLAVOURS, MpiFlavour
 from jobgen.script.command_kinds import STATE, TOOLS
 from jobgen.script.commands import names_command
@@ -28,14 +29,17 @@ _BIND = re.compile(r"(?:\s(?:-B|--bind|-v|--volume)[ =]|^\w+=)(\S+)")
 _BINDS = re.compile(r"(SINGULARITY|APPTAINER)_BIND(PATH)?")
 
 
-def remarks(script: Script, source: Dialect, target: Dialect, logs: Collection[str]) -> Iterator[Remark]:
+def remarks(script: Script, source: Dialect, target: Dialect, logs: Mapping[str, str]) -> Iterator[Remark]:
     """Yield the remarks for a new script, and for a job file.
 
-    ``logs`` are the fields of the logs that the scheduler writes: output, error.
+    ``logs`` are those that the scheduler writes, output and error, with their names without a directive.
     """
     yield from _index(script, source, target)
     yield from _srun_variables(script, source, target)
     yield from islice(_binds(script, source), 1)
+    yield from _written_script(script, source)
+    yield from _set_by_target(script, source, target)
+    yield from _mail(script, source, target)
     yield from log_differences.remarks(script, source, target, logs)
 
 
@@ -107,3 +111,39 @@ def functions(script: Script, mpi: MpiFlavour, line: int, code: str) -> Iterator
     why = f"{mpi.command} gives functions to the first node only: write them into a file that is sourced"
     for name in sorted(script.exported_functions):
         yield Remark(line, f"export -f {name}", why, lost=names_command(code, name))
+
+
+def _written_script(script: Script, source: Dialect) -> Iterator[Remark]:
+    """Yield a remark on the directives of a script that a here-document or an echo writes."""
+    unused = [one.start for one in discarded(script.tree)]
+    for node in script.tree.all("heredoc_body"):
+        for number, line in enumerate(node.text.split("\n") if node.start not in unused else (), node.line):
+            if line.lstrip().startswith(f"{source.scheduler.prefix} "):
+                why = f"is in a here-document, whose script stays one for {source.title}"
+                yield Remark(number, line.strip(), why)
+                return
+    found = directive_of_text(script.tree)
+    if found and found[1].startswith(source.scheduler.prefix):
+        why = f"is in a text that is written to a file, whose script stays one for {source.title}"
+        yield Remark(*found, why)
+
+
+def _set_by_target(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+    """Yield a remark on each variable that only the target sets, which was empty so far."""
+    if source.scheduler.family == target.scheduler.family:
+        return
+    own = {name for name, _, _ in script.assignments}
+    lines = {name: node.line for name, node in reversed(script.expansions) if name not in own}
+    for name in sorted({*lines} & {*target.job_variables}):
+        if name.startswith((target.variable_prefix, "NCPUS")):
+            why = f"was not set by {source.title}, and {target.title} sets it"
+            yield Remark(lines[name], f"${name}", why, lost=False)
+
+
+def _mail(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+    """Yield a remark on a mail of a failed script, which PBS does not send."""
+    mail = script.request.mail
+    if target.copies_logs > source.copies_logs and "a" in mail and "e" not in mail:
+        option = script.heeded["--mail-type"]
+        why = f"{target.title} sends it if it ends the job itself, not if the script fails: add END"
+        yield Remark(option.line, f"{option.flag}={option.value}", why, lost=False)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from jobgen.convert.request_reader import at_directive
 from jobgen.convert.result import Remark, shown
 from jobgen.convert.swept_files import NUMBER, sweeps
+from jobgen.convert.to_scheduler.request_writer import default_log
 from jobgen.script.commands import Command
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.script import Script
@@ -23,18 +24,34 @@ _CODES = {"job_id": "%j", "job_name": "%x", "array_index": "%a", "array_job": "%
 _WRITES = re.compile(r"(\d|&)?>{1,2}[|&]?(?!\s*(\d+|-)$)")  # a redirection of output to a file
 
 
-def remarks(script: Script, source: Dialect, target: Dialect, fields: Collection[str]) -> Iterator[Remark]:
-    """Yield remarks on logs under another scheduler. ``fields`` are those of them that the scheduler writes:
-    output, error."""
-    yield from _shared_log(script, source, target, fields)
+def remarks(script: Script, source: Dialect, target: Dialect, fields: Mapping[str, str]) -> Iterator[Remark]:
+    """Yield remarks on logs under another scheduler.
+
+    ``fields`` are those of them that the scheduler writes, output and error, with the name that each one has
+    without a directive: ``%x.o{}``.
+    """
     yield from _own_log(script, source, target, fields)
     yield from _over_log(script, source, target, fields)
     if source.copies_logs > target.copies_logs:
         yield from _log_folders(script, source, target, fields)
         yield from _at_home(script, source, target, fields)
+        yield from _directories(script, source, target, fields)
 
 
-def _at_home(script: Script, source: Dialect, target: Dialect, fields: Collection[str]) -> Iterator[Remark]:
+def _directories(
+    script: Script, source: Dialect, target: Dialect, fields: Mapping[str, str]
+) -> Iterator[Remark]:
+    """Yield a remark on each log that may be a directory, which Slurm does not take."""
+    for field in sorted(fields):
+        directive = source.origin(script.heeded, field)
+        path = directive.value.rpartition(":")[2] if directive else ""
+        if "$" not in path and re.fullmatch(r"[^./^]+", path.rpartition("/")[2]):
+            why = f"{target.title} writes a file; {source.scheduler.family} takes a directory, too: "
+            why += f"then write {path}/{default_log(source, field, True, script.request.array is not None)}"
+            yield from at_directive(script, field, why)
+
+
+def _at_home(script: Script, source: Dialect, target: Dialect, fields: Mapping[str, str]) -> Iterator[Remark]:
     """Yield a remark on each path of a log with a tilde."""
     for field in sorted(fields):
         if (directive := source.origin(script.heeded, field)) and directive.value.rpartition(":")[
@@ -43,12 +60,10 @@ def _at_home(script: Script, source: Dialect, target: Dialect, fields: Collectio
             yield from at_directive(script, field, f"{target.title} does not expand ~: write the whole path")
 
 
-def _shared_log(
-    script: Script, source: Dialect, target: Dialect, fields: Collection[str]
-) -> Iterator[Remark]:
+def shared_log(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
     """Yield remarks on a log that all tasks of an array write."""
     differ = script.request.array and source.copies_logs != target.copies_logs and not source.task_suffix
-    for field in sorted(fields) if differ else ():
+    for field in ("output", "error") if differ else ():
         path = directive.value if (directive := source.origin(script.heeded, field)) else "/dev/null"
         if path != "/dev/null" and not re.search(r"%\d*[ajJ]|\^array_index\^|\$\{?PBS_|/$", path):
             family = source.scheduler.family
@@ -56,7 +71,7 @@ def _shared_log(
             yield from at_directive(script, field, why)
 
 
-def _own_log(script: Script, source: Dialect, target: Dialect, fields: Collection[str]) -> Iterator[Remark]:
+def _own_log(script: Script, source: Dialect, target: Dialect, fields: Mapping[str, str]) -> Iterator[Remark]:
     """Yield a remark on each log that the script itself reads, if one scheduler writes it when the job has
     ended, and the other while it runs."""
     if target.copies_logs == source.copies_logs:
@@ -66,7 +81,7 @@ def _own_log(script: Script, source: Dialect, target: Dialect, fields: Collectio
     given = {(getattr(script.request, field) or "").rpartition(":")[2] for field in fields}
     logs = {_path(script, log, source) for log in given if os.path.basename(log) not in ("", "null")}
     name = script.request.name or script.name
-    default = source.default_logs.get("output", "").format(NUMBER).replace("%x", name or "")
+    default = fields.get("output", "").format(NUMBER).replace("%x", name or "")
     defaults = {default} if source.copies_logs and name and not script.request.output else set[str]()
     swept = list(_swept_logs(script, source, target, fields)) if source.copies_logs else []
     yield from swept
@@ -107,12 +122,12 @@ def _names_log(log: str, word: str) -> bool:
 
 
 def _swept_logs(
-    script: Script, source: Dialect, target: Dialect, fields: Collection[str]
+    script: Script, source: Dialect, target: Dialect, fields: Mapping[str, str]
 ) -> Iterator[Remark]:
     """Yield a remark on each command that deletes, moves, packs or copies the logs with other files."""
     request, logs = script.request, list[str]()
     for field in (one for one in ("output", "error") if one in fields):
-        default = source.default_logs.get(field, "").format("%j")
+        default = fields[field].format("%j")
         log = getattr(request, field) or ("" if field == "error" and request.join else default)
         log += source.directory_logs.get(field, default).format("%j") if log.endswith("/") else ""
         log = _path(script, log.rpartition(":")[2], source) if log else "/dev/null"
@@ -145,7 +160,9 @@ def _folders(script: Script, command: Command) -> list[str]:
     return [re.sub(r"[\"'{}]|(/(\*|\.?))+[\"']?$", "", one) for one in words]
 
 
-def _over_log(script: Script, source: Dialect, target: Dialect, fields: Collection[str]) -> Iterator[Remark]:
+def _over_log(
+    script: Script, source: Dialect, target: Dialect, fields: Mapping[str, str]
+) -> Iterator[Remark]:
     """Yield a remark on each redirection into a log of the job that only one scheduler copies there."""
     if target.copies_logs == source.copies_logs:
         return
@@ -169,7 +186,7 @@ def _over_log(script: Script, source: Dialect, target: Dialect, fields: Collecti
 
 
 def _log_folders(
-    script: Script, source: Dialect, target: Dialect, fields: Collection[str]
+    script: Script, source: Dialect, target: Dialect, fields: Mapping[str, str]
 ) -> Iterator[Remark]:
     """Yield a remark on each command that makes the folder of a log, which the target opens before that."""
     logs = {(getattr(script.request, field) or "").rpartition(":")[2] for field in fields}

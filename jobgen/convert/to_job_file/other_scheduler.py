@@ -8,17 +8,21 @@ from itertools import chain
 
 from jobgen.config import read_spec
 from jobgen.convert import differences, leftovers
-from jobgen.convert.result import Remark
+from jobgen.convert.result import Edit, Remark
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.main_command import last_launch
 from jobgen.convert.to_scheduler import own_scripts, variables
 from jobgen.errors import JobgenError
 from jobgen.jobfile.reader import decode, layer_of
 from jobgen.launch.launchers import DEFAULT_MPI, MPI_FLAVOURS
+from jobgen.options import BY_KEY
 from jobgen.script import foreign_variables
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.script import Script
+
+_NO_CODE = ("launcher", "launcher_arg", "directive")
+_NAME = BY_KEY["name"].default  # of a job
 
 
 def remarks(script: Script, file: JobFile, text: str) -> Iterator[Remark]:
@@ -30,21 +34,34 @@ def remarks(script: Script, file: JobFile, text: str) -> Iterator[Remark]:
     others = (one for one in DIALECTS.values() if one.scheduler.prefix)
     target = next(one for one in others if one.scheduler.family != source.scheduler.family)
     own_log = script.request.output and ("log" not in file.values or "log" in file.own)
-    found = list(differences.remarks(script, source, target, () if own_log else ("output",)))
+    logs = {} if own_log else {"output": f"{file.values.get('name', _NAME)}-{{}}.log"}
+    found = list(differences.remarks(script, source, target, logs))
     found += [one for one in variables.unprefixed(script, source, target) if isinstance(one, Remark)]
     known = {word for one in file.remarks for word in re.findall(r"[\w.-]+", one.what)}
-    found += own_scripts.alone(script, source, target, (), known)
+    found += own_scripts.alone(script, source, target, (), known) if script.request.several else ()
     found += _functions(script, file)
     warned = [Remark(0, f"${name}", "") for name in _warned(text, target)]
     seen = [*file.remarks, *found, *warned]
-    found += leftovers.remarks(script, source, target, (), seen, launchers=False)
+    found += leftovers.remarks(script, source, target, _launchers(script), seen, launchers=False)
     code, without = _code(file), {one.what for one in warned}
     first = script.directives.first_command or len(script.lines)
     for one in found:
-        words = "[^\n]*".join(map(re.escape, one.what.split()))  # mkdir logs: mkdir -p logs
+        words = "[^\n]*".join(map(re.escape, one.what.lstrip("$").split()))  # mkdir logs: mkdir -p logs
         if one.what not in without and (one.line < first or re.search(words, code)):
             where = "" if target.title in one.why else f" (in a job for {target.title})"
             yield Remark(one.line, one.what, f"{one.why}{where}", lost=False)
+
+
+def _launchers(script: Script) -> Iterator[Edit]:
+    """Yield the ranges of the launchers of the program, in place of which jobgen has its own."""
+    launch = last_launch(script)
+    while launch is not None:
+        yield Edit(
+            launch.command.node.start,
+            launch.program[0].start if launch.program else launch.command.node.end,
+            "",
+        )
+        launch = launch.outer
 
 
 def _functions(script: Script, file: JobFile) -> Iterator[Remark]:
@@ -57,7 +74,8 @@ def _functions(script: Script, file: JobFile) -> Iterator[Remark]:
 
 def _code(file: JobFile) -> str:
     """Return the texts of a job file as they are in the script."""
-    values = [*file.values.values(), *(one for part in file.components for one in part.values())]
+    own = [value for key, value in file.values.items() if key not in _NO_CODE]
+    values = [*own, *(one for part in file.components for one in part.values())]
     return "\n".join(map(str, chain.from_iterable(one if isinstance(one, list) else [one] for one in values)))
 
 

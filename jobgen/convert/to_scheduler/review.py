@@ -8,19 +8,17 @@ from collections.abc import Iterator
 from itertools import islice
 
 from jobgen.convert import differences, misreadings, start_directory
-from jobgen.convert.log_differences import with_values
+from jobgen.convert.log_differences import shared_log, with_values
 from jobgen.convert.request_reader import at_directive, has_directives, waits_for_number
 from jobgen.convert.result import Edit, Remark
-from jobgen.convert.submission import discarded
 from jobgen.convert.to_scheduler import mpirun_line, variables
 from jobgen.convert.to_scheduler.launch_calls import calls, other_launchers
-from jobgen.convert.to_scheduler.request_writer import default_log
 from jobgen.convert.to_scheduler.start_lines import (
     has_first_line,
     line_starts,
     threads_of_ranks,
 )
-from jobgen.convert.variable_names import directive_of_text, inner_names
+from jobgen.convert.variable_names import inner_names
 from jobgen.launch.launchers import MPI_FLAVOURS
 from jobgen.schedulers.base import key_of
 from jobgen.script.command_kinds import PRINT, STATE
@@ -55,14 +53,16 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
     if target.scheduler.behaviour.hosts_by_core and not source.scheduler.behaviour.hosts_by_core:
         yield from _slots(script, source, target)
     yield from _rank_remarks(script, source, target)
-    logs = {"output", "error"} - content.script_logs.keys()
+    fields = [one for one in ("output", "error") if one not in content.script_logs]
+    logs = {one: source.default_logs.get(one, "") for one in fields}
     yield from differences.remarks(script, source, target, logs)
     yield from _job_directory(script, source, target)
     yield from _devices(script, source, target, content)
     if (licenses := content.directives.get("licenses")) and target.features_are_resources:
         why = f"qsub refuses it unless the site of {target.title} has a resource of this name"
         yield Remark(licenses.option.line, licenses.text, why, lost=False)
-    yield from _logs(script, source, target, content)
+    yield from _logs(script, target, content)
+    yield from shared_log(script, source, target)
     if target.copies_logs > source.copies_logs:
         yield from start_directory.default_log(script, content.directory)
     if source.scheduler.node_step and request.exclusive:
@@ -72,17 +72,11 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
     if threads_of_ranks(script, source, target, content):
         of_others = [call.command.node for call in other_launchers(script, ())]
         yield from islice(misreadings.threads_outside(script, source, of_others), 1)
-    if target.copies_logs > source.copies_logs and "a" in request.mail and "e" not in request.mail:
-        option = given["--mail-type"]
-        why = f"{target.title} sends it if it ends the job itself, not if the script fails: add END"
-        yield Remark(option.line, f"{option.flag}={option.value}", why, lost=False)
     yield from _comments(script)
-    yield from _written_script(script, source)
     if not has_directives(script):
         why = "it is not treated as a batch script: no directives and no cd are added"
         yield Remark(1, f"without {source.scheduler.prefix}", why, lost=False)
     yield from misreadings.unreadable(script, source)
-    yield from _set_by_target(script, source, target)
     yield from misreadings.own_name(script)
     for late in script.directives.late:
         yield Remark(late.number, late.text.strip(), "has no effect after the first command", lost=False)
@@ -161,14 +155,8 @@ def _shell(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]
         yield Remark(shell.line, f"{shell.flag} {shell.value}", why)
 
 
-def _logs(script: Script, source: Dialect, target: Dialect, content: ScriptRequest) -> Iterator[Remark]:
-    """Yield remarks on the files of logs that the target writes elsewhere, or not from the beginning."""
-    given = script.heeded
-    for field in content.directories:
-        path = directive.value.rpartition(":")[2] if (directive := source.origin(given, field)) else ""
-        why = f"{target.title} writes a file; {source.scheduler.family} takes a directory, too: "
-        why += f"then write {path}/{default_log(source, field, True, script.request.array is not None)}"
-        yield from at_directive(script, field, why)
+def _logs(script: Script, target: Dialect, content: ScriptRequest) -> Iterator[Remark]:
+    """Yield remarks on the files of logs that the script writes, because the target cannot name them."""
     for field in content.script_logs:
         why = f"the script opens it with exec; what is printed before that is in the log of {target.title}"
         yield from at_directive(script, field, why)
@@ -206,33 +194,6 @@ def _rank_remarks(script: Script, source: Dialect, target: Dialect) -> Iterator[
     for name, line in inner_names(script).items():
         if name in ranks and any(script.launched(source.scheduler.node_step or "")):
             yield Remark(line, name, f"replaced by {ranks[name]}", lost=False)
-
-
-def _set_by_target(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
-    """Yield a remark on each variable that only the target sets, which was empty so far."""
-    if source.scheduler.family == target.scheduler.family:
-        return
-    own = {name for name, _, _ in script.assignments}
-    lines = {name: node.line for name, node in reversed(script.expansions) if name not in own}
-    for name in sorted({*lines} & {*target.job_variables}):
-        if name.startswith((target.variable_prefix, "NCPUS")):
-            why = f"was not set by {source.title}, and {target.title} sets it"
-            yield Remark(lines[name], f"${name}", why, lost=False)
-
-
-def _written_script(script: Script, source: Dialect) -> Iterator[Remark]:
-    """Yield a remark on the directives of a script that a here-document or an echo writes."""
-    unused = [one.start for one in discarded(script.tree)]
-    for node in script.tree.all("heredoc_body"):
-        for number, line in enumerate(node.text.split("\n") if node.start not in unused else (), node.line):
-            if line.lstrip().startswith(f"{source.scheduler.prefix} "):
-                why = f"is in a here-document, whose script stays one for {source.title}"
-                yield Remark(number, line.strip(), why)
-                return
-    found = directive_of_text(script.tree)
-    if found and found[1].startswith(source.scheduler.prefix):
-        why = f"is in a text that is written to a file, whose script stays one for {source.title}"
-        yield Remark(*found, why)
 
 
 def _slots(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
