@@ -16,7 +16,8 @@ from jobgen.spec import Specification
 _READ = re.compile(r"(?<!\\)\$(?:(\w+)|\{[#!]?(\w+)(?![\w]|:?[-+=?]))")
 _EVAL = re.compile(r"(?s)\beval\s+(\"(?:[^\"\\]|\\.)*\"|[^\n;]*)")
 _STRING = re.compile(r"(?s)(?:^|[\s;])(\w+)=\"((?:[^\"\\]|\\.)*)\"")
-_COMMENT = re.compile(r"(?m)(?:^|\s)#.*")
+# A string in quotes, in which # begins no comment, or a comment.
+_COMMENT = re.compile(r"(?m)('[^'\n]*'|\"(?:[^\"\\\n]|\\.)*\")|(?:^|(?<=\s))#.*")
 _OF_WORKFLOW = re.compile(
     r"\bsnakemake\s[^;&|]*?--cluster(?:-sync|-generic-submit-cmd)?[ =][\"']?(\w+)", re.DOTALL
 )
@@ -87,7 +88,7 @@ def _commands(dialect: Dialect) -> tuple[str, ...]:
 def _called(text: str, whole: str) -> list[str]:
     """Return the words of some code that may be names of commands, and the first ones of the variables that
     the whole code reads: ``A='srun -n 1'``."""
-    text = _COMMENT.sub("", text)
+    text = _without_comments(text)
     values = re.findall(r"(?m)(?:^|[\s;&|(])(\w+)=[\"'(]?(\w+)(?=[\s\"';)]|$)", text)
     variables = [name for variable, name in values if re.search(rf"\$\{{?{variable}\b", whole)]
     start = r"(?:^|[;&|(`{]|(?:\b(?:then|do|else|if)|!)(?=\s))[ \t]*"
@@ -116,13 +117,17 @@ def _reads(spec: Specification) -> Iterator[tuple[str, str]]:
     """Yield the names that the code of a job reads, each with its place."""
     texts = list(_texts(spec))
     for place, text in texts:
-        for plain, braced in _READ.findall(_COMMENT.sub("", text)):
+        for plain, braced in _READ.findall(_without_comments(text)):
             yield plain or braced, place
         yield from ((name, place) for name in _in_arithmetic(text))
     yield from ((name, place) for place, name in _in_evaluated(texts))
     boxes = {"container": (spec.image or "", *spec.bind, *spec.container_arg)}
     for place, words in {**_programs(spec), **boxes}.items():
         yield from ((name, place) for name in (expanded_names(words) if spec.expand else ()))
+
+
+def _without_comments(text: str) -> str:
+    return _COMMENT.sub(lambda found: found[1] or "", text)
 
 
 def _in_evaluated(texts: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:

@@ -185,6 +185,44 @@ def test_each_kind_is_in_the_table(module: ModuleType, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(
+    ("code", "named"),
+    [
+        ("mpirun -np 8 ./b", True),
+        ("mpirun -np 8 --hostfile h ./b", False),
+        ("mpirun --version", False),
+        ("ls", False),
+    ],
+)
+def test_an_mpirun_beside_the_program_gets_its_hosts_from_slurm(code: str, named: bool) -> None:
+    done = job_file(SEVERAL.format("", f"{code}\nmpirun -np 8 ./a"))
+    found = [one.line for one in done.remarks if "gets the hosts from Slurm" in one.why]
+    assert found == [3] * named
+    assert not any("gets the hosts" in one.why for one in job_file(SLURM.format("", f"{code}\n./a")).remarks)
+
+
+@pytest.mark.parametrize(
+    ("code", "named"),
+    [
+        ("srun python t.py", True),
+        ("srun ./a", False),
+        ("srun -N 1 -n 1 hostname", False),
+        ("srun torchrun t.py", False),
+    ],
+)
+def test_a_program_of_python_that_reads_the_ranks_of_srun(code: str, named: bool) -> None:
+    done = job_file(SEVERAL.format("", code))
+    assert any(one.what == "SLURM_PROCID" and "find RANK" in one.why for one in done.remarks) == named
+
+
+def test_a_sign_of_comments_in_a_string() -> None:
+    text = SLURM.format("", 'echo "[x] ## $SLURM_CLUSTER_NAME"  # $SLURM_CONF\n./a')
+    spec = read_spec("pbs", {}, (), layer_of(tomllib.loads(job_file(text).text), (), lambda _: "job.toml"))
+    found = " ".join(warnings(spec, SCHEDULERS["pbspro"]))
+    assert "SLURM_CLUSTER_NAME" in found
+    assert "SLURM_CONF" not in found
+
+
+@pytest.mark.parametrize(
     ("code", "read"),
     [
         ("export A=`echo $CUDA_VISIBLE_DEVICES`", True),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from itertools import chain
@@ -11,10 +12,11 @@ from jobgen.convert import differences, leftovers
 from jobgen.convert.result import Edit, Remark
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.main_command import last_launch
-from jobgen.convert.to_scheduler import own_scripts, variables
+from jobgen.convert.to_scheduler import launch_calls, own_scripts, variables
 from jobgen.errors import JobgenError
 from jobgen.jobfile.reader import decode, layer_of
-from jobgen.launch.launchers import DEFAULT_MPI, MPI_FLAVOURS
+from jobgen.launch.command_line import is_python
+from jobgen.launch.launchers import DEFAULT_MPI, LAUNCHERS, MPI_FLAVOURS
 from jobgen.options import BY_KEY
 from jobgen.script import foreign_variables
 from jobgen.script.dialects.base import Dialect
@@ -39,15 +41,18 @@ def remarks(script: Script, file: JobFile, text: str) -> Iterator[Remark]:
     found += [one for one in variables.unprefixed(script, source, target) if isinstance(one, Remark)]
     known = {word for one in file.remarks for word in re.findall(r"[\w.-]+", one.what)}
     found += own_scripts.alone(script, source, target, (), known) if script.request.several else ()
-    found += _functions(script, file)
+    own = list(_launchers(script))
+    found += launch_calls.without_hosts(script, source, target, {one.start for one in own})
+    ranks = list(_ranks(script, file))
     warned = [Remark(0, f"${name}", "") for name in _warned(text, target)]
-    seen = [*file.remarks, *found, *warned]
-    found += leftovers.remarks(script, source, target, _launchers(script), seen, launchers=False)
+    seen = [*file.remarks, *found, *ranks, *warned]
+    found += leftovers.remarks(script, source, target, own, seen, launchers=False)
     code, without = _code(file), {one.what for one in warned}
     first = script.directives.first_command or len(script.lines)
-    for one in found:
+    for one in [*found, *ranks]:
         words = "[^\n]*".join(map(re.escape, one.what.lstrip("$").split()))  # mkdir logs: mkdir -p logs
-        if one.what not in without and (one.line < first or re.search(words, code)):
+        remains = one in ranks or one.line < first or re.search(words, code)
+        if one.what not in without and remains:
             where = "" if target.title in one.why else f" (in a job for {target.title})"
             yield Remark(one.line, one.what, f"{one.why}{where}", lost=False)
 
@@ -64,12 +69,22 @@ def _launchers(script: Script) -> Iterator[Edit]:
         launch = launch.outer
 
 
-def _functions(script: Script, file: JobFile) -> Iterator[Remark]:
-    """Yield remarks on functions for the ranks of srun, which another scheduler starts with mpirun."""
+def _ranks(script: Script, file: JobFile) -> Iterator[Remark]:
+    """Yield remarks on what ranks get from srun: another scheduler starts them with mpirun."""
     launch = last_launch(script)
-    if launch is not None and "launcher" in file.own and file.shared.get("launcher") == "mpirun":
-        mpi = MPI_FLAVOURS[str(file.values.get("mpi", DEFAULT_MPI))]
-        yield from differences.functions(script, mpi, launch.line, launch.command.node.text)
+    if launch is None or "launcher" not in file.own or file.shared.get("launcher") != "mpirun":
+        return
+    mpi = MPI_FLAVOURS[str(file.values.get("mpi", DEFAULT_MPI))]
+    yield from differences.functions(script, mpi, launch.line, launch.command.node.text)
+    ranks = LAUNCHERS[launch.kind].ranks
+    if (
+        ranks
+        and launch.outer is None
+        and launch.program
+        and is_python(os.path.basename(launch.program[0].text))
+    ):
+        why = "programs that read it find RANK, and so on"
+        yield Remark(launch.line, ranks.rank.strip("$"), why, lost=False)
 
 
 def _code(file: JobFile) -> str:
