@@ -6,15 +6,15 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import chain, islice
 
-from jobgen.convert import log_differences
+from jobgen.convert import aprun, log_differences
 from jobgen.convert.request_reader import at_directive
-from jobgen.convert.result import Remark
+from jobgen.convert.result import Remark, shown
 from jobgen.convert.submission import discarded, index_read
 from jobgen.convert.to_scheduler.request_writer import listed
 from jobgen.convert.variable_names import directive_of_text
 from jobgen.launch.launchers import MPI_FLAVOURS, MpiFlavour
 from jobgen.script.command_kinds import STATE, TOOLS
-from jobgen.script.commands import names_command
+from jobgen.script.commands import Command, names_command
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.script import Script
 
@@ -147,3 +147,10 @@ def _mail(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
         option = script.heeded["--mail-type"]
         why = f"{target.title} sends it if it ends the job itself, not if the script fails: add END"
         yield Remark(option.line, f"{option.flag}={option.value}", why, lost=False)
+
+
+def commands(script: Script, source: Dialect) -> Iterator[tuple[Command, Remark]]:
+    """Yield the commands that only the scheduler or its site has, each with a remark."""
+    owners = source.owners | dict.fromkeys(aprun.COMMANDS, "Cray's ALPS")
+    for one in script.named(*(owners.keys() - script.functions)):
+        yield one, Remark(one.line, shown(one.node), f"is a command of {owners[one.name]}")

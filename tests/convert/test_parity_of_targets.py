@@ -128,6 +128,10 @@ KINDS = [
         {"toml": WARNED},
     ),
     Kind("export -f f", "first node only", SEVERAL.format("", "f() { ./a; }\nexport -f f\nsrun bash -c f")),
+    Kind(
+        "clean_scratch", "command of MetaCentrum", PBSPRO.format("", "./a\nclean_scratch"), {"torque": SAME}
+    ),
+    Kind("squeue", "is a command of Slurm", SLURM.format("", "squeue\n./a"), {"toml": WARNED}),
     Kind("srun", "a rank for each", "#!/bin/bash\n#SBATCH -N 2 -c 4 -t 10 --exclusive\nsrun ./a\n"),
 ]
 
@@ -152,7 +156,7 @@ def test_jobgen_warns_of_the_others(kind: Kind) -> None:
     other = "pbs" if data["scheduler"] == "slurm" else "slurm"
     spec = read_spec(other, {}, (), layer_of(data, (), lambda _: "job.toml"))
     scheduler = next(one for one in SCHEDULERS.values() if one.command_name == other)
-    assert kind.what[1:] in " ".join(warnings(spec, scheduler))
+    assert kind.what.lstrip("$") in " ".join(warnings(spec, scheduler))
 
 
 def _sources(module: ModuleType) -> dict[str, object]:

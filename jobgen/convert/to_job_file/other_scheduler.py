@@ -44,15 +44,17 @@ def remarks(script: Script, file: JobFile, text: str) -> Iterator[Remark]:
     own = list(_launchers(script))
     found += launch_calls.without_hosts(script, source, target, {one.start for one in own})
     ranks = list(_ranks(script, file))
-    warned = [Remark(0, f"${name}", "") for name in _warned(text, target)]
-    seen = [*file.remarks, *found, *ranks, *warned]
+    warned = _warned(text, target)
+    commands = differences.commands(script, source)
+    found += [one for command, one in commands if command.name not in warned]
+    seen = [*found, *ranks, *(Remark(0, f"${name}", "") for name in warned)]
     found += leftovers.remarks(script, source, target, own, seen, launchers=False)
-    code, without = _code(file), {one.what for one in warned}
+    code = _code(file)
     first = script.directives.first_command or len(script.lines)
     for one in [*found, *ranks]:
         words = "[^\n]*".join(map(re.escape, one.what.lstrip("$").split()))  # mkdir logs: mkdir -p logs
         remains = one in ranks or one.line < first or re.search(words, code)
-        if one.what not in without and remains:
+        if one.what.lstrip("$") not in warned and remains:
             where = "" if target.title in one.why else f" (in a job for {target.title})"
             yield Remark(one.line, one.what, f"{one.why}{where}", lost=False)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from jobgen.convert import (
-    aprun,
+    differences,
     directive_options,
     launch_nodes,
     leftovers,
@@ -16,7 +16,7 @@ from jobgen.convert import (
     submission,
 )
 from jobgen.convert.request_reader import has_directives
-from jobgen.convert.result import Converted, Definition, Edit, Remark, apply, shown
+from jobgen.convert.result import Converted, Definition, Edit, Remark, apply
 from jobgen.convert.to_scheduler import (
     component_steps,
     host_order,
@@ -248,12 +248,8 @@ def _body(
         found += [Edit(node.start, node.end, f'echo "${node_file}"') for node in listed]
         replaced_nodes += listed
     if source.scheduler.family != target.scheduler.family:
-        owners = source.owners | dict.fromkeys(aprun.COMMANDS, "Cray's ALPS")
-        found += [
-            Remark(command.line, shown(command.node), f"is a command of {owners[command.name]}")
-            for command in script.named(*(owners.keys() - script.functions))
-            if command.node not in replaced_nodes
-        ]
+        commands = differences.commands(script, source)
+        found += [remark for command, remark in commands if command.node not in replaced_nodes]
     found += variables.unprefixed(script, source, target)
     of_array = bool(script.request.array) or content.index_later
     return found + list(variables.translate(script, source, target, replaced_nodes, of_array))
