@@ -29,10 +29,12 @@ def remarks(
     target: Dialect,
     edits: Iterable[Edit],
     known_remarks: Iterable[Remark],
-    launchers: bool = True,
+    job_file: bool = False,
 ) -> Iterator[Remark]:
-    """Yield remarks on names of the old scheduler that remain in the text of the new script, and with
-    ``launchers`` on those of MPIs, for which the new script has srun."""
+    """Yield remarks on names of the old scheduler that remain in the text of a new script, or of a job file.
+
+    The job of a job file has launchers and logs of its own.
+    """
     if source.scheduler.family == target.scheduler.family:
         return
     known = {(one.line, word) for one in known_remarks for word in re.findall(r"\w+", one.what)}
@@ -43,7 +45,7 @@ def remarks(
     own |= {*source.constants, *source.constants.values()}
     ranges = [(edit.start, edit.end) for edit in edits]
     comments = [(node.start, node.end) for node in (*script.tree.all("comment"), *discarded(script.tree))]
-    for name, (why, lost), at, line in _names(script, source, target, launchers):
+    for name, (why, lost), at, line in _names(script, source, target, job_file):
         inside = any(start <= at < end for start, end in (*ranges, *comments))
         named = name in own and not re.match(r"is a command|stays", why)  # a variable of the script
         named |= name in script.functions
@@ -66,7 +68,7 @@ def _is_read(script: Script, source: Dialect, name: str, at: int) -> bool:
 
 
 def _names(
-    script: Script, source: Dialect, target: Dialect, launchers: bool
+    script: Script, source: Dialect, target: Dialect, job_file: bool
 ) -> Iterator[tuple[str, tuple[str, bool], int, int]]:
     """Yield each name of the old scheduler in the body, the reason and whether it is lost, its offset and its
     line."""
@@ -81,13 +83,13 @@ def _names(
         },
         rf"(?i)(?<![\w/.$-])({words})({_OF_SCHEDULER})?(?![\w/.*-])": (f"names {source.title}", True),
     }
-    if not script.request.output:
+    if not (script.request.output or (job_file and source.copies_logs)):
         patterns[source.own_logs] = (
             (f"may be the log of the job, which {target.title} writes while it runs", False)
             if source.copies_logs
             else (f"is a log of {source.title}: that of {target.title} has another name", True)
         )
-    if launchers and source.scheduler.node_step is None and target.scheduler.node_step:
+    if not job_file and source.scheduler.node_step is None and target.scheduler.node_step:
         patterns[r"(?<![\w.$\{-])(\w*[Mm]pi(run|exec)(\.hydra|_rsh|_mpt)?|aprun|orterun)(?![\w/.=-])"] = (
             "stays in this text",
             False,

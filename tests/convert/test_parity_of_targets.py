@@ -120,6 +120,16 @@ KINDS = [
         "is not set by",
         SLURM.format("", "cat > b.py <<E\nos.environ['SLURM_JOB_ID']\nE\n./a"),
     ),
+    Kind("slurm-*.out", "has another name", SLURM.format("", "./a\nmv slurm-*.out logs")),
+    Kind(
+        "$PBS_JOBNAME.o$MY_ID",
+        "writes while it runs",
+        PBSPRO.format("", "./a\nln -s $PBS_JOBNAME.o$MY_ID log"),
+        {
+            "torque": SAME,
+            "toml": "the log of the job has a name of its own, on which there is another remark",
+        },
+    ),
     Kind("qsub", "is a command of", PBSPRO.format("", './b --submit "qsub -q x"\n./a'), {"torque": SAME}),
     Kind(
         "$SLURM_TOPOLOGY_ADDR",

@@ -48,7 +48,7 @@ def remarks(script: Script, file: JobFile, text: str) -> Iterator[Remark]:
     commands = differences.commands(script, source)
     found += [one for command, one in commands if command.name not in warned]
     seen = [*found, *ranks, *(Remark(0, f"${name}", "") for name in warned)]
-    found += leftovers.remarks(script, source, target, own, seen, launchers=False)
+    found += leftovers.remarks(script, source, target, own, seen, job_file=True)
     code = _code(file)
     first = script.directives.first_command or len(script.lines)
     for one in [*found, *ranks]:
