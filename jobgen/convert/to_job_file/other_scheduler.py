@@ -74,7 +74,8 @@ def _launchers(script: Script) -> Iterator[Edit]:
 def _ranks(script: Script, file: JobFile) -> Iterator[Remark]:
     """Yield remarks on what ranks get from srun: another scheduler starts them with mpirun."""
     launch = last_launch(script)
-    if launch is None or "launcher" not in file.own or file.shared.get("launcher") != "mpirun":
+    other = LAUNCHERS.get(str(file.shared.get("launcher")))
+    if launch is None or "launcher" not in file.own or other is None or not other.of_mpi:
         return
     mpi = MPI_FLAVOURS[str(file.values.get("mpi", DEFAULT_MPI))]
     yield from differences.functions(script, mpi, launch.line, launch.command.node.text)
