@@ -70,6 +70,7 @@ KINDS = [
     Kind(
         "rm -f *", "deletes the log", TORQUE.format("#PBS -j oe\n#PBS -N x", "./a\nrm -f *"), {"pbspro": SAME}
     ),
+    Kind('python t.py "/x/o"', "writes the log o when", SLURM.format("-o /x/o", 'python t.py "/x/o"')),
     Kind("> /x/o", "copies the log over it", SLURM.format("-o /x/o", "./b > /x/o\n./a")),
     Kind(
         "> /x/o", "copies the log over it", PBSPRO.format("#PBS -o /x/o", "./b > /x/o\n./a"), {"torque": SAME}

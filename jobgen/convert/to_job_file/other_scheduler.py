@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from itertools import chain
 
 from jobgen.config import read_spec
 from jobgen.convert import differences, leftovers
@@ -52,8 +51,7 @@ def remarks(script: Script, file: JobFile, text: str) -> Iterator[Remark]:
     code = _code(file)
     first = script.directives.first_command or len(script.lines)
     for one in [*found, *ranks]:
-        words = "[^\n]*".join(map(re.escape, one.what.lstrip("$").split()))  # mkdir logs: mkdir -p logs
-        remains = one in ranks or one.line < first or re.search(words, code)
+        remains = one in ranks or one.line < first or _remains(one.what, code)
         if one.what.lstrip("$") not in warned and remains:
             where = "" if target.title in one.why else f" (in a job for {target.title})"
             yield Remark(one.line, one.what, f"{one.why}{where}", lost=False)
@@ -91,10 +89,19 @@ def _ranks(script: Script, file: JobFile) -> Iterator[Remark]:
 
 
 def _code(file: JobFile) -> str:
-    """Return the texts of a job file as they are in the script."""
+    """Return the texts of a job file as they are in the script, but without quotes."""
     own = [value for key, value in file.values.items() if key not in _NO_CODE]
     values = [*own, *(one for part in file.components for one in part.values())]
-    return "\n".join(map(str, chain.from_iterable(one if isinstance(one, list) else [one] for one in values)))
+    lines = (" ".join(map(str, one)) if isinstance(one, list) else str(one) for one in values)
+    return re.sub("[\"']", "", "\n".join(lines))
+
+
+def _remains(what: str, code: str) -> bool:
+    """Return whether the words of a remark are in one line of the job file, which has no ``python`` before a
+    program, and options between the words: ``mkdir -p logs``."""
+    words = re.sub("[\"']", "", what).lstrip("$").split()
+    words = words[1:] if len(words) > 1 and is_python(words[0]) else words
+    return re.search("[^\n]*".join(map(re.escape, words)), code) is not None
 
 
 def _warned(text: str, target: Dialect) -> set[str]:
