@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from jobgen.convert import launch_nodes
+from jobgen.convert.result import Remark
 from jobgen.schedulers.request import DirectiveOption, Request
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.script_request import ScriptRequest
@@ -17,6 +18,12 @@ from jobgen.values import arrays
 _KINDS = {array: kind for one in DIALECTS.values() for kind, array in one.array_kinds.items()}
 _KIND = "|".join([*_KINDS, *_KINDS.values()])
 _DEPENDENCIES = rf"({_KIND}):\d+(\[])?(\.[\w.-]+)?(:\d+(\[])?(\.[\w.-]+)?)*"
+
+
+def at_directive(script: Script, field: str, why: str) -> Iterator[Remark]:
+    """Yield a remark on the directive that sets a field of the request."""
+    if directive := script.dialect.origin(script.heeded, field):
+        yield Remark(directive.option.line, directive.text, why, lost=False)
 
 
 def has_directives(script: Script) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from jobgen.launch.expansion import code_at
 from jobgen.launch.expansion import names as expanded_names
@@ -16,7 +16,8 @@ from jobgen.spec import Specification
 _READ = re.compile(r"(?<!\\)\$(?:(\w+)|\{[#!]?(\w+)(?![\w]|:?[-+=?]))")
 _EVAL = re.compile(r"(?s)\beval\s+(\"(?:[^\"\\]|\\.)*\"|[^\n;]*)")
 _STRING = re.compile(r"(?s)(?:^|[\s;])(\w+)=\"((?:[^\"\\]|\\.)*)\"")
-_COMMENT = re.compile(r"(?m)(?:^|\s)#.*")
+# A string in quotes, in which # begins no comment, or a comment.
+_COMMENT = re.compile(r"(?m)('[^'\n]*'|\"(?:[^\"\\\n]|\\.)*\")|(?:^|(?<=\s))#.*")
 _OF_WORKFLOW = re.compile(
     r"\bsnakemake\s[^;&|]*?--cluster(?:-sync|-generic-submit-cmd)?[ =][\"']?(\w+)", re.DOTALL
 )
@@ -41,7 +42,10 @@ def warnings(spec: Specification, scheduler: Scheduler) -> tuple[str, ...]:
     prefixes = {one.variable_prefix for one in DIALECTS.values()} - {own.variable_prefix, ""}
     unprefixed = {name for one in DIALECTS.values() for name in one.unprefixed} if own.unprefixed else set()
     found, unsure = [], []
+    foreign = {*own.foreign_variables, *known, *unprefixed, *own.at_some_sites}
     for name, where in read.items():
+        if not (name.startswith(tuple(prefixes)) or name in foreign) or _is_set(name, spec, code):
+            continue
         if name in unprefixed:
             devices = [spec.gpus_per_node, *(one.gpus_per_node for one in spec.components)]
             needless = name.endswith("_DEVICES") and not any(devices)
@@ -49,11 +53,7 @@ def warnings(spec: Specification, scheduler: Scheduler) -> tuple[str, ...]:
         if name in own.at_some_sites and where:
             why = own.unprefixed[name].replace(" it", f" {name} ({', '.join(where)})", 1)
             unsure.append(f"{scheduler.title} {why}")
-        if (
-            not where
-            or name in {*own.job_variables, *own.unprefixed}
-            or not (name.startswith(tuple(prefixes)) or name in {*own.foreign_variables, *known, *unprefixed})
-        ):
+        if not where or name in {*own.job_variables, *own.unprefixed}:
             continue
         use = own.foreign_variables.get(name) or own.variable(known.get(name, ""))
         found.append(f"{name} ({', '.join(where)}{f'; use {use}' if use else ''})")
@@ -88,7 +88,7 @@ def _commands(dialect: Dialect) -> tuple[str, ...]:
 def _called(text: str, whole: str) -> list[str]:
     """Return the words of some code that may be names of commands, and the first ones of the variables that
     the whole code reads: ``A='srun -n 1'``."""
-    text = _COMMENT.sub("", text)
+    text = _without_comments(text)
     values = re.findall(r"(?m)(?:^|[\s;&|(])(\w+)=[\"'(]?(\w+)(?=[\s\"';)]|$)", text)
     variables = [name for variable, name in values if re.search(rf"\$\{{?{variable}\b", whole)]
     start = r"(?:^|[;&|(`{]|(?:\b(?:then|do|else|if)|!)(?=\s))[ \t]*"
@@ -98,25 +98,36 @@ def _called(text: str, whole: str) -> list[str]:
     return variables + re.findall(rf"(?m){start}(?!then\b|do\b|else\b|if\b)(\w+)(?=[\s;)`]|$)", text)
 
 
+def _is_set(name: str, spec: Specification, code: Mapping[str, str]) -> bool:
+    """Return whether a job sets a variable, but not by its own value: ``A=$(realpath $A)``."""
+    if name in {one for one, _ in spec.env}:
+        return True
+    texts = [text for text in code.values() if re.search(rf"\b{name}(\[[^]]*\])?\+?=", text)]
+    if not texts:
+        return False
+    from jobgen.script.syntax import assignments, parse
+
+    values = [
+        node.text for text in texts for one, _, node in assignments(parse(text.encode())) if one == name
+    ]
+    return any(not re.search(rf"\$({name}\b|{{{name}}})", value) for value in values)
+
+
 def _reads(spec: Specification) -> Iterator[tuple[str, str]]:
-    """Yield the names that the code of a job reads and does not set, each with its place."""
+    """Yield the names that the code of a job reads, each with its place."""
     texts = list(_texts(spec))
-    own = {name for name, _ in spec.env}
-    for _, text in texts:
-        for name, value in re.findall(r"(?:^|[\s;&|(])(\w+)\+?=(?=([^\n;]*))", text):
-            if not re.search(rf"\$({name}\b|{{{name}}})", value):  # A=$(realpath $A) sets none
-                own.add(name)
     for place, text in texts:
-        for plain, braced in _READ.findall(_COMMENT.sub("", text)):
-            if (name := plain or braced) not in own:
-                yield name, place
-        yield from ((name, place) for name in _in_arithmetic(text) if name not in own)
-    yield from ((name, place) for place, name in _in_evaluated(texts) if name not in own)
+        for plain, braced in _READ.findall(_without_comments(text)):
+            yield plain or braced, place
+        yield from ((name, place) for name in _in_arithmetic(text))
+    yield from ((name, place) for place, name in _in_evaluated(texts))
     boxes = {"container": (spec.image or "", *spec.bind, *spec.container_arg)}
     for place, words in {**_programs(spec), **boxes}.items():
-        yield from (
-            (name, place) for name in (expanded_names(words) if spec.expand else ()) if name not in own
-        )
+        yield from ((name, place) for name in (expanded_names(words) if spec.expand else ()))
+
+
+def _without_comments(text: str) -> str:
+    return _COMMENT.sub(lambda found: found[1] or "", text)
 
 
 def _in_evaluated(texts: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:

@@ -270,7 +270,7 @@ def test_the_place_of_a_log_that_goes_with_others(
     ],
 )
 def test_the_run_directory_that_goes_with_all_files(text: str, noted: bool) -> None:
-    found = [one.why for one in job_file(f"#!/bin/bash\n{text}\n").remarks if "runs" in one.what + one.why]
+    found = [one.why for one in job_file(f"#!/bin/bash\n{text}\n").remarks if "runs/" in one.what + one.why]
     assert [one for one in found if one.startswith("deletes runs/job-ID, too")] == found
     assert len(found) == noted
 

@@ -215,8 +215,8 @@ def test_the_log_of_the_script_by_a_pattern(pattern: str, named: bool) -> None:
 )
 def test_a_command_that_deletes_the_log_of_a_later_copy(log: str, command: str, named: bool) -> None:
     text = f"#!/bin/bash\n#PBS -l select=1:ncpus=2\n#PBS -j oe -o {log}\ncd $PBS_O_WORKDIR\n{command}\n./a\n"
-    assert reasons(text, "deletes the log, too", "pbspro") == [5] * named
-    assert not reasons(SLURM.format(f"-n 1 -o {log}", f"{command}\n./a"), "the log, too")
+    assert reasons(text, "deletes the log", "pbspro") == [5] * named
+    assert not reasons(SLURM.format(f"-n 1 -o {log}", f"{command}\n./a"), "deletes the log")
 
 
 @pytest.mark.parametrize(

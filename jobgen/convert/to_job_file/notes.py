@@ -832,19 +832,6 @@ def run_directory(script: Script, file: JobFile) -> Iterator[Remark]:
             yield Remark(node.line, shown(node), f"takes {parent}, {why}", lost=False)
 
 
-def swept_log(script: Script) -> Iterator[Remark]:
-    """Yield a remark on each command that takes the log with other files, where the scheduler of the script
-    writes it only when the job has ended, and others while it runs."""
-    dialect, request = script.dialect, script.request
-    if not dialect.copies_logs:
-        return
-    log = request.output or dialect.default_logs.get("output", "").format("ID")
-    name = log.rpartition(":")[2].replace("%x", request.name or script.name or "NAME")
-    for one in sweeps(script, dialect, [path_of(script, name, dialect, "")] if name else []):
-        why = f"{one.verb} the log, too, under a scheduler that writes it from the beginning, such as Slurm"
-        yield Remark(one.command.line, shown(one.command.statement), why, lost=False)
-
-
 def tasks(script: Script, file: JobFile, program: Launch | None) -> Iterator[Remark]:
     """Yield remarks if commands of the job read a number of tasks or cores that differs in the job, or start
     as many ranks as it has."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import partial
 
-from jobgen.convert import aprun, launch_nodes, submission
+from jobgen.convert import aprun, differences, launch_nodes, submission
 from jobgen.convert.launch_nodes import ALL, EACH
 from jobgen.convert.misreadings import names_devices
 from jobgen.convert.result import Remark, shown
@@ -54,6 +54,7 @@ def write(file: JobFile, script: Script, launch: Launch | None) -> None:
     _cores(file, script, launch, each, gpus)
     file.remarks += _unknown_cores(file, script, launch) if launch else ()
     file.remarks += _of_whole_nodes(script, launch, gpus, file.values["cpus_per_rank"])
+    file.remarks += differences.ranks_of_whole_nodes(script) if each == 1 else ()
     if launch is not None and (count := launch.number(*launch.row.line.nodes)) and count != nodes:
         why = f"the launcher uses {count} of {nodes} nodes; jobgen starts ranks on all of them"
         file.remarks.append(Remark(launch.line, counted(count, "node"), why))

@@ -13,6 +13,7 @@ from jobgen.convert.to_job_file import (
     components,
     launcher,
     notes,
+    other_scheduler,
     program_line,
     rendezvous,
     sizes,
@@ -69,6 +70,8 @@ def convert(script: Script) -> Converted:
     _own_launcher(file, script)
     make_portable(file, source.scheduler.command_name)
     text = accepted(file, source.scheduler.command_name, line)
+    for one in parts if not _is_own(script) else ():
+        file.remarks += other_scheduler.remarks(one, file, text)
     return Converted(text, tuple(sorted(set(file.remarks))))
 
 
@@ -225,7 +228,6 @@ def _notes(
     yield from notes.child_jobs(script, file)
     yield from notes.unread(script)
     yield from notes.run_directory(script, file)
-    yield from notes.swept_log(script)
     yield from notes.environment(script, launch)
     yield from notes.index(script)
     yield from notes.by_other_command(script, file)

@@ -6,9 +6,17 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from jobgen.convert import aprun, directive_options, launch_nodes, misreadings, request_reader, submission
+from jobgen.convert import (
+    differences,
+    directive_options,
+    launch_nodes,
+    leftovers,
+    misreadings,
+    request_reader,
+    submission,
+)
 from jobgen.convert.request_reader import has_directives
-from jobgen.convert.result import Converted, Definition, Edit, Remark, apply, shown
+from jobgen.convert.result import Converted, Definition, Edit, Remark, apply
 from jobgen.convert.to_scheduler import (
     component_steps,
     host_order,
@@ -64,7 +72,7 @@ def convert(script: Script, to: str) -> Converted:
         edits += component_steps.rest_of_steps(original) if original.components else ()
     head += [_comment(remark) for remark in remarks if remark.lost and remark.line <= _end(script)]
     known = [*remarks, *(Remark(0, f"${name}", "") for name, _ in defined)]
-    remarks += review.leftovers(script, source, target, edits, known)
+    remarks += leftovers.remarks(script, source, target, edits, known)
     if any(EXPORTS in edit.text for edit in edits):
         head.append(f"# shellcheck disable=SC2046  # the words of $({EXPORTS})")
     added = [*start(script, source, target, content, defined, edits), *_first_line(script, source, target)]
@@ -240,12 +248,8 @@ def _body(
         found += [Edit(node.start, node.end, f'echo "${node_file}"') for node in listed]
         replaced_nodes += listed
     if source.scheduler.family != target.scheduler.family:
-        owners = source.owners | dict.fromkeys(aprun.COMMANDS, "Cray's ALPS")
-        found += [
-            Remark(command.line, shown(command.node), f"is a command of {owners[command.name]}")
-            for command in script.named(*(owners.keys() - script.functions))
-            if command.node not in replaced_nodes
-        ]
+        commands = differences.commands(script, source)
+        found += [remark for command, remark in commands if command.node not in replaced_nodes]
     found += variables.unprefixed(script, source, target)
     of_array = bool(script.request.array) or content.index_later
     return found + list(variables.translate(script, source, target, replaced_nodes, of_array))

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 
-from jobgen.convert import aprun, misreadings
+from jobgen.convert import aprun, differences, misreadings
 from jobgen.convert.result import Edit, Remark
 from jobgen.convert.to_scheduler import aprun_line, launch_calls, mpirun_line, srun_line, variables
 from jobgen.convert.to_scheduler.launch_calls import Call
@@ -17,7 +17,6 @@ from jobgen.launch.launchers import BINDS_NONE, LAUNCHERS, MPI_FLAVOURS, SRUN_VA
 from jobgen.launch.wrappers import command_start
 from jobgen.script.changed_variables import changed_variables
 from jobgen.script.command_kinds import TOOLS
-from jobgen.script.commands import names_command
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.mpi_of_script import (
     end_together,
@@ -293,11 +292,8 @@ def _of_all(
     ):
         why = f"{mpi.command} ends all ranks if one fails; {srun_line.NAME} without -K lets the others go on"
         yield Remark(call.command.line, call.name, why, lost=False)
-    if several and not to_srun and not mpi.passes_all and script.request.nodes != 1:
-        why = f"{mpi.command} gives functions to the first node only: write them into a file that is sourced"
-        for name in sorted(script.exported_functions):
-            named = names_command(call.command.node.text, name)
-            yield Remark(call.command.line, f"export -f {name}", why, lost=named)
+    if several and not to_srun:
+        yield from differences.functions(script, mpi, call.command.line, call.command.node.text)
     if _program_name(call, line, script) in TOOLS - {"env"}:
         return
     names = variables.rank_names(source, target, key)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from jobgen.convert import unread_files, variable_names
 from jobgen.convert.result import Remark
@@ -49,16 +49,27 @@ def remarks(script: Script, source: Dialect, target: Dialect, text: str) -> Iter
             yield Remark(file.line, what, why, lost=not printed)
     local = {source.variable("node_file")} if script.request.several else set()  # a file of the first node
     yield from unread_files.remark(script, unread, target.title, set_here - local)
-    program = alone_on_nodes(script, source) if _may_be_several(script.request) else None
-    if program and program[1] not in {os.path.basename(one.path) for one in unread}:
-        what = f"{script.request.nodes} nodes" if script.request.nodes else f"{script.request.ranks} tasks"
-        why = f"no launcher starts it on the {what}"
-        why += f": what it reads of {read_of(script, set_here)} and so on is not set by {target.title}"
-        yield Remark(program[0], program[1], why, lost=False)
+    known = {os.path.basename(one.path) for one in unread}
+    yield from alone(script, source, target, set_here, known)
     if "export OMP_NUM_THREADS=" in text and not variable_names.is_exported(script, "OMP_NUM_THREADS"):
         for one in of_engines(script, "snakemake"):  # which sets it for its jobs
             why = f"{target.command} gives its jobs OMP_NUM_THREADS of this one"
             yield Remark(one.line, one.path.rpartition(" ")[2], why, lost=False)
+
+
+def alone(
+    script: Script, source: Dialect, target: Dialect, set_here: Collection[str], known: Collection[str]
+) -> Iterator[Remark]:
+    """Yield a remark on a program without a launcher in a job of several nodes, which variables may name.
+
+    The ``known`` files have another remark, and the new script sets the variables ``set_here``.
+    """
+    program = alone_on_nodes(script, source) if _may_be_several(script.request) else None
+    if program and program[1] not in known:
+        what = f"{script.request.nodes} nodes" if script.request.nodes else f"{script.request.ranks} tasks"
+        why = f"no launcher starts it on the {what}"
+        why += f": what it reads of {read_of(script, set_here)} and so on is not set by {target.title}"
+        yield Remark(program[0], program[1], why, lost=False)
 
 
 def _may_be_several(request: Request) -> bool:

@@ -180,9 +180,6 @@ def _logs(content: ScriptRequest, source: Dialect, target: Dialect, lost: Lost) 
         except ValueError as error:
             if not _by_script(content, key, log, target):
                 lost.append(Lack(key, f"the output file {path}", str(error)))
-        else:
-            if source.copies_logs > target.copies_logs and re.fullmatch(r"[^./$^]+", path.rpartition("/")[2]):
-                content.directories.append(key)
     return found
 
 

@@ -16,7 +16,7 @@ from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.mpi_of_script import mpi_of
 from jobgen.script.script import Script
-from jobgen.script.syntax import Node
+from jobgen.script.syntax import Node, assignments
 from jobgen.values import arrays
 
 # Code that takes the index of the array, in brackets, from the id of a job.
@@ -314,16 +314,28 @@ def unprefixed(script: Script, source: Dialect, target: Dialect) -> Iterator[Edi
     """
     seen = set[str]()
     other = {name: why for name, why in source.unprefixed.items() if target.unprefixed.get(name) != why}
-    for name, node in script.expansions:
+    old, new = source.scheduler.family, target.scheduler.family
+    if old == new:
+        old, new = source.title, target.title
+    reads = [(name, node, True) for name, node in script.expansions]
+    reads += [(node.text, node, False) for node in variable_names.inner_reads(script)]
+    for name, node, here in reads:
         needless = name.endswith("_DEVICES") and not script.request.gpus_per_node
-        if name not in other or needless or is_printed(node) or _is_set(name, node, script):
+        if name not in other or needless or is_printed(node):
+            continue
+        if _is_set(name, node, script) if here else _sets([node, *node.above()][-1], name):
             continue
         if name not in seen:
             elsewhere = target.unprefixed.get(name, "does so at some sites only")
-            why = f"{source.scheduler.family} {other[name]}; {target.scheduler.family} {elsewhere}"
-            yield Remark(node.line, f"${name}", why, lost=False)
+            yield Remark(node.line, f"${name}", f"{old} {other[name]}; {new} {elsewhere}", lost=False)
         seen.add(name)
-        yield from _guard(name, node)
+        yield from _guard(name, node) if here else ()
+
+
+def _sets(root: Node, name: str) -> bool:
+    """Return whether a text for another shell sets a variable, but not by its own value."""
+    own = rf"\$({name}\b|{{{name}}})"
+    return any(one == name and not re.search(own, node.text) for one, _, node in assignments(root))
 
 
 # Commands for several files: without the directory behind them they replace the last file.

@@ -37,7 +37,6 @@ class ScriptRequest:
     unsure: list[tuple[DirectiveOption, str, str]] = field(default_factory=list)
     joined_as_error: bool = False  # the output goes to the file of the errors
     script_logs: dict[str, str] = field(default_factory=dict)  # that the script writes itself
-    directories: list[str] = field(default_factory=list)  # the fields of logs that may be directories
     index_later: bool = False  # the script reads the index of an array that only the submission names
     default_nodes: bool = False  # the request has one node, because no directive requests nodes or ranks
     components: list[Request] = field(default_factory=list)  # those of a job with several

@@ -1,0 +1,158 @@
+"""What the commands of a script do otherwise under another scheduler, as a script or as a job file for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from itertools import chain, islice
+
+from jobgen.convert import aprun, log_differences
+from jobgen.convert.request_reader import at_directive
+from jobgen.convert.result import Remark, shown
+from jobgen.convert.submission import discarded, index_read
+from jobgen.convert.to_scheduler.request_writer import listed
+from jobgen.convert.variable_names import directive_of_text
+from jobgen.launch.launchers import MPI_FLAVOURS, MpiFlavour
+from jobgen.script.command_kinds import STATE, TOOLS
+from jobgen.script.commands import Command, names_command
+from jobgen.script.dialects.base import Dialect
+from jobgen.script.script import Script
+
+# Options of srun in variables that a script sets.
+_OF_SRUN = re.compile(
+    r"SRUN_(CPUS_PER_TASK|CONTAINER(_ID)?|ERROR|EXPORT_ENV|INPUT|OUTPUT|SEGMENT_SIZE)"
+    r"|SLURM_((CPU|MEM|GPU)_BIND|DISTRIBUTION|HINT|HOSTFILE|MPI_TYPE|EXPORT_ENV|THREADS_PER_CORE|WAIT"
+    r"|KILL_BAD_EXIT|LABELIO|UNBUFFEREDIO|OVERLAP|EXACT|WHOLE|MULTI_PROG|GPUS_PER_TASK|NTASKS|NPROCS)"
+)
+# The files and folders that an option or a variable binds into a container.
+_BIND = re.compile(r"(?:\s(?:-B|--bind|-v|--volume)[ =]|^\w+=)(\S+)")
+_BINDS = re.compile(r"(SINGULARITY|APPTAINER)_BIND(PATH)?")
+
+
+def remarks(script: Script, source: Dialect, target: Dialect, logs: Mapping[str, str]) -> Iterator[Remark]:
+    """Yield the remarks for a new script, and for a job file.
+
+    ``logs`` are those that the scheduler writes, output and error, with their names without a directive.
+    """
+    yield from _index(script, source, target)
+    yield from _srun_variables(script, source, target)
+    yield from islice(_binds(script, source), 1)
+    yield from _written_script(script, source)
+    yield from _set_by_target(script, source, target)
+    yield from _mail(script, source, target)
+    yield from log_differences.remarks(script, source, target, logs)
+
+
+def _index(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+    """Yield a remark on the index of an array that only programs of the script can read."""
+    old, new = source.variable("array_index"), target.variable("array_index")
+    programs = {command.name for command in script.commands} - STATE - TOOLS
+    if old == new or not programs or str(old) in script.tree.text or listed(script.request, target):
+        return
+    why = f"programs that read {old} find {new}"
+    if script.request.array:
+        yield from at_directive(script, "array", why)
+    elif read := index_read(script, source):
+        yield Remark(*read, why, lost=False)
+
+
+def _srun_variables(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+    """Yield remarks on options of srun in variables, which the launcher of the target does not read."""
+    steps = source.scheduler.node_step is not None and target.scheduler.node_step is None
+    for name, _, node in script.assignments if steps else ():
+        if re.fullmatch("SBATCH_[A-Z_]+", name):
+            why = f"is an option of {source.command}: {target.command} does not read it"
+            yield Remark(node.line, name, why)
+        if mpi := next((one for one in MPI_FLAVOURS.values() if one.pmi_library == name), None):
+            why = f"is the library of {source.title} for srun: unset it, as the mpirun of {mpi.title}"
+            yield Remark(node.line, name, f"{why} has its own")
+    if not steps or not re.search(r"\bsrun\b", script.tree.text):
+        return
+    cores = str(script.request.cpus_per_rank)
+    for name, value, node in script.assignments:
+        known = script.constants.value(value)
+        same = name == "SRUN_CPUS_PER_TASK" and known == cores
+        same |= name == "SLURM_MPI_TYPE" and known not in (None, "none")  # as --mpi
+        if _OF_SRUN.fullmatch(name) and not same:
+            yield Remark(node.line, name, "is an option of srun: mpirun does not read it")
+
+
+def _binds(script: Script, source: Dialect) -> Iterator[Remark]:
+    """Yield a remark on each file of the source that a script binds into a container."""
+    own = "|".join((*source.owners, *filter(None, [source.scheduler.node_step])))
+    of_source = re.compile(rf"/(?!home|scratch)([^/]+/)*({source.scheduler.family.lower()}d?\b.*|{own})")
+    nodes = [command.node for command in script.commands]
+    nodes += [node for name, _, node in script.assignments if _BINDS.fullmatch(name)]
+    for node in nodes:
+        values = (re.split(r"[,:\"']", match[1]) for match in _BIND.finditer(node.text))
+        for found in filter(of_source.fullmatch, chain.from_iterable(values)):
+            why = f"is a file of {source.title}: without it the container does not start"
+            yield Remark(node.line, found, why, lost=False)
+
+
+def ranks_of_whole_nodes(script: Script) -> Iterator[Remark]:
+    """Yield a remark on the first srun on whole nodes with the cores of a rank, but no number of ranks."""
+    given, step = script.heeded, script.dialect.scheduler.node_step
+    cores = given.get("--cpus-per-task")
+    if cores is None or not script.request.exclusive or {"--ntasks", "--ntasks-per-node"} & given.keys():
+        return
+    for launch in script.launches:
+        counted = launch.has("-n", "--ntasks", "--ntasks-per-node", "-c", "--cpus-per-task")
+        if launch.kind == step and not counted and not launch.unknown:
+            why = f"may start a rank for each {cores.value} cores of whole nodes"
+            why += ": the new job has one on each node"
+            yield Remark(launch.line, launch.kind, why, lost=False)
+            return
+
+
+def functions(script: Script, mpi: MpiFlavour, line: int, code: str) -> Iterator[Remark]:
+    """Yield a remark on each function that a script exports: srun gives it to all nodes. It is lost if the
+    ``code`` of the program calls it."""
+    if mpi.passes_all or script.request.nodes == 1:
+        return
+    why = f"{mpi.command} gives functions to the first node only: write them into a file that is sourced"
+    for name in sorted(script.exported_functions):
+        yield Remark(line, f"export -f {name}", why, lost=names_command(code, name))
+
+
+def _written_script(script: Script, source: Dialect) -> Iterator[Remark]:
+    """Yield a remark on the directives of a script that a here-document or an echo writes."""
+    unused = [one.start for one in discarded(script.tree)]
+    for node in script.tree.all("heredoc_body"):
+        for number, line in enumerate(node.text.split("\n") if node.start not in unused else (), node.line):
+            if line.lstrip().startswith(f"{source.scheduler.prefix} "):
+                why = f"is in a here-document, whose script stays one for {source.title}"
+                yield Remark(number, line.strip(), why)
+                return
+    found = directive_of_text(script.tree)
+    if found and found[1].startswith(source.scheduler.prefix):
+        why = f"is in a text that is written to a file, whose script stays one for {source.title}"
+        yield Remark(*found, why)
+
+
+def _set_by_target(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+    """Yield a remark on each variable that only the target sets, which was empty so far."""
+    if source.scheduler.family == target.scheduler.family:
+        return
+    own = {name for name, _, _ in script.assignments}
+    lines = {name: node.line for name, node in reversed(script.expansions) if name not in own}
+    for name in sorted({*lines} & {*target.job_variables}):
+        if name.startswith((target.variable_prefix, "NCPUS")):
+            why = f"was not set by {source.title}, and {target.title} sets it"
+            yield Remark(lines[name], f"${name}", why, lost=False)
+
+
+def _mail(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+    """Yield a remark on a mail of a failed script, which PBS does not send."""
+    mail = script.request.mail
+    if target.copies_logs > source.copies_logs and "a" in mail and "e" not in mail:
+        option = script.heeded["--mail-type"]
+        why = f"{target.title} sends it if it ends the job itself, not if the script fails: add END"
+        yield Remark(option.line, f"{option.flag}={option.value}", why, lost=False)
+
+
+def commands(script: Script, source: Dialect) -> Iterator[tuple[Command, Remark]]:
+    """Yield the commands that only the scheduler or its site has, each with a remark."""
+    owners = source.owners | dict.fromkeys(aprun.COMMANDS, "Cray's ALPS")
+    for one in script.named(*(owners.keys() - script.functions)):
+        yield one, Remark(one.line, shown(one.node), f"is a command of {owners[one.name]}")

@@ -1,0 +1,162 @@
+"""Names of the scheduler of a script that remain in its commands and texts."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+
+from jobgen.convert import variable_names
+from jobgen.convert.result import Edit, Remark
+from jobgen.convert.submission import discarded
+from jobgen.convert.to_scheduler import variables
+from jobgen.convert.to_scheduler.start_lines import for_bash
+from jobgen.convert.variable_names import directive_of_text, is_written
+from jobgen.script.dialects.base import Dialect
+from jobgen.script.script import Script
+from jobgen.script.syntax import Node
+
+_TALK = ("echo", "printf", "which", "type")
+# What makes the name of a profile of the name of a scheduler, but not that of a folder.
+_OF_SCHEDULER = r"_(?!logs?|out|err|dir|folder|jobs?|scripts?|files?|nodes?|hosts?|machines?)\w+"
+# The beginning of a comment in the text of a here-document, but not of a directive or a line of C.
+_COMMENT = re.compile(rb"\s*#(?![!A-Z]|(define|elif|if|ifn?def|include)\b)")
+
+
+def remarks(
+    script: Script,
+    source: Dialect,
+    target: Dialect,
+    edits: Iterable[Edit],
+    known_remarks: Iterable[Remark],
+    job_file: bool = False,
+) -> Iterator[Remark]:
+    """Yield remarks on names of the old scheduler that remain in the text of a new script, or of a job file.
+
+    The job of a job file has launchers and logs of its own.
+    """
+    if source.scheduler.family == target.scheduler.family:
+        return
+    known = {(one.line, word) for one in known_remarks for word in re.findall(r"\w+", one.what)}
+    known |= {(one.line, word.strip("\"'")) for one in known_remarks for word in one.what.split()}
+    known |= {(0, one.what[1:]) for one in known_remarks if re.fullmatch(r"\$\w+", one.what)}
+    own = {name for name, _, _ in script.assignments} | variables.unset(script.request, source)
+    own |= {str(source.variable("node_file"))} if for_bash(script) else set()  # the script gets one
+    own |= {*source.constants, *source.constants.values()}
+    ranges = [(edit.start, edit.end) for edit in edits]
+    comments = [(node.start, node.end) for node in (*script.tree.all("comment"), *discarded(script.tree))]
+    for name, (why, lost), at, line in _names(script, source, target, job_file):
+        inside = any(start <= at < end for start, end in (*ranges, *comments))
+        named = name in own and not re.match(r"is a command|stays", why)  # a variable of the script
+        named |= name in script.functions
+        named |= name.startswith(source.variable_prefix) and not _is_read(script, source, name, at)
+        once = {(line, name), (0, name)} if lost else {(line, name)}
+        if not inside and not named and not once & known:
+            known |= once
+            yield Remark(line, name, why, lost)
+
+
+def _is_read(script: Script, source: Dialect, name: str, at: int) -> bool:
+    """Return whether a name at an offset is a variable: one of the scheduler, or what a ``$`` is before.
+
+    One that the script unsets there is not read.
+    """
+    before = script.tree.source[:at].rpartition(b"\n")[2]
+    known = name in source.environment or name in variable_names.meanings(source)
+    is_unset = re.search(rb"\bunset( -v)?( [\w ]*)?$", before) is not None
+    return not is_unset and (known or re.search(rb"\$\{?[#!]?$", before) is not None)
+
+
+def _names(
+    script: Script, source: Dialect, target: Dialect, job_file: bool
+) -> Iterator[tuple[str, tuple[str, bool], int, int]]:
+    """Yield each name of the old scheduler in the body, the reason and whether it is lost, its offset and its
+    line."""
+    words = "|".join(
+        dict.fromkeys((source.scheduler.family.lower(), source.name, source.scheduler.command_name))
+    )
+    patterns = {
+        rf"\b{source.variable_prefix.rstrip('_')}[A-Z]?_[A-Z]\w*": (f"is not set by {target.title}", True),
+        **{
+            rf"(?<![\w/.$\{{-])({'|'.join(names)})(?![\w/.=-])": (f"is a command of {owner}", True)
+            for owner, names in _commands(source).items()
+        },
+        rf"(?i)(?<![\w/.$-])({words})({_OF_SCHEDULER})?(?![\w/.*-])": (f"names {source.title}", True),
+    }
+    if not (script.request.output or (job_file and source.copies_logs)):
+        patterns[source.own_logs] = (
+            (f"may be the log of the job, which {target.title} writes while it runs", False)
+            if source.copies_logs
+            else (f"is a log of {source.title}: that of {target.title} has another name", True)
+        )
+    if not job_file and source.scheduler.node_step is None and target.scheduler.node_step:
+        patterns[r"(?<![\w.$\{-])(\w*[Mm]pi(run|exec)(\.hydra|_rsh|_mpt)?|aprun|orterun)(?![\w/.=-])"] = (
+            "stays in this text",
+            False,
+        )
+    for command in script.named("module", "ml"):
+        loads = not {"unload", "rm", "del", "remove"} & {*command.literals}
+        for word in command.arguments:
+            if loads and re.fullmatch(rf"(?i)({words})([-.]\w+)*/\S+", script.constants.value(word) or ""):
+                yield word.text, (f"names {source.title}", True), word.start, word.line
+    root = script.tree
+    text = (root.source if for_bash(script) else script.source).decode("latin-1")
+    start = root.start if script.directives.first_command else len(text)
+    for pattern, why in patterns.items():
+        for match in re.finditer(pattern, text[start:]):
+            at = start + match.start()
+            line = text.count("\n", 0, at) + 1
+            if not for_bash(script) and script.lines[line - 1].lstrip().startswith("#"):
+                continue
+            file = why[0].startswith("names") and any(
+                one.start <= at < one.end for one in root.all("file_redirect")
+            )
+            if not (file or _printed(root, at) or _is_label(root, at)):
+                message = why[0].startswith("names") and _is_sentence(root, at, match[0])
+                yield match[0], (why[0], why[1] and not message), at, line
+
+
+def _commands(source: Dialect) -> dict[str, list[str]]:
+    """Return the commands that only the source has, by the scheduler or the site whose they are."""
+    owners = source.owners | dict.fromkeys(filter(None, [source.scheduler.node_step]), source.title)
+    found: dict[str, list[str]] = {}
+    for name, owner in owners.items():
+        found.setdefault(owner, []).append(name)
+    return found
+
+
+def _is_sentence(root: Node, at: int, word: str) -> bool:
+    """Return whether a word with capital letters is one of a text without signs of code: "PBS job ended"."""
+    texts = (one.text[1:-1] for one in root.all("string", "raw_string") if one.start < at < one.end)
+    return any(
+        word != word.lower() and " " in text and not re.search(r"(^|\s)-+\w|[;|&<>=/()`]", text)
+        for text in texts
+    )
+
+
+def _is_label(root: Node, at: int) -> bool:
+    """Return whether an offset is in a text that a command prints, with a colon or an equals sign behind the
+    name there, and no dollar sign before it: ``echo "PBS_O_WORKDIR: $D" > file``."""
+    if not re.match(rb"\w+ ?[:=]", root.source[at:]) or re.search(rb"[${]$", root.source[:at]):
+        return False
+    texts = (one for one in root.all("string", "raw_string") if one.start < at < one.end)
+    commands = (above for one in texts for above in one.above() if above.type == "command")
+    name = next((one.get("name") for one in commands), None)
+    return name is not None and os.path.basename(name.text) in _TALK
+
+
+def _printed(root: Node, at: int) -> bool:
+    """Return whether an offset is in a comment, or in a command that only prints or has been looked at."""
+    node = root
+    while (inner := next((one for one in node.children if one.start <= at < one.end), None)) is not None:
+        line = node.source[node.source.rfind(b"\n", 0, at) + 1 : at]
+        if inner.type == "comment" or (inner.type == "heredoc_body" and _COMMENT.match(line)):
+            return True
+        if inner.type == "command" and (name := inner.get("name")) is not None:
+            above = inner.parent if inner.parent and inner.parent.type == "redirected_statement" else None
+            written = above is not None and not re.search(r"(?s)^[^<>]*\d?>&\d[^<>]*$", above.text)
+            written = written or (is_written(inner) and directive_of_text(root) is not None)
+            if (os.path.basename(name.text) in _TALK and not written) or name.start <= at < name.end:
+                return True
+        node = inner
+    return False

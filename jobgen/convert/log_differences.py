@@ -1,0 +1,238 @@
+"""The logs of a job in the commands of its script: Slurm writes them while it runs, PBS copies them then."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from jobgen.convert.request_reader import at_directive
+from jobgen.convert.result import Remark, shown
+from jobgen.convert.swept_files import NUMBER, sweeps
+from jobgen.convert.to_scheduler.request_writer import default_log
+from jobgen.script.commands import Command
+from jobgen.script.dialects.base import Dialect
+from jobgen.script.script import Script
+from jobgen.script.syntax import Node
+from jobgen.script.word_lists import code_text
+
+_PLAIN = re.compile(r"\$(?:\{(?=\w+\}))?([A-Za-z_]\w*)\}?")
+_FOLDERS = ("cd", "pushd", "mkdir", "rmdir", "ls")  # commands that name directories
+# The codes in names of logs for the variables of a job.
+_CODES = {"job_id": "%j", "job_name": "%x", "array_index": "%a", "array_job": "%A", "user": "%u"}
+_WRITES = re.compile(r"(\d|&)?>{1,2}[|&]?(?!\s*(\d+|-)$)")  # a redirection of output to a file
+
+
+def remarks(script: Script, source: Dialect, target: Dialect, fields: Mapping[str, str]) -> Iterator[Remark]:
+    """Yield remarks on logs under another scheduler.
+
+    ``fields`` are those of them that the scheduler writes, output and error, with the name that each one has
+    without a directive: ``%x.o{}``.
+    """
+    yield from _own_log(script, source, target, fields)
+    yield from _over_log(script, source, target, fields)
+    if source.copies_logs > target.copies_logs:
+        yield from _log_folders(script, source, target, fields)
+        yield from _at_home(script, source, target, fields)
+        yield from _directories(script, source, target, fields)
+
+
+def _directories(
+    script: Script, source: Dialect, target: Dialect, fields: Mapping[str, str]
+) -> Iterator[Remark]:
+    """Yield a remark on each log that may be a directory, which Slurm does not take."""
+    for field in sorted(fields):
+        directive = source.origin(script.heeded, field)
+        path = directive.value.rpartition(":")[2] if directive else ""
+        if "$" not in path and re.fullmatch(r"[^./^]+", path.rpartition("/")[2]):
+            why = f"{target.title} writes a file; {source.scheduler.family} takes a directory, too: "
+            why += f"then write {path}/{default_log(source, field, True, script.request.array is not None)}"
+            yield from at_directive(script, field, why)
+
+
+def _at_home(script: Script, source: Dialect, target: Dialect, fields: Mapping[str, str]) -> Iterator[Remark]:
+    """Yield a remark on each path of a log with a tilde."""
+    for field in sorted(fields):
+        if (directive := source.origin(script.heeded, field)) and directive.value.rpartition(":")[
+            2
+        ].startswith("~"):
+            yield from at_directive(script, field, f"{target.title} does not expand ~: write the whole path")
+
+
+def shared_log(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+    """Yield remarks on a log that all tasks of an array write."""
+    differ = script.request.array and source.copies_logs != target.copies_logs and not source.task_suffix
+    for field in ("output", "error") if differ else ():
+        path = directive.value if (directive := source.origin(script.heeded, field)) else "/dev/null"
+        if path != "/dev/null" and not re.search(r"%\d*[ajJ]|\^array_index\^|\$\{?PBS_|/$", path):
+            family = source.scheduler.family
+            why = f"is one file for all tasks, which {target.title} does not write as {family} does"
+            yield from at_directive(script, field, why)
+
+
+def _own_log(script: Script, source: Dialect, target: Dialect, fields: Mapping[str, str]) -> Iterator[Remark]:
+    """Yield a remark on each log that the script itself reads, if one scheduler writes it when the job has
+    ended, and the other while it runs."""
+    if target.copies_logs == source.copies_logs:
+        return
+    family, other = (one.scheduler.family for one in (source, target))
+    late, early = (other, family) if target.copies_logs else (family, other)
+    given = {(getattr(script.request, field) or "").rpartition(":")[2] for field in fields}
+    logs = {_path(script, log, source) for log in given if os.path.basename(log) not in ("", "null")}
+    name = script.request.name or script.name
+    default = fields.get("output", "").format(NUMBER).replace("%x", name or "")
+    defaults = {default} if source.copies_logs and name and not script.request.output else set[str]()
+    swept = list(_swept_logs(script, source, target, fields)) if source.copies_logs else []
+    yield from swept
+    for command in script.commands:
+        if command.line in {one.line for one in swept} or command.name in _FOLDERS:
+            continue
+        texts = (re.sub(r"^--?[\w-]+=", "", with_values(script, word)) for word in command.arguments)
+        words = [_path(script, text, source) for text in texts if text]
+        names = [os.path.basename(word) for word in words]
+        by_default = command.name in ("rm", "mv") and not re.search(source.own_logs, command.node.text)
+        files = logs | (defaults if by_default else set())
+        if (
+            source.early_log
+            and not script.request.output
+            and not re.search(source.own_logs, command.node.text)
+        ):
+            words = [_path(script, text, source) for text in command.node.text.split()[1:]]
+            files |= {source.early_log} if any("%j" in os.path.basename(word) for word in words) else set()
+        if read := [log for log in sorted(files) if any(_names_log(log, word) for word in words)]:
+            name = os.path.basename(read[0]).replace(NUMBER, "ID").replace("%j", "ID")
+            why = f"{late} writes the log {name} when the job has ended, {early} while it runs"
+            text = shown(command.node)
+            yield Remark(command.line, text, why, lost=target.copies_logs and name in names)
+
+
+def _names_log(log: str, word: str) -> bool:
+    """Return whether a word may name a log, or be a pattern of its name, in a directory that is not known."""
+    name = os.path.basename(word)
+    if not re.search(r"\w", name) or not fnmatch.fnmatchcase(os.path.basename(log), name):
+        return False
+    if log[0] == word[0] == "/":
+        return fnmatch.fnmatchcase(log, word)
+    folders = [reversed(os.path.normpath(one).split("/")[:-1]) for one in (log, word)]
+    pairs = zip(*folders, strict=False)
+    return all(
+        re.search(r"\$|^\.\.$", one + other) or fnmatch.fnmatchcase(one, other) for one, other in pairs
+    )
+
+
+def _swept_logs(
+    script: Script, source: Dialect, target: Dialect, fields: Mapping[str, str]
+) -> Iterator[Remark]:
+    """Yield a remark on each command that deletes, moves, packs or copies the logs with other files."""
+    request, logs = script.request, list[str]()
+    for field in (one for one in ("output", "error") if one in fields):
+        default = fields[field].format("%j")
+        log = getattr(request, field) or ("" if field == "error" and request.join else default)
+        log += source.directory_logs.get(field, default).format("%j") if log.endswith("/") else ""
+        log = _path(script, log.rpartition(":")[2], source) if log else "/dev/null"
+        logs += [log.replace("%x", script.name or "NAME").replace("%j", NUMBER)] * (log != "/dev/null")
+    found = list(sweeps(script, source, list(dict.fromkeys(logs))))
+    yield from _copied_back(script, [one.command for one in found if one.verb == "copies"])
+    for one in found:
+        names = " and ".join(log.replace(NUMBER, "ID") for log in one.files)
+        why = (
+            f"{one.verb} the log{'s' * (len(one.files) > 1)} {names}, too, which {target.title} writes while "
+        )
+        text = shown(one.command.statement)
+        yield Remark(one.command.line, text, f"{why}the job runs", lost=False)
+
+
+def _copied_back(script: Script, copies: Sequence[Command]) -> Iterator[Remark]:
+    """Yield a remark on each command that copies a folder back from which others took the logs."""
+    back = list(script.named("cp", "rsync", "mv"))
+    for one, (old, *_, new) in ((one, words) for one in copies if len(words := _folders(script, one)) > 1):
+        for command in (other for other in back if other.node.start > one.node.start):
+            *sources, place = _folders(script, command) or [""]
+            if new in sources and place in (old, "."):
+                why = "writes old copies of the logs over them: what the job has written since then is lost"
+                yield Remark(command.line, shown(command.node), why, lost=False)
+
+
+def _folders(script: Script, command: Command) -> list[str]:
+    """Return the paths of a command that copies, without the pattern of all files at their ends."""
+    words = [script.constants.text(one) for one in command.arguments if not one.text.startswith("-")]
+    return [re.sub(r"[\"'{}]|(/(\*|\.?))+[\"']?$", "", one) for one in words]
+
+
+def _over_log(
+    script: Script, source: Dialect, target: Dialect, fields: Mapping[str, str]
+) -> Iterator[Remark]:
+    """Yield a remark on each redirection into a log of the job that only one scheduler copies there."""
+    if target.copies_logs == source.copies_logs:
+        return
+    late, early = (target, source) if target.copies_logs else (source, target)
+    given = {(getattr(script.request, field) or "").rpartition(":")[2] for field in fields}
+    logs = sorted(_path(script, one, source) for one in given - {"", "/dev/null"})
+    for node in script.tree.all("file_redirect"):
+        word = node.get("destination")
+        if word is None or not _WRITES.match(node.text):
+            continue
+        path = _path(script, script.constants.value(word) or word.text.strip("\"'"), source)
+        moved = _is_elsewhere(script, node, source)
+        same = (log for log in logs if _may_be_one(log, path, moved))
+        if log := next(same, ""):
+            certain = log == path and not moved
+            why = (
+                f"{'is' if certain else 'may be'} the log {log}, too: {late.scheduler.family} copies the log "
+            )
+            why += f"over it when the job has ended, {early.scheduler.family} writes both to it"
+            yield Remark(node.line, node.text, why, lost=target.copies_logs and certain)
+
+
+def _log_folders(
+    script: Script, source: Dialect, target: Dialect, fields: Mapping[str, str]
+) -> Iterator[Remark]:
+    """Yield a remark on each command that makes the folder of a log, which the target opens before that."""
+    logs = {(getattr(script.request, field) or "").rpartition(":")[2] for field in fields}
+    files = [f"{log}/log" if log.endswith("/") else log for log in logs]
+    folders = {os.path.dirname(_path(script, one, source)) for one in files}
+    for command in script.named("mkdir"):
+        whole = bool({"-p", "--parents"} & {*command.literals})
+        for word in command.arguments:
+            path = _path(script, script.constants.text(word).strip("\"'"), source)
+            inner = any(whole and path.startswith(f"{one}/") for one in folders - {""})
+            if inner or any(_may_be_one(one, path, True) for one in folders - {""}):
+                why = f"{target.title} opens the log in it before the script runs: make it before you submit"
+                yield Remark(command.line, f"mkdir {word.text}", why, lost=False)
+                break
+
+
+def _path(script: Script, text: str, source: Dialect) -> str:
+    """Return the path of a log or of a redirection, with the codes of Slurm for the variables of the job."""
+    text = re.sub(r"^~(?=/)", "$HOME", re.sub(r"\$\{(\w+)\}", r"$\1", text))
+    for name, meaning in source.job_variables.items():
+        text = re.sub(rf"\${name}\b", _CODES.get(meaning, f"${name}"), text)
+    text = text.replace("%x", script.request.name or "%x")
+    return os.path.normpath(text.removeprefix(f"${source.variable('submit_dir')}/"))
+
+
+def _is_elsewhere(script: Script, node: Node, source: Dialect) -> bool:
+    """Return whether a command may run in another directory than that of the submission."""
+    before = [one for one in script.named("cd", "pushd") if one.node.start < node.start]
+    back = rf"\w+ [\"']?\$\{{?{source.variable('submit_dir')}\}}?[\"']?"
+    return not re.fullmatch(back, before[-1].node.text) if before else not script.starts_at_submission
+
+
+def _may_be_one(log: str, path: str, moved: bool) -> bool:
+    """Return whether two paths may name one file; relative paths may be in another directory."""
+    if moved and not path.startswith(("/", "$")):
+        return os.path.basename(log) == os.path.basename(path)
+    long, short = sorted((log, path), key=lambda one: one[0] in "/$", reverse=True)
+    return log == path or (long[0] in "/$" and short[0] not in "/$" and long.endswith(f"/{short}"))
+
+
+def with_values(script: Script, word: Node) -> str:
+    """Return a word without quotes and braces, with the texts that the script gives to its variables."""
+    text, seen = script.constants.text(word).strip("\"'"), set[str]()
+    while match := next((one for one in _PLAIN.finditer(text) if one[1] not in seen), None):
+        seen.add(match[1])
+        node = script.constants.node(match[1])
+        value = f"${match[1]}" if node is None or node.type == "array" else code_text(node)
+        text = text[: match.start()] + value + text[match.end() :]
+    return text

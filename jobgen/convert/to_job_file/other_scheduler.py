@@ -1,0 +1,114 @@
+"""Remarks on what the job of a job file does otherwise than the script under another scheduler."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+
+from jobgen.config import read_spec
+from jobgen.convert import differences, leftovers
+from jobgen.convert.result import Edit, Remark
+from jobgen.convert.to_job_file.builder import JobFile
+from jobgen.convert.to_job_file.main_command import last_launch
+from jobgen.convert.to_scheduler import launch_calls, own_scripts, variables
+from jobgen.errors import JobgenError
+from jobgen.jobfile.reader import decode, layer_of
+from jobgen.launch.command_line import is_python
+from jobgen.launch.launchers import DEFAULT_MPI, LAUNCHERS, MPI_FLAVOURS
+from jobgen.options import BY_KEY
+from jobgen.script import foreign_variables
+from jobgen.script.dialects.base import Dialect
+from jobgen.script.dialects.table import DIALECTS
+from jobgen.script.script import Script
+
+_NO_CODE = ("launcher", "launcher_arg", "directive")
+_NAME = BY_KEY["name"].default  # of a job
+
+
+def remarks(script: Script, file: JobFile, text: str) -> Iterator[Remark]:
+    """Yield the remarks on a job file, which is complete, with this ``text``.
+
+    There is none on what jobgen warns of when it makes the job for the other scheduler.
+    """
+    source = script.dialect
+    others = (one for one in DIALECTS.values() if one.scheduler.prefix)
+    target = next(one for one in others if one.scheduler.family != source.scheduler.family)
+    own_log = script.request.output and ("log" not in file.values or "log" in file.own)
+    logs = {} if own_log else {"output": f"{file.values.get('name', _NAME)}-{{}}.log"}
+    found = list(differences.remarks(script, source, target, logs))
+    found += [one for one in variables.unprefixed(script, source, target) if isinstance(one, Remark)]
+    known = {word for one in file.remarks for word in re.findall(r"[\w.-]+", one.what)}
+    found += own_scripts.alone(script, source, target, (), known) if script.request.several else ()
+    own = list(_launchers(script))
+    found += launch_calls.without_hosts(script, source, target, {one.start for one in own})
+    ranks = list(_ranks(script, file))
+    warned = _warned(text, target)
+    commands = differences.commands(script, source)
+    found += [one for command, one in commands if command.name not in warned]
+    seen = [*found, *ranks, *(Remark(0, f"${name}", "") for name in warned)]
+    found += leftovers.remarks(script, source, target, own, seen, job_file=True)
+    code = _code(file)
+    first = script.directives.first_command or len(script.lines)
+    for one in [*found, *ranks]:
+        remains = one in ranks or one.line < first or _remains(one.what, code)
+        if one.what.lstrip("$") not in warned and remains:
+            where = "" if target.title in one.why else f" (in a job for {target.title})"
+            yield Remark(one.line, one.what, f"{one.why}{where}", lost=False)
+
+
+def _launchers(script: Script) -> Iterator[Edit]:
+    """Yield the ranges of the launchers of the program, in place of which jobgen has its own."""
+    launch = last_launch(script)
+    while launch is not None:
+        yield Edit(
+            launch.command.node.start,
+            launch.program[0].start if launch.program else launch.command.node.end,
+            "",
+        )
+        launch = launch.outer
+
+
+def _ranks(script: Script, file: JobFile) -> Iterator[Remark]:
+    """Yield remarks on what ranks get from srun: another scheduler starts them with mpirun."""
+    launch = last_launch(script)
+    other = LAUNCHERS.get(str(file.shared.get("launcher")))
+    if launch is None or "launcher" not in file.own or other is None or not other.of_mpi:
+        return
+    mpi = MPI_FLAVOURS[str(file.values.get("mpi", DEFAULT_MPI))]
+    yield from differences.functions(script, mpi, launch.line, launch.command.node.text)
+    ranks = LAUNCHERS[launch.kind].ranks
+    if (
+        ranks
+        and launch.outer is None
+        and launch.program
+        and is_python(os.path.basename(launch.program[0].text))
+    ):
+        why = "programs that read it find RANK, and so on"
+        yield Remark(launch.line, ranks.rank.strip("$"), why, lost=False)
+
+
+def _code(file: JobFile) -> str:
+    """Return the texts of a job file as they are in the script, but without quotes."""
+    own = [value for key, value in file.values.items() if key not in _NO_CODE]
+    values = [*own, *(one for part in file.components for one in part.values())]
+    lines = (" ".join(map(str, one)) if isinstance(one, list) else str(one) for one in values)
+    return re.sub("[\"']", "", "\n".join(lines))
+
+
+def _remains(what: str, code: str) -> bool:
+    """Return whether the words of a remark are in one line of the job file, which has no ``python`` before a
+    program, and options between the words: ``mkdir -p logs``."""
+    words = re.sub("[\"']", "", what).lstrip("$").split()
+    words = words[1:] if len(words) > 1 and is_python(words[0]) else words
+    return re.search("[^\n]*".join(map(re.escape, words)), code) is not None
+
+
+def _warned(text: str, target: Dialect) -> set[str]:
+    """Return the words of the warnings on the job file for another scheduler."""
+    try:
+        layer = layer_of(decode(text, "job.toml"), (), lambda _: "job.toml")
+        spec = read_spec(target.scheduler.command_name, {}, (), layer)
+    except JobgenError:
+        return set()
+    return set(re.findall(r"\w+", " ".join(foreign_variables.warnings(spec, target.scheduler))))
