@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from jobgen.launch.command_line import SHELLS, is_python, launcher_at, program_at, read_options, values_of
 from jobgen.launch.launchers import LAUNCHERS, Launcher
-from jobgen.launch.wrappers import command_start, inputs_start, remote_start
+from jobgen.launch.wrappers import command_start, inputs_start, remote_start, runs_elsewhere
 from jobgen.script import code_files
 from jobgen.script.calls import Calls
 from jobgen.script.changed_variables import changed_variables
@@ -76,7 +76,9 @@ class Launch(NamedTuple):
 
 class Start(NamedTuple):
     """A program that a command starts, as the word of its file; on the nodes if a launcher (``outer``) or a
-    command such as ssh (``remote``) does. ``shell`` is the shell or ``source`` before the file."""
+    command such as ssh (``remote``) does. ``shell`` is the shell or ``source`` before the file. ``command``
+    is the one of the script that starts it, and ``elsewhere`` whether it does so in a container, in another
+    directory or for each of its inputs."""
 
     file: Node
     arguments: tuple[Node, ...]
@@ -85,6 +87,8 @@ class Start(NamedTuple):
     line: int
     constants: Constants
     shell: str
+    command: Command
+    elsewhere: bool
 
     @property
     def texts(self) -> list[str]:
@@ -134,6 +138,7 @@ class _Search(NamedTuple):
     outer: Launch | None = None
     remote: str = ""
     depth: int = 0
+    elsewhere: bool = False
     starter: Start | None = None
     files: Mapping[str, tuple[str, int]] = {}
 
@@ -158,6 +163,8 @@ class _Search(NamedTuple):
         """Yield the launchers from a word on: behind wrappers, shells, other launchers and ssh."""
         forms = words.forms
         start = first + command_start(forms[first:])
+        if runs_elsewhere([one or "" for one in forms[first:start]]):
+            self = self._replace(elsewhere=True)
         start = max(first, min(start, len(forms) - 1))  # eval $A
         for at in range(first if self.outer else start, len(forms)):
             kind, options = launcher_at(forms, at)
@@ -174,7 +181,7 @@ class _Search(NamedTuple):
                 yield from self._replace(remote=forms[at] or "")._on_host(words, behind)
                 return
             if (behind := inputs_start(forms, at)) > at:
-                yield from self._on_host(words, behind)
+                yield from self._replace(elsewhere=True)._on_host(words, behind)
                 return
             if at == start:
                 yield from self._of_program(words, at)
@@ -221,7 +228,8 @@ class _Search(NamedTuple):
             rest = tuple(words.nodes[at + 1 :])
             line = self.line if self.depth else self.command.line
             of_shell = shell if at > first else ""
-            yield Start(words.nodes[at], rest, self._outer, self._remote, line, self.constants, of_shell)
+            of_call = (self.constants, of_shell, self.command, self.elsewhere)
+            yield Start(words.nodes[at], rest, self._outer, self._remote, line, *of_call)
 
     def _file(self, word: Node) -> tuple[str, int] | None:
         """Return the text of a file that the script writes, and its line."""

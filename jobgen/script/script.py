@@ -236,6 +236,22 @@ class Script:
         return list(commands(self.tree))
 
     @cached_property
+    def runs(self) -> list[Command]:
+        """All commands, and behind each those that it runs in the shell of the script or in one that it starts
+        there: behind wrappers such as time, in variables, in the text for eval or a shell.
+
+        Their words are those of the command, their node is that of the command in the script."""
+        inner: dict[int, list[Command]] = {}
+        for one in self.started:
+            name = os.path.basename(one.constants.value(one.file) or "")
+            same = one.file is one.command.words[0] and name == one.command.name
+            if same or one.outer or one.remote or one.elsewhere:
+                continue
+            found = Command(one.command.node, name, (one.file, *one.arguments), one.line)
+            inner.setdefault(one.command.node.start, []).append(found)
+        return [one for command in self.commands for one in (command, *inner.get(command.node.start, ()))]
+
+    @cached_property
     def assignments(self) -> list[tuple[str, syntax.Node, syntax.Node]]:
         return list(syntax.assignments(self.tree))
 
@@ -375,6 +391,10 @@ class Script:
 
     def named(self, *names: str) -> Iterator[Command]:
         return (command for command in self.commands if command.name in names)
+
+    def running(self, *names: str) -> Iterator[Command]:
+        """Yield the commands of these names, and those that other commands run."""
+        return (command for command in self.runs if command.name in names)
 
     @property
     def is_pbs(self) -> bool:

@@ -125,8 +125,10 @@ def _beside(node: Node, top: Node, remarks: list[Remark]) -> tuple[list[Node], l
 def compound(node: Node) -> Node | None:
     """Return the statement around a command that is more than the command; None if there is no more."""
     whole = None
-    above = node.parent
-    while above is not None and above.type != "program":
+    around = [one for one in node.above() if one.type != "program"]
+    while around and _group(around[-1]) is not None:
+        around.pop()  # whose statements are those of the script
+    for above in around:
         if above.type == "function_definition":
             return None
         simple = (
@@ -134,7 +136,6 @@ def compound(node: Node) -> Node | None:
         )
         if not simple or whole is not None:
             whole = above
-        above = above.parent
     return whole
 
 

@@ -170,7 +170,7 @@ def _binds(script: Script, source: Dialect) -> Iterator[Remark]:
     """Yield a remark on each file of the source that a script binds into a container."""
     own = "|".join((*source.owners, *filter(None, [source.scheduler.node_step])))
     of_source = re.compile(rf"/(?!home|scratch)([^/]+/)*({source.scheduler.family.lower()}d?\b.*|{own})")
-    nodes = [command.node for command in script.commands]
+    nodes = [command.node for command in script.runs]
     nodes += [node for name, _, node in script.assignments if _BINDS.fullmatch(name)]
     for node in nodes:
         values = (re.split(r"[,:\"']", match[1]) for match in _BIND.finditer(node.text))
@@ -246,10 +246,10 @@ def _job_directory(script: Script, source: Dialect, target: Dialect) -> Iterator
         return
     ids = "|".join(name for name, meaning in source.job_variables.items() if meaning == "job_id")
     directory = re.compile(rf"/(\w+[_.-])?\$({ids})\b(?=/|$)")
-    uses = [(one.node, list(one.arguments)) for one in script.commands if one.name not in _NO_USE]
-    if not any(script.named("mkdir")):
+    uses = [(one.node, list(one.arguments)) for one in script.runs if one.name not in _NO_USE]
+    if not any(script.running("mkdir")):
         uses += [(node, [value]) for name, value, node in script.assignments if name in _TEMPORARY]
-    kinds = {one.node.start: one.name for one in script.commands}
+    kinds = {one.node.start: one.name for one in script.runs}
     for node, words in sorted(uses, key=lambda one: one[0].start):
         paths = (_with_values(script, word) for word in words)
         path = next((one.rstrip("/") for one in paths if directory.search(one)), "")
@@ -298,7 +298,7 @@ def _own_log(script: Script, source: Dialect, target: Dialect, content: ScriptRe
     defaults = {default} if source.copies_logs and name and not script.request.output else set[str]()
     swept = list(_swept_logs(script, source, target, fields)) if source.copies_logs else []
     yield from swept
-    for command in script.commands:
+    for command in script.runs:
         if command.line in {one.line for one in swept} or command.name in _FOLDERS:
             continue
         texts = (re.sub(r"^--?[\w-]+=", "", _with_values(script, word)) for word in command.arguments)
@@ -358,7 +358,7 @@ def _swept_logs(
 
 def _copied_back(script: Script, copies: Sequence[Command]) -> Iterator[Remark]:
     """Yield a remark on each command that copies a folder back from which others took the logs."""
-    back = list(script.named("cp", "rsync", "mv"))
+    back = list(script.running("cp", "rsync", "mv"))
     for one, (old, *_, new) in ((one, words) for one in copies if len(words := _folders(script, one)) > 1):
         for command in (other for other in back if other.node.start > one.node.start):
             *sources, place = _folders(script, command) or [""]
@@ -405,7 +405,7 @@ def _log_folders(
     logs = {(getattr(script.request, field) or "").rpartition(":")[2] for field in fields}
     files = [f"{log}/log" if log.endswith("/") else log for log in logs]
     folders = {os.path.dirname(_path(script, one, source)) for one in files}
-    for command in script.named("mkdir"):
+    for command in script.running("mkdir"):
         whole = bool({"-p", "--parents"} & {*command.literals})
         for word in command.arguments:
             path = _path(script, script.constants.text(word).strip("\"'"), source)
@@ -427,7 +427,7 @@ def _path(script: Script, text: str, source: Dialect) -> str:
 
 def _is_elsewhere(script: Script, node: Node, source: Dialect) -> bool:
     """Return whether a command may run in another directory than that of the submission."""
-    before = [one for one in script.named("cd", "pushd") if one.node.start < node.start]
+    before = [one for one in script.running("cd", "pushd") if one.node.start < node.start]
     back = rf"\w+ [\"']?\$\{{?{source.variable('submit_dir')}\}}?[\"']?"
     return not re.fullmatch(back, before[-1].node.text) if before else not script.starts_at_submission
 
@@ -443,7 +443,7 @@ def _may_be_one(log: str, path: str, moved: bool) -> bool:
 def _index(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
     """Yield a remark on the index of an array that only programs of the script can read."""
     old, new = source.variable("array_index"), target.variable("array_index")
-    programs = {command.name for command in script.commands} - STATE - TOOLS
+    programs = {command.name for command in script.runs} - STATE - TOOLS
     if old == new or not programs or str(old) in script.tree.text or listed(script.request, target):
         return
     why = f"programs that read {old} find {new}"
@@ -601,7 +601,7 @@ def _names(
             "stays in this text",
             False,
         )
-    for command in script.named("module", "ml"):
+    for command in script.running("module", "ml"):
         loads = not {"unload", "rm", "del", "remove"} & {*command.literals}
         for word in command.arguments:
             if loads and re.fullmatch(rf"(?i)({words})([-.]\w+)*/\S+", script.constants.value(word) or ""):
