@@ -45,6 +45,7 @@ class Launch(NamedTuple):
     remote: str = ""
     words: tuple[Node, ...] = ()
     counts: Mapping[str, int | None] = {}
+    front: tuple[str, ...] = ()
 
     @property
     def row(self) -> Launcher:
@@ -54,8 +55,7 @@ class Launch(NamedTuple):
     @property
     def title(self) -> str:
         """Return the module of Python that the command names, or the kind of the launcher."""
-        words = (word.text for word in self.command.words)
-        return next((word for word in words if word in self.row.line.modules), self.kind)
+        return next((word for word in self.front if word in self.row.line.modules), self.kind)
 
     def number(self, *names: str) -> int | None:
         for name in names:
@@ -77,8 +77,8 @@ class Launch(NamedTuple):
 class Start(NamedTuple):
     """A program that a command starts, as the word of its file; on the nodes if a launcher (``outer``) or a
     command such as ssh (``remote``) does. ``shell`` is the shell or ``source`` before the file. ``command``
-    is the one of the script that starts it, and ``elsewhere`` whether it does so in a container, in another
-    directory or for each of its inputs."""
+    is the one of the script that starts it, ``text`` the tree of the text for a shell that names it, and
+    ``elsewhere`` whether it is started in a container, in another directory or for each of several inputs."""
 
     file: Node
     arguments: tuple[Node, ...]
@@ -88,6 +88,7 @@ class Start(NamedTuple):
     constants: Constants
     shell: str
     command: Command
+    text: Node | None
     elsewhere: bool
 
     @property
@@ -126,7 +127,7 @@ class _Search(NamedTuple):
     """A search for launchers in the words of a command, or in the text that it gives to a shell.
 
     ``command`` and ``line`` are those of the launchers, ``place`` is the node of the script that they are in,
-    ``own`` the command whose words are read. ``starter`` has started the script; ``files`` are the texts and
+    ``text`` the tree of the text for a shell, ``own`` the command whose words are read. ``starter`` has started the script; ``files`` are the texts and
     lines of those that it writes.
     """
 
@@ -138,6 +139,7 @@ class _Search(NamedTuple):
     outer: Launch | None = None
     remote: str = ""
     depth: int = 0
+    text: Node | None = None
     elsewhere: bool = False
     starter: Start | None = None
     files: Mapping[str, tuple[str, int]] = {}
@@ -213,6 +215,7 @@ class _Search(NamedTuple):
                 for name, (_, at) in read.items()
                 if re.search(r"[$`]", nodes[at].text)
             },
+            tuple(filter(None, words.forms[:start])),
         )
 
     def _of_program(self, words: _Words, at: int) -> Iterator[Launch | Start]:
@@ -228,7 +231,7 @@ class _Search(NamedTuple):
             rest = tuple(words.nodes[at + 1 :])
             line = self.line if self.depth else self.command.line
             of_shell = shell if at > first else ""
-            of_call = (self.constants, of_shell, self.command, self.elsewhere)
+            of_call = (self.constants, of_shell, self.command, self.text, self.elsewhere)
             yield Start(words.nodes[at], rest, self._outer, self._remote, line, *of_call)
 
     def _file(self, word: Node) -> tuple[str, int] | None:
@@ -295,6 +298,7 @@ class _Search(NamedTuple):
                 own=command.node,
                 line=command.line if line is not None else self.line,
                 depth=self.depth + 1,
+                text=tree,
             )
             yield from inner.of_words(command.words)
 

@@ -237,19 +237,42 @@ class Script:
 
     @cached_property
     def runs(self) -> list[Command]:
-        """All commands, and behind each those that it runs in the shell of the script or in one that it starts
-        there: behind wrappers such as time, in variables, in the text for eval or a shell.
+        """All commands, and behind each those that it runs on the same node, with the same files and in the same
+        directory: behind wrappers such as time, in variables, in the text for eval or a shell.
 
-        Their words are those of the command, their node is that of the command in the script."""
-        inner: dict[int, list[Command]] = {}
+        Their words are their own, their node is that of the command in the script.
+        """
+        return [
+            one for command in self.commands for one in (command, *self._inner.get(command.node.start, ()))
+        ]
+
+    @cached_property
+    def _inner(self) -> dict[int, list[Command]]:
+        """The commands that others run, by the starts of these."""
+        found: dict[int, list[Command]] = {}
         for one in self.started:
             name = os.path.basename(one.constants.value(one.file) or "")
             same = one.file is one.command.words[0] and name == one.command.name
-            if same or one.outer or one.remote or one.elsewhere:
-                continue
-            found = Command(one.command.node, name, (one.file, *one.arguments), one.line)
-            inner.setdefault(one.command.node.start, []).append(found)
-        return [one for command in self.commands for one in (command, *inner.get(command.node.start, ()))]
+            if not (same or one.shell or one.outer or one.remote or one.elsewhere):
+                inner = Command(one.command.node, name, (one.file, *one.arguments), one.line)
+                found.setdefault(one.command.node.start, []).append(inner)
+        return found
+
+    def innermost(self, command: Command) -> list[Command]:
+        """Return the commands that a command runs, or itself if it runs none."""
+        return self._inner.get(command.node.start) or [command]
+
+    @cached_property
+    def redirections(self) -> list[tuple[syntax.Node, syntax.Node]]:
+        """The redirections to and from files, also those in texts for a shell.
+
+        Each has a node of the script: its own, or that of the command with the text.
+        """
+        texts = {id(one.text): (one.text, one.command.node) for one in self.started if one.text is not None}
+        return [
+            *((one, one) for one in self.tree.all("file_redirect")),
+            *((one, place) for text, place in texts.values() for one in text.all("file_redirect")),
+        ]
 
     @cached_property
     def assignments(self) -> list[tuple[str, syntax.Node, syntax.Node]]:

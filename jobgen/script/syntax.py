@@ -30,6 +30,8 @@ _MISREAD = re.compile(
 # An operator of a test without its dash, at which tree-sitter stops reading.
 _NO_DASH = re.compile(rb"((?<=\[ )[^\[\]\n]* )(?:gt|lt|ge|le|eq|ne)(?= [^\[\]\n]* \])")
 _ESCAPED = re.compile(rb"(?<=\w)\\[_ ](?=[\w$])")
+# It takes the command \rm at the beginning of a line for a word of the command before.
+_NO_ALIAS = re.compile(rb"(?m)(?<!\\\n)^([ \t]*)\\(?=[A-Za-z])")
 # It takes $= of sed for the beginning of a variable.
 _OF_SED = re.compile(rb"\$(?==)")
 # It finds no here-document without a command, which people write as a comment.
@@ -154,7 +156,8 @@ def _parser() -> Parser:
 
 def parse(source: bytes, first_line: int = 1) -> Node:
     """Return the tree of a script. Text with errors of syntax is left out."""
-    plain = _OF_SED.sub(b"-", _NO_DASH.sub(rb"\1==", _ESCAPED.sub(b"-.", source)))
+    plain = _NO_ALIAS.sub(rb"\1 ", source) if b"\\" in source else source
+    plain = _OF_SED.sub(b"-", _NO_DASH.sub(rb"\1==", _ESCAPED.sub(b"-.", plain)))
     clear, added = _clarified(_with_ends(_HEREDOC.sub(rb"\1 ", plain)) if b"<<" in plain else plain)
     tree = _parser().parse(clear)
     cursor = tree.walk()

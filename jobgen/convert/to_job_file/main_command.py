@@ -62,9 +62,14 @@ def last_program(script: Script) -> Command | None:
     given = [one for one in script.commands if not one.node.under("command_substitution", "heredoc_body")]
     found = [behind_exec(one) for one in given]
     others = (one for one in found if _named(one) and not one.node.under("function_definition"))
-    others = (one for one in others if one.name not in (*STATE, *TOOLS) or _runs_program(one))
+    others = (one for one in others if not _is_tool(script, one) or _runs_program(one))
     others = (one for one in others if not any(misread(node) for _, _, node in assignments(one.node)))
     return next(iter(reversed([one for one in found if _python(one)] or list(others))), None)
+
+
+def _is_tool(script: Script, command: Command) -> bool:
+    """Return whether a command runs common tools only, maybe behind a wrapper such as time."""
+    return {one.name for one in script.innermost(command)} <= STATE | TOOLS
 
 
 def behind_exec(command: Command) -> Command:

@@ -627,10 +627,10 @@ def in_blocks(before: Sequence[Node], setup: Sequence[Node], after: Sequence[Nod
             if one.name == "exec" and one.arguments and not inside:
                 yield Remark(one.line, shown(one.node), why, lost=block is before)
     own = [one for one in after if one.type not in _SEPARATORS]
-    for statement in own[:-1]:
-        if statement.text == "deactivate":
+    for one in (command for statement in own[:-1] for command in commands(statement)):
+        if one.name == "deactivate":
             why = "the commands after the program run in the environment, too"
-            yield Remark(statement.line, statement.text, why, lost=False)
+            yield Remark(one.line, one.name, why, lost=False)
 
 
 def quotes(script: Script, line: int, nodes: Sequence[Node]) -> Iterator[Remark]:
@@ -692,7 +692,7 @@ def old_launcher(launch: Launch, program: Sequence[str], old: bool) -> Iterator[
 
     ``old``: the environment of the script is one of Python 2.
     """
-    texts = [os.path.basename(literal(word) or "") for word in launch.command.words]
+    texts = map(os.path.basename, launch.front)
     named = next((text for text in texts if re.match(r"python(2|$)", text)), "")
     if (named[6:] or (old and named != "python3")) and (program[0] == "-m" or program[0].endswith(".py")):
         why = f"is of Python 2: jobgen starts {program[0]} with python3"

@@ -381,12 +381,12 @@ def _over_log(script: Script, source: Dialect, target: Dialect, content: ScriptR
     fields = {"output", "error"} - content.script_logs.keys()
     given = {(getattr(script.request, field) or "").rpartition(":")[2] for field in fields}
     logs = sorted(_path(script, one, source) for one in given - {"", "/dev/null"})
-    for node in script.tree.all("file_redirect"):
+    for node, place in script.redirections:
         word = node.get("destination")
         if word is None or not _WRITES.match(node.text):
             continue
         path = _path(script, script.constants.value(word) or word.text.strip("\"'"), source)
-        moved = _is_elsewhere(script, node, source)
+        moved = _is_elsewhere(script, place, source)
         same = (log for log in logs if _may_be_one(log, path, moved))
         if log := next(same, ""):
             certain = log == path and not moved
@@ -394,7 +394,7 @@ def _over_log(script: Script, source: Dialect, target: Dialect, content: ScriptR
                 f"{'is' if certain else 'may be'} the log {log}, too: {late.scheduler.family} copies the log "
             )
             why += f"over it when the job has ended, {early.scheduler.family} writes both to it"
-            yield Remark(node.line, node.text, why, lost=target.copies_logs and certain)
+            yield Remark(place.line, node.text, why, lost=target.copies_logs and certain)
 
 
 def _log_folders(
