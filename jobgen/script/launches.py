@@ -76,9 +76,13 @@ class Launch(NamedTuple):
 
 class Start(NamedTuple):
     """A program that a command starts, as the word of its file; on the nodes if a launcher (``outer``) or a
-    command such as ssh (``remote``) does. ``shell`` is the shell or ``source`` before the file. ``command``
-    is the one of the script that starts it, ``text`` the tree of the text for a shell that names it, and
-    ``elsewhere`` whether it is started in a container, in another directory or for each of several inputs."""
+    command such as ssh (``remote``) does.
+
+    ``shell`` is the shell or ``source`` before the file, and ``words`` are all words from there on.
+    ``command`` is the one of the script that starts it, ``text`` the tree of the text for a shell that names
+    it, and ``elsewhere`` whether it is started in a container, in another directory or for each of several
+    inputs.
+    """
 
     file: Node
     arguments: tuple[Node, ...]
@@ -87,6 +91,7 @@ class Start(NamedTuple):
     line: int
     constants: Constants
     shell: str
+    words: tuple[Node, ...]
     command: Command
     text: Node | None
     elsewhere: bool
@@ -127,8 +132,8 @@ class _Search(NamedTuple):
     """A search for launchers in the words of a command, or in the text that it gives to a shell.
 
     ``command`` and ``line`` are those of the launchers, ``place`` is the node of the script that they are in,
-    ``text`` the tree of the text for a shell, ``own`` the command whose words are read. ``starter`` has started the script; ``files`` are the texts and
-    lines of those that it writes.
+    ``text`` the tree of the text for a shell, ``own`` the command whose words are read. ``starter`` has
+    started the script; ``files`` are the texts and lines of those that it writes.
     """
 
     command: Command
@@ -231,7 +236,8 @@ class _Search(NamedTuple):
             rest = tuple(words.nodes[at + 1 :])
             line = self.line if self.depth else self.command.line
             of_shell = shell if at > first else ""
-            of_call = (self.constants, of_shell, self.command, self.text, self.elsewhere)
+            own = tuple(words.nodes[first:])
+            of_call = (self.constants, of_shell, own, self.command, self.text, self.elsewhere)
             yield Start(words.nodes[at], rest, self._outer, self._remote, line, *of_call)
 
     def _file(self, word: Node) -> tuple[str, int] | None:

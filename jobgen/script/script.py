@@ -237,8 +237,8 @@ class Script:
 
     @cached_property
     def runs(self) -> list[Command]:
-        """All commands, and behind each those that it runs on the same node, with the same files and in the same
-        directory: behind wrappers such as time, in variables, in the text for eval or a shell.
+        """All commands, and behind each those that it runs on the same node, with the same files and in the
+        same directory: behind wrappers such as time, in variables, in the text for eval or a shell.
 
         Their words are their own, their node is that of the command in the script.
         """
@@ -251,10 +251,10 @@ class Script:
         """The commands that others run, by the starts of these."""
         found: dict[int, list[Command]] = {}
         for one in self.started:
-            name = os.path.basename(one.constants.value(one.file) or "")
-            same = one.file is one.command.words[0] and name == one.command.name
-            if not (same or one.shell or one.outer or one.remote or one.elsewhere):
-                inner = Command(one.command.node, name, (one.file, *one.arguments), one.line)
+            name = os.path.basename(one.constants.value(one.words[0]) or "")
+            same = one.words[0] is one.command.words[0] and name == one.command.name
+            if not (same or one.outer or one.remote or one.elsewhere):
+                inner = Command(one.command.node, name, one.words, one.line)
                 found.setdefault(one.command.node.start, []).append(inner)
         return found
 

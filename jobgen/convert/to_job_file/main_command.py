@@ -69,7 +69,8 @@ def last_program(script: Script) -> Command | None:
 
 def _is_tool(script: Script, command: Command) -> bool:
     """Return whether a command runs common tools only, maybe behind a wrapper such as time."""
-    return {one.name for one in script.innermost(command)} <= STATE | TOOLS
+    tools = STATE | TOOLS
+    return command.name in tools or all(one.name in tools for one in script.innermost(command))
 
 
 def behind_exec(command: Command) -> Command:
