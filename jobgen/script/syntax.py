@@ -156,7 +156,7 @@ def _parser() -> Parser:
 
 def parse(source: bytes, first_line: int = 1) -> Node:
     """Return the tree of a script. Text with errors of syntax is left out."""
-    plain = _NO_ALIAS.sub(rb"\1 ", source) if b"\\" in source else source
+    plain = _NO_ALIAS.sub(rb"\1_", source) if b"\\" in source else source
     plain = _OF_SED.sub(b"-", _NO_DASH.sub(rb"\1==", _ESCAPED.sub(b"-.", plain)))
     clear, added = _clarified(_with_ends(_HEREDOC.sub(rb"\1 ", plain)) if b"<<" in plain else plain)
     tree = _parser().parse(clear)

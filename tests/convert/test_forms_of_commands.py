@@ -88,6 +88,7 @@ def _handed_on(command: str) -> str:
 
 FORMS: dict[str, Callable[[str], str]] = {
     "group": _around("{\n", "\n}"),
+    "group into a file": _around("{\n", "\n} > file"),
     "if": _around("if true; then\n", "\nfi"),
     "for": _around("for one in 1; do\n", "\ndone"),
     "case": _around("case a in\na)\n", "\n;;\nesac"),

@@ -68,9 +68,9 @@ def last_program(script: Script) -> Command | None:
 
 
 def _is_tool(script: Script, command: Command) -> bool:
-    """Return whether a command runs common tools only, maybe behind a wrapper such as time."""
-    tools = STATE | TOOLS
-    return command.name in tools or all(one.name in tools for one in script.innermost(command))
+    """Return whether a command changes the shell, or runs common tools only, maybe behind a wrapper."""
+    inner = script.innermost(command)
+    return command.name in STATE | TOOLS or all(one.name in TOOLS for one in inner)
 
 
 def behind_exec(command: Command) -> Command:
