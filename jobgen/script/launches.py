@@ -31,7 +31,8 @@ class Launch(NamedTuple):
     ``outer`` is the launcher that starts this one, ``remote`` the command that starts it on other nodes, such
     as ssh. ``words`` are those of the options, ``unknown`` among them the words that may be more options: the
     text does not determine their values. ``counts`` are the numbers in this job of options that a command
-    counts when the job runs.
+    counts when the job runs. ``front`` are the known words before the options: wrappers, Python and its
+    module, the name of the launcher.
     """
 
     kind: str
