@@ -20,7 +20,7 @@ LOG = PBS.format("select=1:ncpus=1") + "#PBS -j oe\n#PBS -o {}\ncd {}\n"
 COMMANDS = {
     "deletes the log": ("slurm", LOG.format("/w/x.log", "/w") + "./a\n{}\n", "rm -f *.log"),
     "compresses the log": ("slurm", LOG.format("/w/x.log", "/w") + "./a\n{}\n", "gzip -f *.log"),
-    "makes the folder": ("slurm", LOG.format("logs/x", "$PBS_O_WORKDIR") + "{}\n./a\n", "mkdir -p logs/b"),
+    "makes the folder": ("slurm", LOG.format("logs/x", "$PBS_O_WORKDIR") + "{}\n./a\n", "mkdir -pv logs/b"),
     "writes the log": ("torque", SLURM.format("-o out.txt") + "{}\n", "./a > out.txt"),
     "reads the log": ("slurm", LOG.format("/w/run.log", "/w") + "./a\n{}\n", "cp /w/run.log /data"),
     "a directory": ("slurm", PBS.format("select=1") + "{}\n./a\n", "cp in /lscratch/$PBS_JOBID"),

@@ -406,7 +406,8 @@ def _log_folders(
     files = [f"{log}/log" if log.endswith("/") else log for log in logs]
     folders = {os.path.dirname(_path(script, one, source)) for one in files}
     for command in script.running("mkdir"):
-        whole = bool({"-p", "--parents"} & {*command.literals})
+        given = (script.constants.value(word) or "" for word in command.arguments)
+        whole = any(re.fullmatch(r"-\w*p\w*|--parents", text) for text in given)
         for word in command.arguments:
             path = _path(script, script.constants.text(word).strip("\"'"), source)
             inner = any(whole and path.startswith(f"{one}/") for one in folders - {""})
