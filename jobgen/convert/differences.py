@@ -46,7 +46,7 @@ def remarks(script: Script, source: Dialect, target: Dialect, logs: Mapping[str,
 def _index(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
     """Yield a remark on the index of an array that only programs of the script can read."""
     old, new = source.variable("array_index"), target.variable("array_index")
-    programs = {command.name for command in script.commands} - STATE - TOOLS
+    programs = {command.name for command in script.runs} - STATE - TOOLS
     if old == new or not programs or str(old) in script.tree.text or listed(script.request, target):
         return
     why = f"programs that read {old} find {new}"
@@ -81,7 +81,7 @@ def _binds(script: Script, source: Dialect) -> Iterator[Remark]:
     """Yield a remark on each file of the source that a script binds into a container."""
     own = "|".join((*source.owners, *filter(None, [source.scheduler.node_step])))
     of_source = re.compile(rf"/(?!home|scratch)([^/]+/)*({source.scheduler.family.lower()}d?\b.*|{own})")
-    nodes = [command.node for command in script.commands]
+    nodes = [command.node for command in script.runs]
     nodes += [node for name, _, node in script.assignments if _BINDS.fullmatch(name)]
     for node in nodes:
         values = (re.split(r"[,:\"']", match[1]) for match in _BIND.finditer(node.text))

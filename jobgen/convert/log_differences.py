@@ -85,7 +85,7 @@ def _own_log(script: Script, source: Dialect, target: Dialect, fields: Mapping[s
     defaults = {default} if source.copies_logs and name and not script.request.output else set[str]()
     swept = list(_swept_logs(script, source, target, fields)) if source.copies_logs else []
     yield from swept
-    for command in script.commands:
+    for command in script.runs:
         if command.line in {one.line for one in swept} or command.name in _FOLDERS:
             continue
         texts = (re.sub(r"^--?[\w-]+=", "", with_values(script, word)) for word in command.arguments)
@@ -145,7 +145,7 @@ def _swept_logs(
 
 def _copied_back(script: Script, copies: Sequence[Command]) -> Iterator[Remark]:
     """Yield a remark on each command that copies a folder back from which others took the logs."""
-    back = list(script.named("cp", "rsync", "mv"))
+    back = list(script.running("cp", "rsync", "mv"))
     for one, (old, *_, new) in ((one, words) for one in copies if len(words := _folders(script, one)) > 1):
         for command in (other for other in back if other.node.start > one.node.start):
             *sources, place = _folders(script, command) or [""]
@@ -169,12 +169,12 @@ def _over_log(
     late, early = (target, source) if target.copies_logs else (source, target)
     given = {(getattr(script.request, field) or "").rpartition(":")[2] for field in fields}
     logs = sorted(_path(script, one, source) for one in given - {"", "/dev/null"})
-    for node in script.tree.all("file_redirect"):
+    for node, place in script.redirections:
         word = node.get("destination")
         if word is None or not _WRITES.match(node.text):
             continue
         path = _path(script, script.constants.value(word) or word.text.strip("\"'"), source)
-        moved = _is_elsewhere(script, node, source)
+        moved = _is_elsewhere(script, place, source)
         same = (log for log in logs if _may_be_one(log, path, moved))
         if log := next(same, ""):
             certain = log == path and not moved
@@ -182,7 +182,7 @@ def _over_log(
                 f"{'is' if certain else 'may be'} the log {log}, too: {late.scheduler.family} copies the log "
             )
             why += f"over it when the job has ended, {early.scheduler.family} writes both to it"
-            yield Remark(node.line, node.text, why, lost=target.copies_logs and certain)
+            yield Remark(place.line, node.text, why, lost=target.copies_logs and certain)
 
 
 def _log_folders(
@@ -192,8 +192,9 @@ def _log_folders(
     logs = {(getattr(script.request, field) or "").rpartition(":")[2] for field in fields}
     files = [f"{log}/log" if log.endswith("/") else log for log in logs]
     folders = {os.path.dirname(_path(script, one, source)) for one in files}
-    for command in script.named("mkdir"):
-        whole = bool({"-p", "--parents"} & {*command.literals})
+    for command in script.running("mkdir"):
+        given = (script.constants.value(word) or "" for word in command.arguments)
+        whole = any(re.fullmatch(r"-\w*p\w*|--parents", text) for text in given)
         for word in command.arguments:
             path = _path(script, script.constants.text(word).strip("\"'"), source)
             inner = any(whole and path.startswith(f"{one}/") for one in folders - {""})
@@ -214,7 +215,7 @@ def _path(script: Script, text: str, source: Dialect) -> str:
 
 def _is_elsewhere(script: Script, node: Node, source: Dialect) -> bool:
     """Return whether a command may run in another directory than that of the submission."""
-    before = [one for one in script.named("cd", "pushd") if one.node.start < node.start]
+    before = [one for one in script.running("cd", "pushd") if one.node.start < node.start]
     back = rf"\w+ [\"']?\$\{{?{source.variable('submit_dir')}\}}?[\"']?"
     return not re.fullmatch(back, before[-1].node.text) if before else not script.starts_at_submission
 

@@ -185,13 +185,13 @@ _NOT_LOADED = {"unload", "rm", "del", "use", "show", "avail", "list"}
 def use_of_cuda(script: Script) -> tuple[int, str] | None:
     """Return the line and the words of a number of GPUs, or of a module of CUDA, in a script whose programs
     use them."""
-    if not any(one.works for one in script.commands):
+    if not any(one.works for one in script.runs):
         return None
     for name, value, node in script.assignments:
         count = parsers.number(script.constants.value(value))
         if count and _COUNT_OF_GPUS.fullmatch(name):
             return node.line, node.text
-    for command in script.commands:
+    for command in script.runs:
         if command.works and (option := _GPUS_OF_PROGRAM.search(command.node.text)):
             return command.line, f"--{option[1]}"
     code = re.sub(r"(?m)(^|\s)#.*$", "", script.tree.text)
@@ -199,7 +199,7 @@ def use_of_cuda(script: Script) -> tuple[int, str] | None:
     named = _OF_GPUS.search(" ".join([script.request.queue or "", *nodes])) or _USES_GPUS.search(code)
     if not named and not any(map(_OTHER_REQUEST.match, script.lines)):
         return None
-    for command in script.named("module", "ml"):
+    for command in script.running("module", "ml"):
         loaded = command.literals if _NOT_LOADED.isdisjoint(command.literals[:1]) else []
         if module := next(filter(_OF_CUDA.match, loaded), None):
             return command.line, module
@@ -211,7 +211,7 @@ def own_name(script: Script) -> Iterator[Remark]:
     that a launcher or a container starts."""
     folder = re.compile(r"['\"]?(\./)?\w[\w.-]*/.")
     programs = {one.program[0].start for one in script.launches if one.program}
-    for command in script.commands:
+    for command in script.runs:
         starts = programs | (_contained(command, script) if script.name else set())
         words = [one for one in command.arguments if one.start not in starts or not folder.match(one.text)]
         names = [word.text.strip("'\"").rpartition("/")[2] for word in [*words, *_inputs(command.node)]]
@@ -279,12 +279,12 @@ def in_directory(script: Script, source: Dialect, unknown: bool = True) -> Itera
         if one.kind == step and one.program and not one.unknown and "--multi-prog" not in one.options
     ]
     starts = {one.command.node.start for one in launches}
-    modules = list(script.named("module", "ml", "conda", "mamba", "spack"))
-    others = [one for one in script.commands if one.node.start not in starts and one not in modules]
+    modules = list(script.running("module", "ml", "conda", "mamba", "spack"))
+    others = [one for one in script.runs if one.node.start not in starts and one not in modules]
     programs = {one.program[0].start for one in script.launches if one.program}
     words = [word for one in others for word in one.arguments if word.start not in programs]
     files = {word.text.strip("'\"").rpartition("/")[2] for word in words}
-    sources = [*modules, *script.named("source", ".", "eval")]
+    sources = [*modules, *script.running("source", ".", "eval")]
     packages = {word.text.partition("/")[0].lower() for one in modules for word in one.arguments}
     texts = [one.node.text for one in sources]
     texts += [value.text for name, value, _ in script.assignments if name.endswith("PATH")]
@@ -313,7 +313,7 @@ def threads_outside(script: Script, source: Dialect, others: Sequence[Node] = ()
     ``others`` are the commands of launchers that are not known.
     """
     launched = [*(launch.command.node for launch in script.launches), *others]
-    for command in script.commands:
+    for command in script.runs:
         inside = any(node.start <= command.node.start < node.end for node in launched)
         program = command.node.get("name")
         threaded = (

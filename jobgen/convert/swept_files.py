@@ -84,7 +84,7 @@ def sweeps(script: Script, source: Dialect, files: Sequence[str]) -> Iterator[Fi
     Files are paths from the directory of the submission. Of a command in another directory, or in one that is
     unknown, only the paths count that do not depend on it.
     """
-    for command in script.commands:
+    for command in script.runs:
         if command.name not in (*_VERBS, "find", "xargs"):
             continue
         place = _place(script, source, command.node)
@@ -107,7 +107,7 @@ def takers(script: Script, source: Dialect, files: Sequence[str]) -> Iterator[No
         gives = last.type == "while_statement" and bool(names) and _gives(last, *names[0])
         if (gives or _starts(last)) and _listed(place, _stages(pipeline, last), files):
             yield pipeline
-    for command in script.commands:
+    for command in script.runs:
         known = command.name in _LEAVE or not command.name
         if not known and _takes(_place(script, source, command.node), command.arguments, files):
             yield command.node

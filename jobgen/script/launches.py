@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from jobgen.launch.command_line import SHELLS, is_python, launcher_at, program_at, read_options, values_of
 from jobgen.launch.launchers import LAUNCHERS, Launcher
-from jobgen.launch.wrappers import command_start, inputs_start, remote_start
+from jobgen.launch.wrappers import command_start, inputs_start, remote_start, runs_elsewhere
 from jobgen.script import code_files
 from jobgen.script.calls import Calls
 from jobgen.script.changed_variables import changed_variables
@@ -31,7 +31,8 @@ class Launch(NamedTuple):
     ``outer`` is the launcher that starts this one, ``remote`` the command that starts it on other nodes, such
     as ssh. ``words`` are those of the options, ``unknown`` among them the words that may be more options: the
     text does not determine their values. ``counts`` are the numbers in this job of options that a command
-    counts when the job runs.
+    counts when the job runs. ``front`` are the known words before the options: wrappers, Python and its
+    module, the name of the launcher.
     """
 
     kind: str
@@ -45,6 +46,7 @@ class Launch(NamedTuple):
     remote: str = ""
     words: tuple[Node, ...] = ()
     counts: Mapping[str, int | None] = {}
+    front: tuple[str, ...] = ()
 
     @property
     def row(self) -> Launcher:
@@ -54,8 +56,7 @@ class Launch(NamedTuple):
     @property
     def title(self) -> str:
         """Return the module of Python that the command names, or the kind of the launcher."""
-        words = (word.text for word in self.command.words)
-        return next((word for word in words if word in self.row.line.modules), self.kind)
+        return next((word for word in self.front if word in self.row.line.modules), self.kind)
 
     def number(self, *names: str) -> int | None:
         for name in names:
@@ -76,7 +77,13 @@ class Launch(NamedTuple):
 
 class Start(NamedTuple):
     """A program that a command starts, as the word of its file; on the nodes if a launcher (``outer``) or a
-    command such as ssh (``remote``) does. ``shell`` is the shell or ``source`` before the file."""
+    command such as ssh (``remote``) does.
+
+    ``shell`` is the shell or ``source`` before the file, and ``words`` are all words from there on.
+    ``command`` is the one of the script that starts it, ``text`` the tree of the text for a shell that names
+    it, and ``elsewhere`` whether it is started in a container, in another directory or for each of several
+    inputs.
+    """
 
     file: Node
     arguments: tuple[Node, ...]
@@ -85,6 +92,10 @@ class Start(NamedTuple):
     line: int
     constants: Constants
     shell: str
+    words: tuple[Node, ...]
+    command: Command
+    text: Node | None
+    elsewhere: bool
 
     @property
     def texts(self) -> list[str]:
@@ -122,8 +133,8 @@ class _Search(NamedTuple):
     """A search for launchers in the words of a command, or in the text that it gives to a shell.
 
     ``command`` and ``line`` are those of the launchers, ``place`` is the node of the script that they are in,
-    ``own`` the command whose words are read. ``starter`` has started the script; ``files`` are the texts and
-    lines of those that it writes.
+    ``text`` the tree of the text for a shell, ``own`` the command whose words are read. ``starter`` has
+    started the script; ``files`` are the texts and lines of those that it writes.
     """
 
     command: Command
@@ -134,6 +145,8 @@ class _Search(NamedTuple):
     outer: Launch | None = None
     remote: str = ""
     depth: int = 0
+    text: Node | None = None
+    elsewhere: bool = False
     starter: Start | None = None
     files: Mapping[str, tuple[str, int]] = {}
 
@@ -158,6 +171,8 @@ class _Search(NamedTuple):
         """Yield the launchers from a word on: behind wrappers, shells, other launchers and ssh."""
         forms = words.forms
         start = first + command_start(forms[first:])
+        if runs_elsewhere([one or "" for one in forms[first:start]]):
+            self = self._replace(elsewhere=True)
         start = max(first, min(start, len(forms) - 1))  # eval $A
         for at in range(first if self.outer else start, len(forms)):
             kind, options = launcher_at(forms, at)
@@ -174,7 +189,7 @@ class _Search(NamedTuple):
                 yield from self._replace(remote=forms[at] or "")._on_host(words, behind)
                 return
             if (behind := inputs_start(forms, at)) > at:
-                yield from self._on_host(words, behind)
+                yield from self._replace(elsewhere=True)._on_host(words, behind)
                 return
             if at == start:
                 yield from self._of_program(words, at)
@@ -206,6 +221,7 @@ class _Search(NamedTuple):
                 for name, (_, at) in read.items()
                 if re.search(r"[$`]", nodes[at].text)
             },
+            tuple(filter(None, words.forms[:start])),
         )
 
     def _of_program(self, words: _Words, at: int) -> Iterator[Launch | Start]:
@@ -221,7 +237,9 @@ class _Search(NamedTuple):
             rest = tuple(words.nodes[at + 1 :])
             line = self.line if self.depth else self.command.line
             of_shell = shell if at > first else ""
-            yield Start(words.nodes[at], rest, self._outer, self._remote, line, self.constants, of_shell)
+            own = tuple(words.nodes[first:])
+            of_call = (self.constants, of_shell, own, self.command, self.text, self.elsewhere)
+            yield Start(words.nodes[at], rest, self._outer, self._remote, line, *of_call)
 
     def _file(self, word: Node) -> tuple[str, int] | None:
         """Return the text of a file that the script writes, and its line."""
@@ -287,6 +305,7 @@ class _Search(NamedTuple):
                 own=command.node,
                 line=command.line if line is not None else self.line,
                 depth=self.depth + 1,
+                text=tree,
             )
             yield from inner.of_words(command.words)
 

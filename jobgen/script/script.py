@@ -236,6 +236,45 @@ class Script:
         return list(commands(self.tree))
 
     @cached_property
+    def runs(self) -> list[Command]:
+        """All commands, and behind each those that it runs on the same node, with the same files and in the
+        same directory: behind wrappers such as time, in variables, in the text for eval or a shell.
+
+        Their words are their own, their node is that of the command in the script.
+        """
+        return [
+            one for command in self.commands for one in (command, *self._inner.get(command.node.start, ()))
+        ]
+
+    @cached_property
+    def _inner(self) -> dict[int, list[Command]]:
+        """The commands that others run, by the starts of these."""
+        found: dict[int, list[Command]] = {}
+        for one in self.started:
+            name = os.path.basename(one.constants.value(one.words[0]) or "")
+            same = one.words[0] is one.command.words[0] and name == one.command.name
+            if not (same or one.outer or one.remote or one.elsewhere):
+                inner = Command(one.command.node, name, one.words, one.line)
+                found.setdefault(one.command.node.start, []).append(inner)
+        return found
+
+    def innermost(self, command: Command) -> list[Command]:
+        """Return the commands that a command runs, or itself if it runs none."""
+        return self._inner.get(command.node.start) or [command]
+
+    @cached_property
+    def redirections(self) -> list[tuple[syntax.Node, syntax.Node]]:
+        """The redirections to and from files, also those in texts for a shell.
+
+        Each has a node of the script: its own, or that of the command with the text.
+        """
+        texts = {id(one.text): (one.text, one.command.node) for one in self.started if one.text is not None}
+        return [
+            *((one, one) for one in self.tree.all("file_redirect")),
+            *((one, place) for text, place in texts.values() for one in text.all("file_redirect")),
+        ]
+
+    @cached_property
     def assignments(self) -> list[tuple[str, syntax.Node, syntax.Node]]:
         return list(syntax.assignments(self.tree))
 
@@ -375,6 +414,10 @@ class Script:
 
     def named(self, *names: str) -> Iterator[Command]:
         return (command for command in self.commands if command.name in names)
+
+    def running(self, *names: str) -> Iterator[Command]:
+        """Yield the commands of these names, and those that other commands run."""
+        return (command for command in self.runs if command.name in names)
 
     @property
     def is_pbs(self) -> bool:

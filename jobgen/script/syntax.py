@@ -30,8 +30,8 @@ _MISREAD = re.compile(
 # An operator of a test without its dash, at which tree-sitter stops reading.
 _NO_DASH = re.compile(rb"((?<=\[ )[^\[\]\n]* )(?:gt|lt|ge|le|eq|ne)(?= [^\[\]\n]* \])")
 _ESCAPED = re.compile(rb"(?<=\w)\\[_ ](?=[\w$])")
-# It reads a line that begins with a command without its alias, as \rm, as more words of the line above.
-_NO_ALIAS = re.compile(rb"(?m)^([ \t]*)\\(?=[A-Za-z])")
+# It takes the command \rm at the beginning of a line for a word of the command before.
+_NO_ALIAS = re.compile(rb"(?m)(?<!\\\n)^([ \t]*)\\(?=[A-Za-z])")
 # It takes $= of sed for the beginning of a variable.
 _OF_SED = re.compile(rb"\$(?==)")
 # It finds no here-document without a command, which people write as a comment.
@@ -156,9 +156,8 @@ def _parser() -> Parser:
 
 def parse(source: bytes, first_line: int = 1) -> Node:
     """Return the tree of a script. Text with errors of syntax is left out."""
-    plain = _OF_SED.sub(b"-", _NO_DASH.sub(rb"\1==", _ESCAPED.sub(b"-.", source)))
-    names = {one.end() for one in _NO_ALIAS.finditer(plain)}
-    plain = _NO_ALIAS.sub(rb"\1 ", plain) if names else plain
+    plain = _NO_ALIAS.sub(rb"\1_", source) if b"\\" in source else source
+    plain = _OF_SED.sub(b"-", _NO_DASH.sub(rb"\1==", _ESCAPED.sub(b"-.", plain)))
     clear, added = _clarified(_with_ends(_HEREDOC.sub(rb"\1 ", plain)) if b"<<" in plain else plain)
     tree = _parser().parse(clear)
     cursor = tree.walk()
@@ -169,7 +168,6 @@ def parse(source: bytes, first_line: int = 1) -> Node:
         assert found is not None
         line = found.start_point.row + first_line
         start, end = (at - bisect_left(added, at) for at in (found.start_byte, found.end_byte))
-        start -= start in names
         if parent is not None and parent.type == "string" and found.type in _OF_STRINGS:
             start = end - len(source[start:end].lstrip())  # tree-sitter has the blanks before it in the node
         node = Node(found.type, cursor.field_name, start, end, line, source, parent)

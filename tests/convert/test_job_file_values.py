@@ -94,6 +94,10 @@ PROGRAMS = {
         "srun --ntasks-per-node=1 python -m torch.distributed.launch --nproc_per_node=4 t.py --x",
         {"launcher": "torchrun", "command": ["t.py", "--local_rank=$LOCAL_RANK", "--x"], "ranks_per_node": 4},
     ),
+    "torch.distributed.launch in a variable": (
+        'RUN="python -m torch.distributed.launch --nproc_per_node=4"\nsrun --ntasks-per-node=1 $RUN t.py --x',
+        {"launcher": "torchrun", "command": ["t.py", "--local_rank=$LOCAL_RANK", "--x"], "ranks_per_node": 4},
+    ),
     "colossalai": ("colossalai run --nproc_per_node 4 t.py", {"launcher": "colossalai", "command": ["t.py"], "ranks_per_node": 4}),
     "a group and a function": (
         "main() {\n  echo begin\n  srun ./a\n  echo end\n}\nmain \"$@\"",

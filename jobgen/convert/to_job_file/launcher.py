@@ -23,7 +23,7 @@ from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.launches import Launch
 from jobgen.script.mpi_of_script import end_together, recognized_mpi, with_own_options
 from jobgen.script.script import Script
-from jobgen.script.syntax import Node, expansions, literal
+from jobgen.script.syntax import Node, expansions
 from jobgen.values.parsers import number
 
 OTHERS = (aprun.NAME, "jsrun", "ibrun")  # read as mpirun, with options of their own
@@ -211,14 +211,10 @@ def _aprun_remark(launch: Launch, kind: str, name: str, given: str) -> Remark | 
 
 
 def name_of(launch: Launch) -> str:
-    """Return the name of the command that starts the ranks, which may follow time and the like."""
-    return _written(launch) or launch.command.name
-
-
-def _written(launch: Launch) -> str:
-    """Return the name of the launcher in its command; empty if it is in a variable."""
-    names = (os.path.basename(literal(word) or "") for word in launch.command.words)
-    return next((name for name in names if name in launch.row.names), "")
+    """Return the name of the command that starts the ranks, which may follow time and the like, or be in a
+    variable."""
+    names = map(os.path.basename, launch.front)
+    return next((name for name in names if name in launch.row.names), launch.command.name or launch.kind)
 
 
 def set_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> None:
@@ -296,7 +292,7 @@ def _choose_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> Non
             file.remarks.append(Remark(launch.line, f"mpi = {named}", why, lost=False))
     if named is None:
         why = f"the script does not name its MPI: mpi = {DEFAULT_MPI} is a guess"
-        file.remarks.append(Remark(launch.line, _written(launch) or kind, why, lost=False))
+        file.remarks.append(Remark(launch.line, name_of(launch), why, lost=False))
 
 
 def _meets_by_address(script: Script) -> bool:

@@ -62,9 +62,15 @@ def last_program(script: Script) -> Command | None:
     given = [one for one in script.commands if not one.node.under("command_substitution", "heredoc_body")]
     found = [behind_exec(one) for one in given]
     others = (one for one in found if _named(one) and not one.node.under("function_definition"))
-    others = (one for one in others if one.name not in (*STATE, *TOOLS) or _runs_program(one))
+    others = (one for one in others if not _is_tool(script, one) or _runs_program(one))
     others = (one for one in others if not any(misread(node) for _, _, node in assignments(one.node)))
     return next(iter(reversed([one for one in found if _python(one)] or list(others))), None)
+
+
+def _is_tool(script: Script, command: Command) -> bool:
+    """Return whether a command changes the shell, or runs common tools only, maybe behind a wrapper."""
+    inner = script.innermost(command)
+    return command.name in STATE | TOOLS or all(one.name in TOOLS for one in inner)
 
 
 def behind_exec(command: Command) -> Command:

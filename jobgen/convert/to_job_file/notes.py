@@ -101,7 +101,7 @@ def shell(script: Script) -> Iterator[Remark]:
             1, first, "jobgen's script does not print its commands: put set -x into setup", lost=False
         )
     traces = (
-        one for one in script.named("set") if re.search(r"(^| )-(\w*x|o xtrace)", " ".join(one.literals))
+        one for one in script.running("set") if re.search(r"(^| )-(\w*x|o xtrace)", " ".join(one.literals))
     )
     if (trace := next(traces, None)) and not trace.node.under("function_definition"):
         why = "holds for setup at most: jobgen's script does not print its commands"
@@ -214,7 +214,7 @@ def own_path(script: Script, file: JobFile) -> Iterator[Remark]:
         why = "is the path of this script, which the commands of a job file do not have"
         yield Remark(line, f"${name}", why)
     variable = script.dialect.variable("job_name")
-    for one in script.named(script.dialect.command) if script.request.name is None else ():
+    for one in script.running(script.dialect.command) if script.request.name is None else ():
         if any(re.fullmatch(rf"\$\{{?{variable}\}}?", word.text.strip('"')) for word in one.arguments):
             why = "is the name of this script, after which its job is called, and not that of the new one"
             yield Remark(one.line, f"${variable}", why, lost=False)
@@ -346,7 +346,7 @@ def set_again(script: Script, file: JobFile, program: Command) -> Iterator[Remar
     read -= {*re.findall(r"\$\{?(\w+)", " ".join(file.list("command")))}  # whose values the job reads
     found = ((name, script.constants.node(name)) for name in read)
     values = {name: one for name, one in found if one and script.constants.value(one) is not None}
-    for one in script.commands:
+    for one in script.runs:
         unknown = is_own_file(one) or (one.name == "eval" and _OUTPUT.match(_given(one)))
         before = (name for name, value in values.items() if value.start < one.node.start < program.node.start)
         if unknown and (name := min(before, default="")):
@@ -381,7 +381,7 @@ def by_other_command(script: Script, file: JobFile) -> Iterator[Remark]:
     known = {name for row in LAUNCHERS.values() if row.by_scheduler or row.of_mpi for name in row.names}
     of_launches = {id(one.command.node) for one in script.launches}
     each = file.values.get("ranks_per_node", 1)
-    for one in script.commands:
+    for one in script.runs:
         texts = [os.path.basename(text) for text in one.literals]
         pairs = zip(("", *one.literals), texts, strict=False)
         name = next(
@@ -421,7 +421,7 @@ def index(script: Script) -> Iterator[Remark]:
 
 def own_text(script: Script) -> Iterator[Remark]:
     """Yield a remark on each command that reads the text of the script."""
-    for one in script.commands:
+    for one in script.runs:
         reads = one.name in (*_READS_TEXT, "cat", "cp", "less", "md5sum", "more", "sha256sum", "source", ".")
         if reads and any(
             re.fullmatch(r"\"?\$(0|\{(0|BASH_SOURCE(\[0\])?)\})\"?", word.text) for word in one.arguments
@@ -436,7 +436,7 @@ def log_text(script: Script) -> Iterator[Remark]:
     codes = r"%\d*[a-zA-Z]|\$\{?\w+\}?"  # of the log and of the script: any text
     paths = [request.output] if request.output else [*dialect.own_log_names]
     logs = {re.sub(codes, "*", os.path.basename(path.replace("%x", request.name or "%x"))) for path in paths}
-    for one in script.commands:
+    for one in script.runs:
         above = one.node.parent
         files = [script.constants.value(word) or word.text.strip("\"'") for word in one.arguments]
         if above is not None and above.type == "redirected_statement":
@@ -461,7 +461,7 @@ def child_jobs(script: Script, file: JobFile) -> Iterator[Remark]:
         why = "the jobs that it submits get OMP_NUM_THREADS of this one, too, which the script leaves unset"
         yield Remark(call.line, call.path.rpartition(" ")[2], why, lost=False)
         return
-    for one in script.named(scheduler.command):
+    for one in script.running(scheduler.command):
         passes = "-V" in one.literals if script.is_pbs else "--export" not in one.node.text
         if passes and one.node.text in code:
             why = "the new job gets OMP_NUM_THREADS of this one, too, which the script leaves unset"
@@ -627,10 +627,10 @@ def in_blocks(before: Sequence[Node], setup: Sequence[Node], after: Sequence[Nod
             if one.name == "exec" and one.arguments and not inside:
                 yield Remark(one.line, shown(one.node), why, lost=block is before)
     own = [one for one in after if one.type not in _SEPARATORS]
-    for statement in own[:-1]:
-        if statement.text == "deactivate":
+    for one in (command for statement in own[:-1] for command in commands(statement)):
+        if one.name == "deactivate":
             why = "the commands after the program run in the environment, too"
-            yield Remark(statement.line, statement.text, why, lost=False)
+            yield Remark(one.line, one.name, why, lost=False)
 
 
 def quotes(script: Script, line: int, nodes: Sequence[Node]) -> Iterator[Remark]:
@@ -682,7 +682,7 @@ def run_twice(script: Script, command: Command, nodes: Sequence[Node]) -> Iterat
 def python(script: Script, command: Command) -> Iterator[Remark]:
     """Yield a remark if jobgen's python3 may be another program than the python of the script."""
     paths = any(name == "PATH" for name, _, _ in assignments(script.tree))
-    found = [one for one in script.named(*_FINDS_PYTHON) if not _FINDS_NONE.search(one.node.text)]
+    found = [one for one in script.running(*_FINDS_PYTHON) if not _FINDS_NONE.search(one.node.text)]
     if not paths and not found:
         yield Remark(command.line, "python", "jobgen runs it as python3", lost=False)
 
@@ -692,7 +692,7 @@ def old_launcher(launch: Launch, program: Sequence[str], old: bool) -> Iterator[
 
     ``old``: the environment of the script is one of Python 2.
     """
-    texts = [os.path.basename(literal(word) or "") for word in launch.command.words]
+    texts = map(os.path.basename, launch.front)
     named = next((text for text in texts if re.match(r"python(2|$)", text)), "")
     if (named[6:] or (old and named != "python3")) and (program[0] == "-m" or program[0].endswith(".py")):
         why = f"is of Python 2: jobgen starts {program[0]} with python3"
@@ -804,7 +804,7 @@ def own_function(
     read = [command for command in found if may_define_functions(command, of_system=False)]
     words = file.list("command")
     called = words[command_start(words) :][:1] if file.values.get("launcher") == "none" else []
-    own_shell = any("-c" in one.literals for one in script.named("bash", "sh"))  # which has no functions
+    own_shell = any("-c" in one.literals for one in script.running("bash", "sh"))  # which has no functions
     codes = [*(parse(text.encode()) for text in _shell_code(file) if not own_shell), *after]
     called += [command.words[0].text for one in codes for command in commands(one)]
     name = next((one for one in called if may_be_function(script, one)), "")

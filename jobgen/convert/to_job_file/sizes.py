@@ -97,7 +97,7 @@ def _of_one_task(script: Script) -> Iterator[Remark]:
     for call in other_launchers(script, [name for row in LAUNCHERS.values() for name in row.names]):
         why = f"how {call.name} starts ranks is not known: it finds one task on a node, and not {tasks}"
         yield Remark(call.command.line, call.what, why)
-    if (one := next(filter(partial(_may_start_ranks, script), script.commands), None)) is not None:
+    if (one := next(filter(partial(_may_start_ranks, script), script.runs), None)) is not None:
         why = f"ranks that it may start find one task on a node, and not {tasks}"
         yield Remark(one.line, shown(one.node), why, lost=False)
 

@@ -42,6 +42,8 @@ def split(script: Script, node: Node, remarks: list[Remark]) -> Split:
         at = next(i for i, one in enumerate(around) if one is top)
         before += around[:at]
         after[:0] = around[at + 1 :]
+        if top is node:
+            break
         if (inner := _group(top)) is not None:
             if top.type == "redirected_statement":
                 remarks += _redirections(top)
@@ -125,8 +127,10 @@ def _beside(node: Node, top: Node, remarks: list[Remark]) -> tuple[list[Node], l
 def compound(node: Node) -> Node | None:
     """Return the statement around a command that is more than the command; None if there is no more."""
     whole = None
-    above = node.parent
-    while above is not None and above.type != "program":
+    around = [one for one in node.above() if one.type != "program"]
+    while around and around[-1].type == "compound_statement" and _group(around[-1]) is not None:
+        around.pop()  # whose statements are those of the script
+    for above in around:
         if above.type == "function_definition":
             return None
         simple = (
@@ -134,7 +138,6 @@ def compound(node: Node) -> Node | None:
         )
         if not simple or whole is not None:
             whole = above
-        above = above.parent
     return whole
 
 

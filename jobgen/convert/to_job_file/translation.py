@@ -41,7 +41,7 @@ from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
-from jobgen.script.syntax import Node, assignments, exported, literal
+from jobgen.script.syntax import Node, assignments, exported
 from jobgen.script.word_lists import expanded
 from jobgen.values.parsers import number
 
@@ -448,7 +448,7 @@ def _rank_argument(launch: Launch) -> list[str]:
 
 
 def _is_old(launch: Launch) -> bool:
-    return any((literal(word) or "").endswith("torch.distributed.launch") for word in launch.command.words)
+    return any(word.endswith("torch.distributed.launch") for word in launch.front)
 
 
 def _launcher(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]:

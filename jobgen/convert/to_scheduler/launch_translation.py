@@ -381,16 +381,22 @@ def _more_threads(call: Call, line: LaunchLine, script: Script) -> Iterator[Rema
 
 
 def _has_input(call: Call) -> bool:
-    """Return whether a command reads a file, a here-document, a here-string or a pipe."""
+    """Return whether a command, or a group or a loop around it, reads a file, a here-document, a here-string
+    or a pipe."""
     node = call.command.node
-    above = node.parent
     if any(one.type == "herestring_redirect" for one in node.children):
         return True
-    if above is not None and above.type == "redirected_statement":
-        if any(one.text.startswith("<") for one in above.children):
+    for above in node.above():
+        if above.type in ("function_definition", "command_substitution"):
+            return False
+        if above.type == "list" and above.children[-1] is not node:
+            return False  # a redirection behind a list is that of its last command
+        if above.type == "redirected_statement" and any(one.text[:1] == "<" for one in above.children):
             return True
-        node, above = above, above.parent
-    return above is not None and above.type == "pipeline" and above.children[0] is not node
+        if above.type == "pipeline" and above.children[0] is not node:
+            return True
+        node = above
+    return False
 
 
 def _as_srun(call: Call, line: LaunchLine, script: Script) -> str:

@@ -168,10 +168,10 @@ def _job_directory(script: Script, source: Dialect, target: Dialect) -> Iterator
         return
     ids = "|".join(name for name, meaning in source.job_variables.items() if meaning == "job_id")
     directory = re.compile(rf"/(\w+[_.-])?\$({ids})\b(?=/|$)")
-    uses = [(one.node, list(one.arguments)) for one in script.commands if one.name not in _NO_USE]
-    if not any(script.named("mkdir")):
+    uses = [(one.node, list(one.arguments)) for one in script.runs if one.name not in _NO_USE]
+    if not any(script.running("mkdir")):
         uses += [(node, [value]) for name, value, node in script.assignments if name in _TEMPORARY]
-    kinds = {one.node.start: one.name for one in script.commands}
+    kinds = {one.node.start: one.name for one in script.runs}
     for node, words in sorted(uses, key=lambda one: one[0].start):
         paths = (with_values(script, word) for word in words)
         path = next((one.rstrip("/") for one in paths if directory.search(one)), "")
