@@ -14,7 +14,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if limit := config.getoption("--cases"):
         kept = [item for _, cases in groupby(items, _function) for item in _spread(list(cases), limit)]
-        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+        chosen = set(kept)
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
         items[:] = kept
 
 
