@@ -13,7 +13,7 @@ SOURCES := setup.cfg pyproject.toml constraints.txt
 # Every process of the tests would compile all modules again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test pictures test-clusters test-survival test-matrix test-others test-bash test-slurm-new test-departments system quick matrix hangs mutants written collection lint lint-train docs dist pyz sbom recipes release web bench colossalai clean
+.PHONY: demo test pictures test-clusters test-pbs test-survival test-matrix test-others test-bash test-slurm-new test-departments system quick matrix hangs mutants written collection lint lint-train docs dist pyz sbom recipes release web bench colossalai clean
 
 demo: $(VENV)/.demo
 	$(BIN)/jobgen local --name demo --ranks-per-node 2 --launcher mpirun --venv $(VENV) --output demo.sh --force \
@@ -21,12 +21,13 @@ demo: $(VENV)/.demo
 	bash demo.sh
 	@echo "The script is demo.sh; the run directories are in runs/: hostfile, metrics.jsonl, status.json."
 
-# What uses clusters, or counts on time, waits most of the time: the others run beside it, and give way to it. What kills
-# nodes of the clusters that others share comes before them. The output of each part is printed at its end.
+# What uses clusters, or counts on time, waits most of the time: the others run beside it, and give way to it. A Slurm belongs
+# to a worker. OpenPBS and Torque are those of the machine: what kills their nodes comes first. The output of each part is
+# printed at its end.
 test:
 	$(MAKE) -j 2 system $(VENV)/.compiled lint lint-train
 	: > $(NOT_INSTALLED)
-	JOBGEN_NOT_INSTALLED=$(NOT_INSTALLED) $(MAKE) -j 3 --output-sync=line test-clusters test-survival test-others test-bash
+	JOBGEN_NOT_INSTALLED=$(NOT_INSTALLED) $(MAKE) -j 4 --output-sync=line test-pbs test-clusters test-survival test-others test-bash
 	PYTHONPATH=tests $(BIN)/python -m support.not_installed $(NOT_INSTALLED)
 
 OLD_BASH ?= /opt/bash/4.2/bash
@@ -34,19 +35,21 @@ OLD_BASH ?= /opt/bash/4.2/bash
 NOT_INSTALLED := $(CURDIR)/$(VENV)/not-installed
 
 ON_CLUSTERS := tests/cluster tests/hosts tests/docs/test_docs.py
-# They take the power of nodes on which the jobs of other tests run.
-KILLS_NODES := tests/cluster/test_side_by_side.py::test_a_lost_node_leaves_nothing
+# They take the power of nodes, on which the jobs of other tests may run.
+KILLS_NODES := tests/cluster/test_matrix.py tests/cluster/test_side_by_side.py::test_a_lost_node_leaves_nothing
 TIMED := tests/local/test_local_survival.py tests/train/test_train_hang.py tests/train/test_train_preflight.py
 
 test-matrix:
-	$(PYTEST) -n 4 tests/cluster/test_matrix.py tests/runtime $(KILLS_NODES) $(OR_ALONE)
+	$(PYTEST) -n 2 --pbs only $(KILLS_NODES) $(OR_ALONE)
 
-test-clusters: test-matrix
-	$(PYTEST) -n 5 $(ON_CLUSTERS) --ignore-glob '*/test_survival*' --ignore-glob '*/test_matrix*' \
-	  --deselect $(KILLS_NODES) $(OR_ALONE)
+test-pbs: test-matrix
+	$(PYTEST) -n 4 --pbs only $(ON_CLUSTERS) tests/runtime $(TIMED) $(addprefix --deselect ,$(KILLS_NODES)) $(OR_ALONE)
 
-test-survival: test-matrix
-	$(PYTEST) -n 4 tests/cluster/test_survival*.py $(TIMED) $(OR_ALONE)
+test-clusters:
+	$(PYTEST) -n 5 --pbs none $(ON_CLUSTERS) tests/runtime --ignore-glob '*/test_survival*' $(OR_ALONE)
+
+test-survival:
+	$(PYTEST) -n 3 --pbs none tests/cluster/test_survival*.py $(TIMED) $(OR_ALONE)
 
 # The runtime, and each end of a job under torchrun on Slurm, with an older bash on all hosts.
 test-bash: test-survival
@@ -83,7 +86,7 @@ matrix: $(VENV)/.test
 test-slurm-new: $(VENV)/.test
 	tests/install.sh
 	JOBGEN_TEST_SLURM=24.11 JOBGEN_MATRIX=all ALL_FORMS=1 \
-	  $(PYTEST) -n 4 $(ON_CLUSTERS) -k 'not pbs and not torque' $(OR_ALONE)
+	  $(PYTEST) -n 4 --pbs none $(ON_CLUSTERS) $(OR_ALONE)
 
 # Each cluster of tests/departments as a real Slurm, OpenPBS or Torque: its site file, and jobs by it. `make test` does seven.
 test-departments: $(VENV)/.test

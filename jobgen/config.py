@@ -63,9 +63,7 @@ def read_spec(
         texts["nodes"] = "+".join(str(one.nodes) for one in below.components)
     check_words(program, origins.get("program", settings_origin))
     fields |= {"scheduler": scheduler, "program": tuple(program), "origins": origins, "texts": texts}
-    spec = Specification._make(
-        {"site": None, "sweep": None, "away": False, **fields}[name] for name in Specification._fields
-    )
+    spec = Specification(**{"site": None, "sweep": None, "away": False, **fields})
     return with_site(spec, site or (below.site if below else None))
 
 

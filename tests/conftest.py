@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from support import old_bash
 from support import warm_python as commands
-from support.cluster import FIRST, NEW, SLURMS, Cluster, shared_cluster
-from support.few_cases import pytest_addoption, pytest_collection_modifyitems  # noqa: F401  # hooks
+from support.cluster import FIRST, NEW, SLURMS, Cluster, folder_of, shared_cluster
 from support.not_installed import pytest_terminal_summary  # noqa: F401  # a hook
 from support.old_bash import pytest_runtest_setup  # noqa: F401  # a hook
 from support.pbs import OPENPBS, TORQUE, PbsCluster, shared_pbs
 from support.require import need_cluster, need_pbs
+from support.selection import need_part, pytest_addoption, pytest_collection_modifyitems  # noqa: F401  # hooks
 
 old_bash.mount()
 
@@ -59,9 +59,9 @@ def session_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def slurm_cluster(session_dir: Path) -> Iterator[Cluster]:
-    """Three nodes of Slurm; submit with ``sbatch``."""
+    """Three nodes of Slurm, for this worker alone; submit with ``sbatch``."""
     need_cluster()
-    with shared_cluster(session_dir / f"cluster-slurm-{FIRST}") as cluster:
+    with shared_cluster(folder_of(session_dir, FIRST)) as cluster:
         yield cluster
 
 
@@ -69,7 +69,7 @@ def slurm_cluster(session_dir: Path) -> Iterator[Cluster]:
 def slurm24_cluster(session_dir: Path) -> Iterator[Cluster]:
     """Three nodes of Slurm 24.11."""
     need_cluster(NEW)
-    with shared_cluster(session_dir / f"cluster-slurm-{NEW}", NEW) as cluster:
+    with shared_cluster(folder_of(session_dir, NEW), NEW) as cluster:
         yield cluster
 
 
@@ -81,15 +81,17 @@ def each_slurm(request: pytest.FixtureRequest) -> Cluster:
 
 
 @pytest.fixture(scope="session")
-def openpbs_cluster() -> Iterator[PbsCluster]:
+def openpbs_cluster(request: pytest.FixtureRequest) -> Iterator[PbsCluster]:
     """Three nodes of a real OpenPBS, the one of this machine."""
+    need_part(request.config)
     with shared_pbs(need_pbs(OPENPBS)) as cluster:
         yield cluster
 
 
 @pytest.fixture(scope="session")
-def torque_cluster() -> Iterator[PbsCluster]:
+def torque_cluster(request: pytest.FixtureRequest) -> Iterator[PbsCluster]:
     """Three nodes of a real Torque, the one of this machine."""
+    need_part(request.config)
     with shared_pbs(need_pbs(TORQUE)) as cluster:
         yield cluster
 

@@ -178,10 +178,11 @@ def _uses(script: Script, name: str) -> list[str]:
 def only_cleanup(script: Script, work: Command) -> bool:
     """Return whether the commands behind a program only save its results, remove files and print."""
     after = (one for one in run(script) if one.node.start > work.statement.end)
-    return all(one.name in {*INFORM, *_ASIDE, *_PREPARE, *_SHELL, *TEXT, *_SAVES} for one in after)
+    return all(one.name in _AT_THE_END for one in after)
 
 
 _SAVES = {"cp", "mv", "rsync", "scp", "tar", "zip", "gzip", "curl", "deactivate", "conda", "module"}
+_AT_THE_END = {*INFORM, *_ASIDE, *_PREPARE, *_SHELL, *TEXT, *_SAVES}
 
 
 def _is_followed(script: Script, work: Command) -> bool:
@@ -277,7 +278,7 @@ _OTHER_SOURCE = re.compile(r"(?i)/etc/profile|profile$|\w*rc$|/(?:gcc|intel|onea
 
 def _environments(script: Script, works: Sequence[Command], own: Sequence[Command]) -> Iterator[Command]:
     """Yield the preparations without which another program of the same name runs, the best known first."""
-    selecting = [one for one in own if one.name in {*_ACTIVATE, *_LOAD}]
+    selecting = [one for one in own if one.name in _ACTIVATE or one.name in _LOAD]
     if not selecting:
         return
     later = [(one.node.start, name) for one in works if (name := _interpreter(script, one))]
@@ -399,7 +400,7 @@ def _files(command: Command, *signs: str) -> list[Node]:
     if whole is None or whole.type != "redirected_statement":
         return []
     found = [one for one in whole.children if one.type == "file_redirect"]
-    found = [one for one in found if not signs or {part.type for part in one.children} & set(signs)]
+    found = [one for one in found if not signs or any(part.type in signs for part in one.children)]
     return [file for one in found if (file := one.get("destination")) is not None]
 
 

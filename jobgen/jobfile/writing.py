@@ -10,6 +10,12 @@ from types import MappingProxyType
 from jobgen.jobfile.tables import OWN_OPTIONS, TABLES, table_of
 from jobgen.options import OPTIONS
 
+_KEYS = {
+    table: [(option.name, option.key) for option in OPTIONS if table_of(option) == table] for table in TABLES
+}
+_KEYS["program"] = [*_KEYS.get("program", ()), ("command", "command")]
+_OWN = [(option.name, option.key) for option in OWN_OPTIONS]
+
 
 def file_text(
     command_name: str,
@@ -23,13 +29,11 @@ def file_text(
     program, ``own`` are the tables of single schedulers, ``components`` those of components, and ``train``
     are the options of the training module."""
     lines = [f"scheduler = {toml(command_name)}", *([f"site = {toml(site)}"] if site else [])]
-    for table in (*TABLES, "program"):
-        keys = [(option.name, option.key) for option in OPTIONS if table_of(option) == table]
-        keys += [("command", "command")] * (table == "program")
+    for table, keys in _KEYS.items():
         lines += _table(table, keys, values)
     lines += _table("train", [(key, key) for key in train], train)
     for table, options in own.items():
-        lines += _table(table, [(one.name, one.key) for one in OWN_OPTIONS], options)
+        lines += _table(table, _OWN, options)
     for one in components:
         lines += ["", "[[component]]", *(f"{key} = {toml(value)}" for key, value in one.items())]
     return "\n".join(lines) + "\n"

@@ -8,31 +8,20 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.cluster import FIRST, Cluster, shared_cluster
 from support.packs import begun, jobgen, state, tasks_of
 from support.processes import gone
-from support.require import need_cluster
 from support.story import AnyCluster, finish, path_for
 from support.waiting import wait_for
 
-pytestmark = [pytest.mark.xdist_group("restarts"), pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 BEGIN = 'echo "$JOBGEN_TASK" >> begun; hostname -s > "$JOBGEN_RUN_DIR/host-$JOBGEN_ATTEMPT"\n'
 ONE_DIES = BEGIN + "case $JOBGEN_TASK-$JOBGEN_ATTEMPT in 1-1) kill -9 $$ ;; 2-*) exit 3 ;; *) sleep 4 ;; esac"
 NODE_DIES = BEGIN + "for ((i = 0; i < 6000; i++)); do [[ ! -e go ]] || exit 0; sleep 0.1; done"
 ALL = os.environ.get("JOBGEN_RESTARTS") == "all"
-
-
-@pytest.fixture(scope="module")
-def slurm_cluster(session_dir: Path) -> Iterator[Cluster]:
-    """Slurm of these tests alone: nodes of it die."""
-    need_cluster()
-    with shared_cluster(session_dir / f"cluster-restarts-{FIRST}") as cluster:
-        yield cluster
 
 
 def submitted(cluster: AnyCluster, launcher: str, program: str, *options: object) -> tuple[Path, str]:

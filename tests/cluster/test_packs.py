@@ -11,7 +11,7 @@ from support import boxes, jobs
 from support.cluster import SLURMS
 from support.packs import begun, jobgen, state, tasks_of
 from support.processes import gone
-from support.story import AnyCluster, finish
+from support.story import AnyCluster, finish, path_for
 from support.waiting import wait_for
 
 PROGRAM = """
@@ -44,7 +44,8 @@ def script(cluster: AnyCluster, folder: Path, act: str, *options: object) -> str
     folder.chmod(0o777)
     (folder / "train.py").write_text(PROGRAM)
     (folder / "act").write_text(act)
-    words = ("--no-preflight", "--venv", sys.prefix, *options)
+    (folder / "path.sh").write_text(f"export PATH={path_for('torchrun', folder)}:$PATH\n")
+    words = ("--no-preflight", "--source", folder / "path.sh", *options)
     done = jobs.jobgen(*cluster.words, *words, "--", "train.py", cwd=folder)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout

@@ -40,7 +40,6 @@ JOB = ("--site", "old.toml", "--ranks-per-node", "1", "--cpus-per-rank", "1", "-
 PATHS = {"pbspro": "/opt/pbs/bin", "torque": "/opt/torque/bin"}
 
 
-@pytest.mark.xdist_group("partitions")
 def test_slurm(slurm_cluster: Cluster, tmp_path: Path) -> None:
     root = slurm_cluster
     folder = tmp_path

@@ -7,19 +7,17 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from support import jobs
-from support.cluster import FIRST, Cluster, ended, shared_cluster
+from support.cluster import Cluster, ended
 from support.pbs import PbsCluster
 from support.processes import gone
-from support.require import need_cluster, need_package
+from support.require import need_package
 from support.restarts import PAIR, TRAINING, Story, trained, weights
 from support.waiting import wait_for
 
-pytestmark = [pytest.mark.xdist_group("restarts"), pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 SEED = int(os.environ.get("JOBGEN_SEED", random.SystemRandom().randrange(10**6)))
 LAUNCHERS = {
@@ -54,14 +52,6 @@ if ALL:
 @pytest.fixture(scope="module", autouse=True)
 def packages() -> None:
     need_package("torch", "safetensors", "mpi4py")
-
-
-@pytest.fixture(scope="module")
-def slurm_cluster(session_dir: Path) -> Iterator[Cluster]:
-    """Slurm of these tests alone: nodes of it die."""
-    need_cluster()
-    with shared_cluster(session_dir / f"cluster-restarts-{FIRST}") as cluster:
-        yield cluster
 
 
 @pytest.fixture(scope="module")

@@ -79,7 +79,6 @@ def test_a_file_for_all_users(slurm_cluster: Cluster, tmp_path: Path) -> None:
     assert (tmp_path / "job.sh").exists()
 
 
-@pytest.mark.xdist_group("partitions")
 def test_it_writes_what_the_cluster_is(slurm_cluster: Cluster, site: Path) -> None:
     _, out, _ = jobgen(slurm_cluster, site.parent, "site", "check", "mini.toml")
     assert out.endswith(": good\n")

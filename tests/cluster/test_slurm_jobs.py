@@ -264,7 +264,6 @@ def devices_given(cluster: Cluster, text: str) -> dict[str, list[str]]:
     return found
 
 
-@pytest.mark.xdist_group("devices")  # they would wait for each other
 @pytest.mark.usefixtures("devices_0_and_1_of_node1_taken")
 @pytest.mark.parametrize("name", DEVICES)
 def test_ranks_see_the_devices_that_the_job_was_given(

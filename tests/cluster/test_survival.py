@@ -3,24 +3,26 @@ die. Each time what the user sees, and that the resumed training ends in the ver
 
 from __future__ import annotations
 
+import fcntl
+import functools
 import os
 import re
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 from support import jobs, warm
-from support.cluster import FIRST, Cluster, ended, shared_cluster
+from support.cluster import Cluster, ended
 from support.jobs import PROBE
 from support.pbs import PbsCluster
-from support.require import need_cluster, need_package
+from support.require import need_package
 from support.waiting import wait_for
 
 from jobgen.runs import node_files
 
-pytestmark = [pytest.mark.xdist_group("survival"), pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 SUPPORT = Path(PROBE).parent
 STOPPABLE = SUPPORT / "stoppable.py"
@@ -80,29 +82,28 @@ def packages() -> None:
 
 
 @pytest.fixture(scope="module")
-def slurm_cluster(session_dir: Path) -> Iterator[Cluster]:
-    """Slurm of these tests alone: a node of it dies."""
-    need_cluster()
-    with shared_cluster(session_dir / f"cluster-survival-{FIRST}") as cluster:
-        yield cluster
+def undisturbed(session_dir: Path) -> Callable[[str], bytes]:
+    """The weights that a run ends in which nothing happens to, by engine; one worker trains, the others wait for it."""
 
+    @functools.cache
+    def made(engine: str) -> bytes:
+        place = session_dir / f"undisturbed-{engine}"
+        with place.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not (place / "weights.safetensors").exists():
+                place.mkdir(exist_ok=True)
+                trained([*TRAINING, engine], place, ranks=2)
+                weights(place)
+        return (place / "weights.safetensors").read_bytes()
 
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, bytes]:
-    """The weights that a run ends in which nothing happens to, by engine."""
-    found = {}
-    for engine in ("ddp", "deepspeed"):
-        place = tmp_path_factory.mktemp(engine)
-        trained([*TRAINING, engine], place, ranks=2)
-        found[engine] = weights(place)
-    return found
+    return made
 
 
 # ---------------------------------------------------------------------------------------------- the end of the time
 
 
 def test_the_time_ends_and_the_requeued_job_goes_on(
-    slurm_cluster: Cluster, tmp_path: Path, undisturbed: Mapping[str, bytes]
+    slurm_cluster: Cluster, tmp_path: Path, undisturbed: Callable[[str], bytes]
 ) -> None:
     """And no step of the run is done twice."""
     pause = ("--env", "SLOW_PAUSE=0.5")  # by the deadline it cannot have finished
@@ -128,7 +129,7 @@ def test_the_time_ends_and_the_requeued_job_goes_on(
     assert steps == sorted(set(steps))
     assert steps[-1] == STEPS
     assert jobs.status_of(directory)["state"] == "finished"
-    assert weights(directory) == undisturbed["ddp"]
+    assert weights(directory) == undisturbed("ddp")
 
 
 def test_the_deadline_is_slurm_s_own(each_slurm: Cluster, tmp_path: Path) -> None:
@@ -198,7 +199,7 @@ def test_a_second_signal_stops_at_once(each_slurm: Cluster, tmp_path: Path) -> N
 
 @pytest.mark.parametrize(("launcher", "engine"), [("srun", "ddp"), ("mpirun", "deepspeed")])
 def test_a_training_that_was_told_to_leave_and_then_killed_goes_on_as_if_nothing_had_been(
-    slurm_cluster: Cluster, tmp_path: Path, undisturbed: Mapping[str, bytes], launcher: str, engine: str
+    slurm_cluster: Cluster, tmp_path: Path, undisturbed: Callable[[str], bytes], launcher: str, engine: str
 ) -> None:
     script = training(engine, "--launcher", launcher, "--env", "SLOW_PAUSE=0.5,0.5")
     job = slurm_cluster.sbatch(script, tmp_path)
@@ -225,7 +226,7 @@ def test_a_training_that_was_told_to_leave_and_then_killed_goes_on_as_if_nothing
     assert third.ok, third.output
     [step] = re.findall(r"resumes from .*, after step (\d+)", third.output)
     assert status["step"] < int(step) < STEPS
-    assert weights(directory) == undisturbed[engine]
+    assert weights(directory) == undisturbed(engine)
     assert jobs.run_dir(tmp_path / "runs") == directory  # one for the whole chain
     for number in (1, 2, 3):
         attempt = directory / f"attempt-{number}"
@@ -266,7 +267,6 @@ def test_a_cancelled_job_is_not_requeued(each_slurm: Cluster, tmp_path: Path) ->
     assert "requeued\n" not in done.output
 
 
-@pytest.mark.xdist_group("survival-pbs")  # beside those on Slurm
 @pytest.mark.parametrize("name", ["openpbs", "torque"])
 def test_pbs_job_submits_itself_again(request: pytest.FixtureRequest, name: str) -> None:
     """The deadline comes from the start and the walltime asked for, as PBS itself tells nothing."""
@@ -295,7 +295,9 @@ def test_pbs_job_submits_itself_again(request: pytest.FixtureRequest, name: str)
 # ----------------------------------------------------------------------------------------------- what dies
 
 
-def test_a_node_that_dies(slurm_cluster: Cluster, tmp_path: Path, undisturbed: Mapping[str, bytes]) -> None:
+def test_a_node_that_dies(
+    slurm_cluster: Cluster, tmp_path: Path, undisturbed: Callable[[str], bytes]
+) -> None:
     """Nearly always in the middle of a save: there is one after each step."""
     options = ("--launcher", "srun", "--requeue", "3", "--hang-timeout", "20s")
     job = slurm_cluster.sbatch(
@@ -317,7 +319,7 @@ def test_a_node_that_dies(slurm_cluster: Cluster, tmp_path: Path, undisturbed: M
     assert "rank 1 recorded no status" in done.output
     assert (directory / "bad-hosts").read_text() == "node2\tdoes not answer\n"
     assert [host for host, _ in jobs.hosts_in(directory)] == ["node1", "node3"]
-    assert weights(directory) == undisturbed["ddp"]
+    assert weights(directory) == undisturbed("ddp")
 
 
 # ---------------------------------------------------------------------------------------- heterogeneous jobs
@@ -325,7 +327,7 @@ def test_a_node_that_dies(slurm_cluster: Cluster, tmp_path: Path, undisturbed: M
 
 @pytest.mark.parametrize("launcher", ["srun", "mpirun"])
 def test_a_heterogeneous_job_is_requeued_and_goes_on(
-    each_slurm: Cluster, tmp_path: Path, undisturbed: Mapping[str, bytes], launcher: str
+    each_slurm: Cluster, tmp_path: Path, undisturbed: Callable[[str], bytes], launcher: str
 ) -> None:
     """As one world over both components, to the weights of a job that is not."""
     (tmp_path / "job.toml").write_text('[[component]]\nqueue = "cpu"\n[[component]]\nqueue = "gpu"\n')
@@ -339,4 +341,4 @@ def test_a_heterogeneous_job_is_requeued_and_goes_on(
     assert sorted(path.name for path in directory.glob("attempt-*")) == ["attempt-1", "attempt-2"], job.output
     assert jobs.status_of(directory)["state"] == "finished"
     assert jobs.hosts_in(directory)[0][0] != jobs.hosts_in(directory)[1][0]
-    assert weights(directory) == undisturbed["ddp"]
+    assert weights(directory) == undisturbed("ddp")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.cluster import NEW, OLD, shared_cluster
+from support.cluster import NEW, OLD, folder_of, shared_cluster
 from support.hosts import Login
 from support.laptop import Lab, Laptop, User
 from support.pbs import PbsCluster
@@ -22,7 +22,7 @@ def lab(session_dir: Path) -> Iterator[Lab]:
     system of Slurm 24.11 does not have."""
     need_cluster(OLD)
     need_command("iptables", "rsync")
-    with shared_cluster(session_dir / f"cluster-slurm-{OLD}", OLD) as cluster:
+    with shared_cluster(folder_of(session_dir, OLD), OLD) as cluster:
         lab = Lab(cluster)
         lab.up()
         yield lab
@@ -32,7 +32,7 @@ def lab(session_dir: Path) -> Iterator[Lab]:
 def new_lab(session_dir: Path) -> Iterator[Lab]:
     """The same in the system of Slurm 24.11, whose only login shell is bash."""
     need_cluster(NEW)
-    with shared_cluster(session_dir / f"cluster-slurm-{NEW}", NEW) as cluster:
+    with shared_cluster(folder_of(session_dir, NEW), NEW) as cluster:
         lab = Lab(cluster)
         lab.up()
         yield lab

@@ -210,6 +210,12 @@ class Cluster:
         )
 
 
+def folder_of(session: Path, version: str) -> Path:
+    """Return the folder of the Slurm of this process. Each worker of xdist has its own, which takes half a second of a
+    core: on a shared one the jobs of one test waited for the nodes of another."""
+    return session / f"cluster-slurm-{version}{os.environ.get('PYTEST_XDIST_WORKER', '')}"
+
+
 @contextmanager
 def shared_cluster(
     root: Path, version: str = FIRST, accounting: bool = False, ipv6: bool = False

@@ -265,15 +265,14 @@ def _finds(pipeline: Node) -> bool:
 
 
 _INVERTS = re.compile(r"\s-[a-zA-Z]*[vL]|--invert|--files-without")
+_PRINTS = {*TEXT, *INFORM, "column"}
 
 
 def _prints_text(pipeline: Node) -> bool:
     """Return whether a pipeline prints lines of files, and writes no file."""
     above = pipeline.parent
     whole = above if above is not None and above.type == "redirected_statement" else pipeline
-    return not any(whole.all("file_redirect")) and all(
-        one.name in {*TEXT, *INFORM, "column"} for one in commands(pipeline)
-    )
+    return not any(whole.all("file_redirect")) and all(one.name in _PRINTS for one in commands(pipeline))
 
 
 _SETS_E = re.compile(r"(-\w+ )*-(\w*e|o errexit)")

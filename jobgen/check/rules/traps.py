@@ -187,7 +187,7 @@ def _to_shell(script: Script) -> bool:
     """,
 )
 def single_wait(script: Script) -> Iterator[Hit]:
-    traps = [one for one in script.named("trap") if _caught(one) & set(_CAUGHT) and one.arguments]
+    traps = [one for one in script.named("trap") if not _caught(one).isdisjoint(_CAUGHT) and one.arguments]
     handlers = [_handler(script, one) for one in traps]
     at_exit = {_handler(script, one) for one in script.named("trap") if "EXIT" in _caught(one)}
     if not traps or any(handler in at_exit for handler in handlers):

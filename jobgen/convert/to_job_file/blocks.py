@@ -249,11 +249,11 @@ class Body:
                     found[name] = None
             found |= dict.fromkeys(sorted(changed_variables(one) & read - known))
         if any(map(_sets, (*self.files, *statements))):
-            assigned = {name for one in later for name, _, _ in assignments(one)}
+            assigned = {*self.script.values, *(name for one in later for name, _, _ in assignments(one))}
             unknown = (
                 name for name in read if re.fullmatch(r"[A-Za-z]\w*", name) and not LOGIN.fullmatch(name)
             )
-            found |= {name: None for name in sorted(unknown) if name not in assigned | {*self.script.values}}
+            found |= {name: None for name in sorted(unknown) if name not in assigned}
         text = self._text(statements)
         if self.script.tree.damaged:  # assignments that tree-sitter has not read
             found |= {name: None for name in sorted(read) if re.search(rf"(?m)^\s*{re.escape(name)}=", text)}
