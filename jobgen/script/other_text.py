@@ -7,10 +7,10 @@ import re
 
 _HEREDOC = re.compile(r"(?<!<)<<-?\s*([\"']?)\\?([A-Za-z_][\w.]*)\1")
 _SHEBANG = re.compile(r"#!\s*/\w")
-# The marks of a template, which a program fills in before it submits the script: {{ x }}, {% x %}, <%= x %>,
+# The marks of a template, which a program fills in before it submits the script: {{ x }}, {% x %}, {# x #}, <%= x %>,
 # ${{x}}, {x}, $$x, ${a.b}, [[x]], %(x)s, @X@, @X, %X%, ##X##, !X, __X__, xxXxx, TBG_x, self.x.
 _TEMPLATE = re.compile(
-    r"\{\{|\{%|<%|\$\$\{|\$\$[A-Za-z_]|\$\{\s*\w+(?:[.-][\w.-]+|\s+)\}|\[\[ ?[A-Za-z_]|"
+    r"\{\{|\{%|(?<!\$)\{#|<%|\$\$\{|\$\$[A-Za-z_]|\$\{\s*\w+(?:[.-][\w.-]+|\s+)\}|\[\[ ?[A-Za-z_]|"
     r"(?<!\$)\{ ?(?!\d+\.\.)\w[\w.:-]* ?\}|%\(\w+\)[sd]|(?<!\w)@[A-Za-z]\w*@|(?<=[=:])@[A-Z]+\b|"
     r"%(?:[A-Z_]{3,}|[a-z]{3,})%(?!\w)|%%%?[A-Za-z]\w*%%|##\w+##|(?<=[\s=:])!\w+|(?<![\w}])_{1,2}[A-Z][A-Z_]*_{1,2}\b|\b__[a-z]\w*__|"
     r"\bTBG_\w|\bxx\w+xx\b|(?<![\w.])self\.\w|='\w+':|:\w+='\w+'"
