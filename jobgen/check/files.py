@@ -256,11 +256,12 @@ def _other_kind(path: str, source: bytes) -> str:
 
 def _is_like_script(source: bytes) -> bool:
     """Return whether bash can read a text, and its first command is one that scripts begin with."""
-    first = next(parse(source).all("command", *_BLOCKS), None)
+    tree = parse(source)
+    first = next(tree.all("command", *_BLOCKS), None)
     name = first.get("name") if first is not None and first.type == "command" else None
     word = os.path.basename(name.text) if name is not None else ""
     known = (first is not None and first.type in _BLOCKS) or word in TOOLS | STATE or begins_launch(word)
-    return known and not complaint(source.decode("utf-8", "replace"))
+    return known and not tree.damaged and not complaint(source.decode("utf-8", "replace"))
 
 
 def read_source(path: str) -> bytes:
