@@ -107,7 +107,12 @@ def has_escape(text: str) -> bool:
 
 def names_template(name: str) -> bool:
     """Return whether a file is called a template."""
-    return re.search(r"template|\.(?:tmpl|tpl|inp?|j2|jinja2?|mustache|erb)$", name, re.I) is not None
+    return is_for_engine(name) or re.search(r"template|\.inp?$", name, re.I) is not None
+
+
+def is_for_engine(name: str) -> bool:
+    """Return whether a file has the ending of the texts that an engine of templates or macros reads."""
+    return re.search(r"\.(?:tmpl|tpl|j2|jinja2?|mustache|erb|m4|mako)$", name, re.I) is not None
 
 
 def is_folder_of_templates(folder: str) -> bool:

@@ -809,3 +809,22 @@ def test_the_end_of_a_script_that_hides_a_failure(text: str, hides: bool) -> Non
 )
 def test_a_field_or_a_number_has_no_blank(value: str, count: int) -> None:
     assert len(found(f"{HEAD}b={value}\n./a data/$b", "unquoted-path")) == count
+
+
+def test_a_text_for_m4_is_no_script_yet() -> None:
+    text = "#!/bin/bash\nifelse(value(QUEUE), `',, -q value(QUEUE)\n)\nsolver\n"
+    assert "syntax-error" not in [one.rule for one in check(text.encode(), "job.m4")]
+    assert "syntax-error" in [one.rule for one in check(text.encode(), "job.sh")]
+
+
+@pytest.mark.parametrize(
+    ("command", "rules"),
+    [
+        ('sed -n "${PBS_ARRAY_INDEX}p" list', []),  # the command that submits it makes the array
+        ('[ -z "$PBS_ARRAY_INDEX" ] || ls', ["bad-value"]),
+        ("ls", ["bad-value"]),
+    ],
+)
+def test_mail_of_each_task_of_an_array_that_the_command_makes(command: str, rules: list[str]) -> None:
+    text = f"#!/bin/bash\n#PBS -l select=1\n#PBS -l walltime=1:00:00\n#PBS -m abej\n{command}\n"
+    assert [one.rule for one in check(text.encode()) if one.rule == "bad-value"] == rules
