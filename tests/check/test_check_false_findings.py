@@ -828,3 +828,13 @@ def test_a_text_for_m4_is_no_script_yet() -> None:
 def test_mail_of_each_task_of_an_array_that_the_command_makes(command: str, rules: list[str]) -> None:
     text = f"#!/bin/bash\n#PBS -l select=1\n#PBS -l walltime=1:00:00\n#PBS -m abej\n{command}\n"
     assert [one.rule for one in check(text.encode()) if one.rule == "bad-value"] == rules
+
+
+@pytest.mark.parametrize(
+    "line", ["-N @NAME", "-l walltime=%(hours)02d:00:00", "-l walltime=%%wall-time%%"]
+)
+def test_fields_of_a_template(line: str) -> None:
+    """No rule reports what a program fills in."""
+    text = f"#!/bin/bash\n#PBS -l select=1:ncpus=4\n#PBS {line}\nsolver\n"
+    rules = {one.rule for one in check(text.encode())}
+    assert not rules & {"bad-name", "bad-walltime", "placeholder"}
