@@ -96,4 +96,7 @@ def _for_bash(script: Script) -> bool:
 
 
 def _is_template(script: Script) -> bool:
+    ends = {line.rstrip()[-3:] for line in script.lines}
+    if {"<1>", "<2>"} <= ends:
+        return True  # the numbers by which a text in AsciiDoc explains the lines
     return 1 in script.gaps or is_for_engine(script.name) or any(_TEMPLATE.search(line) for line in script.lines)
