@@ -831,7 +831,7 @@ def test_mail_of_each_task_of_an_array_that_the_command_makes(command: str, rule
 
 
 def test_a_listing_of_asciidoc_with_the_numbers_of_its_remarks() -> None:
-    text = "#!/bin/bash\n#OAR -n solver <1>\n. env.sh <2>\nN=4 <3>\n./solver $N\n"
+    text = "#!/bin/bash\n#OAR -n solver <1>\n. env.sh <2>\nDIR=/data/$USER <3>\nif [ -d $DIR ]; then\n./solver\nfi\n"
     assert "syntax-error" not in [one.rule for one in check(text.encode())]
     assert "syntax-error" in [one.rule for one in check(text.replace("<2>", "").encode())]
 
