@@ -7,8 +7,8 @@ import re
 
 _HEREDOC = re.compile(r"(?<!<)<<-?\s*([\"']?)\\?([A-Za-z_][\w.]*)\1")
 _SHEBANG = re.compile(r"#!\s*/\w")
-# The marks of a template, which a program fills in before it submits the script: {{ x }}, {% x %}, {# x #}, <%= x %>,
-# ${{x}}, {x}, $$x, ${a.b}, [[x]], %(x)s, @X@, @X, %X%, ##X##, !X, __X__, xxXxx, TBG_x, self.x.
+# The marks of a template, which a program fills in before it submits the script: {{ x }}, {% x %}, {# x #},
+# <%= x %>, ${{x}}, {x}, $$x, ${a.b}, [[x]], %(x)s, @X@, @X, %X%, ##X##, !X, __X__, xxXxx, TBG_x, self.x.
 _TEMPLATE = re.compile(
     r"\{\{|\{%|(?<!\$)\{#|<%|\$\$\{|\$\$[A-Za-z_]|\$\{\s*\w+(?:[.-][\w.-]+|\s+)\}|\[\[ ?[A-Za-z_]|"
     r"(?<!\$)\{ ?(?!\d+\.\.)\w[\w.:-]* ?\}|%\(\w+\)[\d.]*[sdf]|(?<!\w)@[A-Za-z]\w*@|(?<=[=:\s])@[A-Z]+\b|"

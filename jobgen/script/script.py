@@ -275,7 +275,7 @@ class Script:
 
     @cached_property
     def is_array_by_command(self) -> bool:
-        """Whether the script reads the index of an array that no directive makes: the command that submits it does."""
+        """Whether the command that submits the script makes an array, whose index the script reads."""
         words = {name for name, key in self.dialect.job_variables.items() if key == "array_index"}
         indices = [node for name, node in self.expansions if name in words]
         tested = any(node.under("if_statement", "test_command") for node in indices)

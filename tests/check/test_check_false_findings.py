@@ -836,9 +836,7 @@ def test_a_listing_of_asciidoc_with_the_numbers_of_its_remarks() -> None:
     assert "syntax-error" in [one.rule for one in check(text.replace("<2>", "").encode())]
 
 
-@pytest.mark.parametrize(
-    "line", ["-N @NAME", "-l walltime=%(hours)02d:00:00", "-l walltime=%%wall-time%%"]
-)
+@pytest.mark.parametrize("line", ["-N @NAME", "-l walltime=%(hours)02d:00:00", "-l walltime=%%wall-time%%"])
 def test_fields_of_a_template(line: str) -> None:
     """No rule reports what a program fills in."""
     text = f"#!/bin/bash\n#PBS -l select=1:ncpus=4\n#PBS {line}\nsolver\n"

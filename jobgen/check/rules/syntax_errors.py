@@ -99,4 +99,6 @@ def _is_template(script: Script) -> bool:
     ends = {line.rstrip()[-3:] for line in script.lines}
     if {"<1>", "<2>"} <= ends:
         return True  # the numbers by which a text in AsciiDoc explains the lines
-    return 1 in script.gaps or is_for_engine(script.name) or any(_TEMPLATE.search(line) for line in script.lines)
+    return (
+        1 in script.gaps or is_for_engine(script.name) or any(_TEMPLATE.search(line) for line in script.lines)
+    )
