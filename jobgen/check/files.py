@@ -15,10 +15,13 @@ from jobgen.check.rules.policy import REQUIRED
 from jobgen.check.rules.table import RULES
 from jobgen.errors import JobgenError, nearest, one_of, shown
 from jobgen.jobfile.tables import JOB_FILE
+from jobgen.launch.command_line import begins_launch
+from jobgen.rendering.hooks import complaint
 from jobgen.rendering.runtime import MADE_BY
 from jobgen.script import directives
+from jobgen.script.command_kinds import STATE, TOOLS
 from jobgen.script.script import Policy
-from jobgen.script.syntax import has_errors
+from jobgen.script.syntax import LOOPS, has_errors, parse
 from jobgen.values.text_files import is_script_name
 
 if TYPE_CHECKING:
@@ -37,7 +40,9 @@ _LOG = re.compile(r"\.(?:out|log|err|[oe]\d+)$")
 _OTHER_TEXT = re.compile(
     r"\.(?:md|rst|txt|py|ipynb|jl|lua|r|rb|def|cfg|json|ya?ml|[ct]sv|html?|xml|cc?|cpp|cu|h)$", re.I
 )
-_SHELL = re.compile(rb"#!.*?(?:\b|_)(?:ba|da|k|z|c|tc|a)?sh\b")
+# With a name behind it the shell runs the file of that name, not this one: #!/bin/bash nextflow
+_SHELL = re.compile(rb"#!.*?(?:\b|_)(?:ba|da|k|z|c|tc|a)?sh\b(?![ \t]+[A-Za-z])")
+_BLOCKS = ("if_statement", "case_statement", "declaration_command", *LOOPS)
 
 
 class NoScript(JobgenError):
@@ -199,7 +204,7 @@ def _scripts_below(folder: str) -> Iterator[str]:
             path = os.path.join(place, name)
             if not os.path.isfile(path):
                 continue
-            other = name.endswith(".toml") or _LOG.search(name) is not None
+            other = name.endswith((".toml", "~")) or _LOG.search(name) is not None
             if name == JOB_FILE or (not other and _has_directives(path)):
                 yield path
 
@@ -236,15 +241,27 @@ def _other_kind(path: str, source: bytes) -> str:
         return "is in UTF-16, which no shell reads: save it in UTF-8"
     if b"\0" in source:
         return "is no text, so no batch script"
+    if path.endswith("~"):
+        return "is the backup copy that an editor keeps of a file"
     if _LOG.search(path) and has_errors(source):
         return "is no batch script: it has the name of the output of a job, and no shell can read it"
     if re.search(_DIRECTIVE, source) or _SHELL.match(source):
         return ""
     if source.startswith(b"#!"):
         return "is a program of another language, and has no directive of PBS or Slurm"
-    if _OTHER_TEXT.search(path) or _LOG.search(path) or (not is_script_name(path) and has_errors(source)):
+    if _OTHER_TEXT.search(path) or _LOG.search(path) or not (is_script_name(path) or _is_like_script(source)):
         return "is no batch script: it has no #! line and no directive of PBS or Slurm"
     return ""
+
+
+def _is_like_script(source: bytes) -> bool:
+    """Return whether bash can read a text, and its first command is one that scripts begin with."""
+    tree = parse(source)
+    first = next(tree.all("command", *_BLOCKS), None)
+    name = first.get("name") if first is not None and first.type == "command" else None
+    word = os.path.basename(name.text) if name is not None else ""
+    known = (first is not None and first.type in _BLOCKS) or word in TOOLS | STATE or begins_launch(word)
+    return known and not tree.damaged and not complaint(source.decode("utf-8", "replace"))
 
 
 def read_source(path: str) -> bytes:

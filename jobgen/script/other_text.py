@@ -7,12 +7,12 @@ import re
 
 _HEREDOC = re.compile(r"(?<!<)<<-?\s*([\"']?)\\?([A-Za-z_][\w.]*)\1")
 _SHEBANG = re.compile(r"#!\s*/\w")
-# The marks of a template, which a program fills in before it submits the script: {{ x }}, {% x %}, <%= x %>,
-# ${{x}}, {x}, $$x, ${a.b}, [[x]], %(x)s, @X@, @X, %X%, ##X##, !X, __X__, xxXxx, TBG_x, self.x.
+# The marks of a template, which a program fills in before it submits the script: {{ x }}, {% x %}, {# x #},
+# <%= x %>, ${{x}}, {x}, $$x, ${a.b}, [[x]], %(x)s, @X@, @X, %X%, ##X##, !X, __X__, xxXxx, TBG_x, self.x.
 _TEMPLATE = re.compile(
-    r"\{\{|\{%|<%|\$\$\{|\$\$[A-Za-z_]|\$\{\s*\w+(?:[.-][\w.-]+|\s+)\}|\[\[ ?[A-Za-z_]|"
-    r"(?<!\$)\{ ?(?!\d+\.\.)\w[\w.:-]* ?\}|%\(\w+\)[sd]|(?<!\w)@[A-Za-z]\w*@|(?<=[=:])@[A-Z]+\b|"
-    r"%(?:[A-Z_]{3,}|[a-z]{3,})%(?!\w)|%%%?[A-Za-z]\w*%%|##\w+##|(?<=[\s=:])!\w+|(?<![\w}])_{1,2}[A-Z][A-Z_]*_{1,2}\b|\b__[a-z]\w*__|"
+    r"\{\{|\{%|(?<!\$)\{#|<%|\$\$\{|\$\$[A-Za-z_]|\$\{\s*\w+(?:[.-][\w.-]+|\s+)\}|\[\[ ?[A-Za-z_]|"
+    r"(?<!\$)\{ ?(?!\d+\.\.)\w[\w.:-]* ?\}|%\(\w+\)[\d.]*[sdf]|(?<!\w)@[A-Za-z]\w*@|(?<=[=:\s])@[A-Z]+\b|"
+    r"%(?:[A-Z_]{3,}|[a-z]{3,})%(?!\w)|%%%?[A-Za-z][\w-]*%%|##\w+##|(?<=[\s=:])!\w+|(?<![\w}])_{1,2}[A-Z][A-Z_]*_{1,2}\b|\b__[a-z]\w*__|"
     r"\bTBG_\w|\bxx\w+xx\b|(?<![\w.])self\.\w|='\w+':|:\w+='\w+'"
 )
 # Those that a person fills in: <your account>, [job name], {your email}, XXX, CHANGEME, --mem=MEMORY.
@@ -107,7 +107,12 @@ def has_escape(text: str) -> bool:
 
 def names_template(name: str) -> bool:
     """Return whether a file is called a template."""
-    return re.search(r"template|\.(?:tmpl|tpl|inp?|j2|jinja2?|mustache|erb)$", name, re.I) is not None
+    return is_for_engine(name) or re.search(r"template|\.inp?$", name, re.I) is not None
+
+
+def is_for_engine(name: str) -> bool:
+    """Return whether a file has the ending of the texts that an engine of templates or macros reads."""
+    return re.search(r"\.(?:tmpl|tpl|j2|jinja2?|mustache|erb|m4|mako)$", name, re.I) is not None
 
 
 def is_folder_of_templates(folder: str) -> bool:

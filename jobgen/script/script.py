@@ -313,6 +313,15 @@ class Script:
         return list(syntax.expansions(self.tree))
 
     @cached_property
+    def is_array_by_command(self) -> bool:
+        """Whether the command that submits the script makes an array, whose index the script reads."""
+        words = {name for name, key in self.dialect.job_variables.items() if key == "array_index"}
+        indices = [node for name, node in self.expansions if name in words]
+        tested = any(node.under("if_statement", "test_command") for node in indices)
+        needed = any(not re.search(r":?[-+=?]", node.text) for node in indices)
+        return not self.request.array and needed and not tested
+
+    @cached_property
     def constants(self) -> Constants:
         given: dict[str, int | str | None] = dict(self.dialect.variables(self.requests[0]))
         return Constants(

@@ -390,6 +390,7 @@ def test_a_toml_with_directives_in_a_folder_is_no_job_file() -> None:
     Path("jobs").mkdir()
     Path("jobs/notes.toml").write_text("#SBATCH --nodes=1\n")
     Path("jobs/job.sh").write_bytes(Path(BAD).read_bytes())
+    Path("jobs/job.sh~").write_bytes(Path(BAD).read_bytes())  # the copy of an editor
     assert jobgen("jobs").stderr == "1 error found in 1 script\n"
 
 
@@ -407,6 +408,17 @@ OTHERS = {
     ),
     "train.py": (b"import torch\n", "is no batch script: it has no #! line and no directive"),
     "tool": (b"#!/usr/bin/env python3\nprint()\n", "is a program of another language"),
+    "flow.nf": (b"#!/bin/bash nextflow\nprocess a {\n}\n", "is a program of another language"),
+    "nextflow.config": (b"process {\n  executor = 'slurm'\n}\n", "is no batch script: it has no #! line"),
+    "docker.config": (b"docker {\n  enabled = true\n}\n", "is no batch script: it has no #! line"),
+    "run.ini": (b"[run]\nsteps = 3\n", "is no batch script: it has no #! line"),
+    "VERSION": (b"1.0.0\n", "is no batch script: it has no #! line"),
+    "Makefile": (b".PHONY: all\nall:\n\tcd src && make\n", "is no batch script: it has no #! line"),
+    "water.pdb": (b"ATOM 1 O HOH\nATOM 2 H HOH\n", "is no batch script: it has no #! line"),
+    "job.sh~": (
+        b"#!/bin/bash\n#SBATCH -t 60\nif true\n",
+        "is the backup copy that an editor keeps of a file",
+    ),
 }
 
 
@@ -432,6 +444,11 @@ def test_what_is_no_script_has_a_sentence(name: str, options: tuple[str, ...]) -
         "srun python3 x.py\n",
         "#!/bin/bash\nhostname\n",
         "#!/usr/bin/env bash\necho\n",
+        "#!/bin/bash -l\nsolver\n",
+        "# a comment\nN=4\nmpirun -np $N solver\n",
+        'cd "$PBS_O_WORKDIR"\n./solver\n',
+        "if [ -d data ]; then\n  ./solver\nfi\n",
+        "export N=4\n./solver\n",
     ],
 )
 def test_what_may_be_a_script_is_checked(text: str) -> None:

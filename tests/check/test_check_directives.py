@@ -190,6 +190,11 @@ def test_a_late_directive_below_a_mark_of_a_template() -> None:
     assert "late-directive" not in [one.rule for one in found(text)]
 
 
+def test_a_comment_of_a_template_is_no_command() -> None:
+    text = "{{# for the nodes with GPUs #}}\n#PBS -l walltime={{{{ hours }}}}:00:00\n#PBS -l nodes=2\nhostname".format()
+    assert "late-directive" not in [one.rule for one in found(text)]
+
+
 def test_variables_of_slurm_in_a_script_with_directives_of_pbs() -> None:
     text = f"{PBS}#PBS -l walltime=1:00:00\nset -e\n./a $SLURM_JOB_ID"  # sbatch reads #PBS, too
     assert [(one.rule, one.severity) for one in found(text)] == [("foreign-variable", "note")]
@@ -206,6 +211,8 @@ def test_a_late_directive_below_the_last_command() -> None:
     assert [one.severity for one in check(text.encode()) if one.rule == "late-directive"] == ["note"]
     later = check(f"{text}hostname\n".encode())
     assert [one.severity for one in later if one.rule == "late-directive"] == ["error"]
+    kept = check(text.replace("--partition=debug", "--time=30").encode())  # another value, for other runs
+    assert "late-directive" not in [one.rule for one in kept]
 
 
 def test_words_for_the_cores_of_a_node_at_some_sites() -> None:

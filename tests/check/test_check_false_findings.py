@@ -940,3 +940,36 @@ def test_modules_that_nothing_uses(command: str, count: int) -> None:
 def test_tasks_that_append_to_one_log(mode: str, level: str) -> None:
     text = f"{HEAD}#SBATCH --array=1-9 -o a.log\n#SBATCH --open-mode={mode}\n./a $SLURM_ARRAY_TASK_ID"
     assert [one.severity for one in found(text, "array-output")] == [level]
+
+
+def test_a_text_for_m4_is_no_script_yet() -> None:
+    text = "#!/bin/bash\nifelse(value(QUEUE), `',, -q value(QUEUE)\n)\nsolver\n"
+    assert "syntax-error" not in [one.rule for one in check(text.encode(), "job.m4")]
+    assert "syntax-error" in [one.rule for one in check(text.encode(), "job.sh")]
+
+
+@pytest.mark.parametrize(
+    ("command", "rules"),
+    [
+        ('sed -n "${PBS_ARRAY_INDEX}p" list', []),  # the command that submits it makes the array
+        ('[ -z "$PBS_ARRAY_INDEX" ] || ls', ["bad-value"]),
+        ("ls", ["bad-value"]),
+    ],
+)
+def test_mail_of_each_task_of_an_array_that_the_command_makes(command: str, rules: list[str]) -> None:
+    text = f"#!/bin/bash\n#PBS -l select=1\n#PBS -l walltime=1:00:00\n#PBS -m abej\n{command}\n"
+    assert [one.rule for one in check(text.encode()) if one.rule == "bad-value"] == rules
+
+
+def test_a_listing_of_asciidoc_with_the_numbers_of_its_remarks() -> None:
+    text = "#!/bin/bash\n#OAR -n solver <1>\n. env.sh <2>\nDIR=/data/$USER <3>\nif [ -d $DIR ]; then\n./solver\nfi\n"
+    assert "syntax-error" not in [one.rule for one in check(text.encode())]
+    assert "syntax-error" in [one.rule for one in check(text.replace("<2>", "").encode())]
+
+
+@pytest.mark.parametrize("line", ["-N @NAME", "-l walltime=%(hours)02d:00:00", "-l walltime=%%wall-time%%"])
+def test_fields_of_a_template(line: str) -> None:
+    """No rule reports what a program fills in."""
+    text = f"#!/bin/bash\n#PBS -l select=1:ncpus=4\n#PBS {line}\nsolver\n"
+    rules = {one.rule for one in check(text.encode())}
+    assert not rules & {"bad-name", "bad-walltime", "placeholder"}

@@ -111,8 +111,9 @@ def foreign_scheduler(script: Script) -> Iterator[Hit]:
     """qsub and sbatch read directives up to the first command. Blank lines and comments do not end this
     part; everything else does, including `set -e` and assignments. Later directives are ignored without
     a message. (Those in a here-document, in a string, or below the `#!` of another script in the same file
-    are not reported. A note are those below the last command, if the script has others; those of a script
-    without others that writes or submits a job itself, or has variables of another scheduler only; those that repeat
+    are not reported, nor are those below the last command with other values of options in effect, which a person
+    keeps. A note are others below the last command, if the script has directives in effect; those of a script
+    without any that writes or submits a job itself, or has variables of another scheduler only; those that repeat
     the value of a directive in effect; those that only pass variables of the submission; those whose option a command
     in a file beside the script gives, too; and those of which the script has several with different values, which are
     alternatives, unless programs run between them.)""",
@@ -155,6 +156,9 @@ def late(script: Script) -> Iterator[Hit]:
     for line in script.directives.late if script.for_a_shell else ():
         if any(first <= line.number <= last for first, last in texts):
             continue  # part of a script that this one writes
+        below, keys = end < line.number, _keys(script, line)
+        if below and keys and keys <= script.heeded.keys():
+            continue  # other values, which a person keeps
         options = read_options(line.rest, script.dialect.scheduler, line.number)
         variable = any(has_variable(one.value) for one in options)
         yield Hit(
@@ -164,10 +168,10 @@ def late(script: Script) -> Iterator[Hit]:
             f"give it to {script.dialect.command}: directives expand no variables of the script"
             if variable
             else "a job has one value of it: submit a job for each"
-            if in_turn & _keys(script, line)
+            if in_turn & keys
             else "",
             level=NOTE
-            if (script.directives.live and end < line.number)
+            if (script.directives.live and below)
             or writes_job
             or (script.for_another_scheduler and not script.directives.live)
             or _loses_nothing(script, line, values, in_turn)

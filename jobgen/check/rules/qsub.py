@@ -74,7 +74,8 @@ def bad_value(script: Script) -> Iterator[Hit]:
             fix = without_dash(option, dialect) or "correct the value, or remove the option"
             yield Hit.at(option, found, fix, level)
     given = script.heeded
-    for key, why in dialect.together_faults({key: one.value for key, one in given.items()}):
+    values = {key: one.value for key, one in given.items()}
+    for key, why in dialect.together_faults(values, in_array=script.is_array_by_command):
         yield Hit(given[key].line, why, "remove it, or add the other option")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.check.unclosed import fault
+from jobgen.script.other_text import is_for_engine
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import Node
 
@@ -95,4 +96,9 @@ def _for_bash(script: Script) -> bool:
 
 
 def _is_template(script: Script) -> bool:
-    return 1 in script.gaps or any(_TEMPLATE.search(line) for line in script.lines)
+    ends = {line.rstrip()[-3:] for line in script.lines}
+    if {"<1>", "<2>"} <= ends:
+        return True  # the numbers by which a text in AsciiDoc explains the lines
+    return (
+        1 in script.gaps or is_for_engine(script.name) or any(_TEMPLATE.search(line) for line in script.lines)
+    )

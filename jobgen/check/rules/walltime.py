@@ -132,14 +132,10 @@ _SUBMITTED = re.compile(
 
 
 def _has_options(script: Script) -> bool:
-    """Return whether the command that submits the script has further options: a program gives them, or the script
-    reads the index of an array that no directive makes."""
-    words = {name for name, key in script.dialect.job_variables.items() if key == "array_index"}
-    indices = [node for name, node in script.expansions if name in words]
-    is_array = not script.request.array and any(not re.search(r":?[-+=?]", node.text) for node in indices)
-    tested = any(node.under("if_statement", "test_command") for node in indices)
+    """Return whether the command that submits the script has further options: a program gives them, or it makes
+    an array."""
     by_program = any(re.fullmatch(r"\S*\$\S*", one.given) for one in script.given if not one.flag)
-    return by_program or (is_array and not tested) or any(map(_SUBMITTED.match, script.lines))
+    return by_program or script.is_array_by_command or any(map(_SUBMITTED.match, script.lines))
 
 
 def _is_documented(script: Script) -> bool:

@@ -256,8 +256,9 @@ class Dialect:
         """Return the error in a value of -l as a whole; empty if there is none."""
         return ""
 
-    def together_faults(self, given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-        """Yield options that are refused without another one, and the reason."""
+    def together_faults(self, given: Mapping[str, str], *, in_array: bool) -> Iterator[tuple[str, str]]:
+        """Yield options that are refused without another one, and the reason. ``in_array``: the command that
+        submits the script makes an array."""
         yield from ()
 
     def name_fault(self, name: str) -> str:

@@ -66,8 +66,8 @@ class PbsProDialect(PbsDialect):
     def list_fault(self, value: str) -> str:
         return "an item of -l is empty: qsub refuses the script" if empty_part(value) else ""
 
-    def together_faults(self, given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-        return pbspro_values.together_faults(given)
+    def together_faults(self, given: Mapping[str, str], *, in_array: bool) -> Iterator[tuple[str, str]]:
+        return pbspro_values.together_faults({**given, "-J": ""} if in_array else given)
 
     def time(self, text: str) -> str:
         """Return a time limit without the fraction of a second, which PBS Pro accepts and ignores."""

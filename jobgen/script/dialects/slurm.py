@@ -223,7 +223,7 @@ class SlurmDialect(Dialect):
     def value_fault(self, key: str, value: str, version: str | None = None) -> str:
         return slurm_values.value_fault(key, value, version)
 
-    def together_faults(self, given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    def together_faults(self, given: Mapping[str, str], *, in_array: bool) -> Iterator[tuple[str, str]]:
         return slurm_values.together_faults(given)
 
 
