@@ -31,7 +31,7 @@ class Launch(NamedTuple):
     ``outer`` is the launcher that starts this one, ``remote`` the command that starts it on other nodes, such
     as ssh. ``words`` are those of the options, ``unknown`` among them the words that may be more options: the
     text does not determine their values. ``counts`` are the numbers in this job of options that a command
-    counts when the job runs.
+    counts when the job runs. ``module`` is the module of Python that the command names.
     """
 
     kind: str
@@ -45,6 +45,7 @@ class Launch(NamedTuple):
     remote: str = ""
     words: tuple[Node, ...] = ()
     counts: Mapping[str, int | None] = {}
+    module: str = ""
 
     @property
     def row(self) -> Launcher:
@@ -54,8 +55,7 @@ class Launch(NamedTuple):
     @property
     def title(self) -> str:
         """Return the module of Python that the command names, or the kind of the launcher."""
-        words = (word.text for word in self.command.words)
-        return next((word for word in words if word in self.row.line.modules), self.kind)
+        return self.module or self.kind
 
     def number(self, *names: str) -> int | None:
         for name in names:
@@ -189,6 +189,7 @@ class _Search(NamedTuple):
         unknown = [nodes[at] for at in _unknown(forms, kind)]
         unknown += [node for node in words.nodes[end : end + 1] if node.text.strip('"') in _ARGUMENTS]
         program = words.origins[end].start if end < len(words.origins) else sys.maxsize
+        name = words.forms[start - 1] or ""
         unknown += [one for one in _damage(self.own) if one.start < program]
         return Launch(
             kind,
@@ -206,6 +207,7 @@ class _Search(NamedTuple):
                 for name, (_, at) in read.items()
                 if re.search(r"[$`]", nodes[at].text)
             },
+            name if name in LAUNCHERS[kind].line.modules else "",
         )
 
     def _of_program(self, words: _Words, at: int) -> Iterator[Launch | Start]:

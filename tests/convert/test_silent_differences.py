@@ -815,6 +815,32 @@ def test_a_rank_variable_of_the_new_launcher_is_no_unset_one() -> None:
 
 
 @pytest.mark.parametrize(
+    ("lines", "command"),
+    [
+        ("srun $L t.py --x 1", ["t.py", "--local_rank=$LOCAL_RANK", "--x", "1"]),
+        ("srun bash -c '$L t.py'", ["t.py", "--local_rank=$LOCAL_RANK"]),
+        ('srun bash -c "$L $(pwd)/t.py"', None),
+        ('C="$(pwd)/t.py --x"\nsrun $L $C', ["bash", "-c", "exec python3 $C --local_rank=$LOCAL_RANK"]),
+        ("srun $L --use_env t.py", ["t.py"]),
+    ],
+)
+def test_an_older_launcher_of_pytorch_in_a_variable(lines: str, command: list[str] | None) -> None:
+    own = 'export L="python -u -m torch.distributed.launch --nproc_per_node 2"'
+    done = job_file(SLURM.format("-N 1", f"{own}\n{lines}"))
+    assert command is None or values(done.text)["command"] == command
+    assert ("--local_rank" in done.text) is ("use_env" not in lines)
+    assert any("becomes torchrun" in one.why for one in done.remarks)
+
+
+@pytest.mark.parametrize("line", ["./a > b", "./a < b", "./a <<< b", "./a <<END\nb\nEND", "{ ./a; } &> b"])
+def test_a_program_of_a_shell_has_its_input_and_output(line: str) -> None:
+    done = job_file(SLURM.format("-N 1", line))
+    assert not [one for one in done.remarks if "output" in one.why or "input" in one.why], remarks(done)
+    assert values(done.text)["command"] == ["bash", "-c", line]
+    assert "before" not in values(done.text)  # the commands of a group run once
+
+
+@pytest.mark.parametrize(
     ("lines", "line", "command"),
     [
         ("X=$1\nFLAGS=$2\npython t.py $X $FLAGS", 0, ["bash", "-c", "exec python t.py $X $FLAGS"]),

@@ -25,7 +25,7 @@ from jobgen.convert.to_job_file.directives import limits, read_directives, set_n
 from jobgen.convert.to_job_file.host_code import HostCode
 from jobgen.convert.to_job_file.main_command import last_launch, main_command, outermost
 from jobgen.convert.to_job_file.program_line import OfScript, ProgramWords
-from jobgen.convert.to_job_file.statements import Split, compound, split, without
+from jobgen.convert.to_job_file.statements import Split, compound, redirections, split, without
 from jobgen.convert.to_job_file.waiting import without_waiting
 from jobgen.convert.to_scheduler.component_scripts import scripts_of
 from jobgen.convert.variable_names import binds_threads
@@ -40,7 +40,7 @@ from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
-from jobgen.script.syntax import Node, assignments, exported, literal
+from jobgen.script.syntax import Node, assignments, exported
 from jobgen.script.word_lists import expanded
 from jobgen.values.parsers import number
 
@@ -165,6 +165,7 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
         words = program_line.of_statement(script, whole, last)
         file.values |= {"launcher": _ALONE, "command": words.words}
     else:
+        file.remarks += redirections(command.node)  # <<<, which is a part of the command
         parts = split(script, command.node, file.remarks)
         words = _program(file, script, source, launch, command)
     if command is not None:
@@ -220,7 +221,7 @@ def _notes(
     yield from notes.shell(script)
     yield from notes.arguments(script, file)
     yield from notes.without_directives(script)
-    yield from notes.own_text(script)
+    yield from notes.own_text(script, file)
     yield from notes.log_text(script)
     yield from notes.child_jobs(script, file)
     yield from notes.unread(script)
@@ -240,6 +241,7 @@ def _statement(script: Script, command: Command) -> Node | None:
     in_shell = command.name in {*script.functions, *aliases, "eval"} or (
         not command.name and "/" not in command.words[0].text
     )
+    in_shell |= any(one.type == "herestring_redirect" for one in command.node.children)
     return compound(command.node) or (command.node if in_shell else None)
 
 
@@ -446,7 +448,7 @@ def _rank_argument(launch: Launch) -> list[str]:
 
 
 def _is_old(launch: Launch) -> bool:
-    return any((literal(word) or "").endswith("torch.distributed.launch") for word in launch.command.words)
+    return launch.module == "torch.distributed.launch"
 
 
 def _launcher(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]:
