@@ -138,6 +138,10 @@ def _quoted(text: str) -> str:
 def test_a_command_that_reads_the_text_of_the_script(line: str) -> None:
     """The block before runs in a shell of its own, where $0 is no path; setup does not."""
     done = job_file(SLURM.format(f"{line}\nsrun ./a"))
-    assert [(one.what, one.lost) for one in done.remarks if "this script" in one.why or "script of jobgen" in one.why] == [("$0", True)]
+    assert [
+        (one.what, one.lost)
+        for one in done.remarks
+        if "this script" in one.why or "script of jobgen" in one.why
+    ] == [("$0", True)]
     done = job_file(SLURM.format(f"A=$({line})\nsrun ./a $A"))
     assert [(one.what, one.lost) for one in done.remarks if "script of jobgen" in one.why] == [(line, False)]
