@@ -2869,3 +2869,59 @@ def test_the_words_of_a_place_that_are_lost(place: str, odd: list[str]) -> None:
 def test_logs_that_are_copied_out_and_back(out: str, back: str, lost: bool) -> None:
     done = convert(f"#!/bin/bash\n#PBS -l select=1:ncpus=4\nTMP=/scratch/x\n{out}\n./a\n{back}\n", "slurm")
     assert [one.line for one in done.remarks if "old copies of the logs" in one.why] == [6] * lost
+
+
+@pytest.mark.parametrize(
+    ("lines", "lost"),
+    [
+        ("export SLURM_NTASKS=4\nsrun ./a", ["SLURM_NTASKS=4"]),
+        ("export SLURM_NNODES=1 X=2\nsrun ./a", ["SLURM_NNODES=1"]),
+        ("SLURM_NPROCS=$((2 * 4))\nsrun ./a", ["SLURM_NPROCS=$((2 * 4))"]),
+        ("SLURM_NPROCS=$((2 * 8))\nsrun ./a", []),
+        ("export SLURM_NNODES=2 SLURM_NTASKS=16 SLURM_NTASKS_PER_NODE=8\nsrun ./a", []),
+        ("export SLURM_NTASKS=4\nsrun -n 16 ./a", []),
+        ("export SLURM_NTASKS=4\nmpirun ./a", []),
+        ("srun ./a\nexport SLURM_NTASKS=4", []),
+    ],
+)
+def test_variables_that_srun_reads_as_its_sizes(lines: str, lost: list[str]) -> None:
+    done = job_file(SLURM.format("-N 2 --ntasks-per-node=8", lines))
+    assert [one.what for one in done.remarks if "reads it as its" in one.why] == lost
+    assert "env" not in values(done.text)  # in each rank it would hide the number of srun
+
+
+@pytest.mark.parametrize(
+    ("option", "devices"),
+    [
+        ("--gpus-per-node=a100", "a100:1"),
+        ("--gpus=a100", "a100:1"),
+        ("--gpus-per-task=a100", "a100:1"),
+        ("--gpus-per-node=3090", 3090),
+    ],
+)
+def test_a_type_of_gpu_without_a_number_is_one(option: str, devices: str | int) -> None:
+    done = job_file(SLURM.format(f"-N 1 -n 1 {option}", "./a"))
+    assert values(done.text)["gpus_per_node"] == devices
+    assert not any("is no number" in one.why for one in done.remarks)
+
+
+@pytest.mark.parametrize(
+    "find", ["$(which srun)", "`command -v srun`", '"$(type -p srun)"', "$(command -v srun)"]
+)
+@pytest.mark.parametrize("call", ["$S", '"$S"', "${S}"])
+def test_a_launcher_that_a_command_finds(find: str, call: str) -> None:
+    done = job_file(SLURM.format("-N 1 -n 2", f"set -e\nS={find}\n{call} ./a"))
+    assert values(done.text)["command"] == ["./a"]
+    assert "setup" not in values(done.text) or "srun" not in str(values(done.text)["setup"])
+
+
+@pytest.mark.parametrize(
+    ("lines", "command"),
+    [
+        ('"$HOME/tool" x', ["$HOME/tool", "x"]),
+        ('S="$HOME/tool"\n"$S" x', ["bash", "-c", '"$S" x']),
+        ('D=$(pwd)\n"${D}/tool" x', ["$D/tool", "x"]),
+    ],
+)
+def test_a_program_in_quotes(lines: str, command: list[str]) -> None:
+    assert values(job_file(SLURM.format("-N 1", lines)).text)["command"] == command

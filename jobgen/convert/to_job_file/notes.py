@@ -48,7 +48,7 @@ from jobgen.script.script import Script
 from jobgen.script.script_arguments import first_read
 from jobgen.script.syntax import LATER, LOOPS, Node, assignments, expansions, exported, literal, parse
 from jobgen.script.word_lists import code_text
-from jobgen.values.parsers import mebibytes
+from jobgen.values.parsers import mebibytes, number
 
 _SEPARATORS = (";", "&", ";;")
 _CLOSED = re.compile(
@@ -796,6 +796,24 @@ def alone_in_blocks(file: JobFile) -> None:
         file.values["setup"] = f"unset {_TASKS}\n{file.values.get('setup', '')}"
 
 
+def sizes_of_environment(script: Script, file: JobFile, launch: Launch | None) -> Iterator[Remark]:
+    """Yield a remark on each variable that the script sets to another number than that of the job file, and
+    that a launcher behind it reads as its option."""
+    nodes, each = (number(str(file.values.get(key, 1))) or 0 for key in ("nodes", "ranks_per_node"))
+    while launch is not None:
+        line = launch.row.line
+        for name, value, node in script.assignments if line.variables else ():
+            option = line.variables.get(name, "")
+            group = next((one for one in (line.nodes, line.ranks) if option in one), (option,))
+            count = {line.nodes: nodes, line.ranks: nodes * each}.get(group, each)
+            if not option or launch.has(*group) or node.start > launch.command.node.start:
+                continue
+            if script.constants.value(value) != str(count):
+                why = f"{launch.kind} reads it as its {option}: set nodes and ranks_per_node"
+                yield Remark(value.line, shown(node), why)
+        launch = launch.outer
+
+
 def environment(script: Script, launch: Launch | None) -> Iterator[Remark]:
     """Yield a remark on a srun that passes less of the environment than jobgen's."""
     while launch is not None and launch.kind != script.dialect.scheduler.node_step:
@@ -920,9 +938,9 @@ def _lines_of_hosts(script: Script, code: str, nodes: int, new: int) -> Iterator
     names = [name for name, value, _ in script.assignments if re.fullmatch(_NODE_FILE, value.text)]
     file = _NODE_FILE.replace("PBS_NODEFILE", "|".join(["PBS_NODEFILE", *names]))
     pattern = re.compile(_COUNTS_LINES.replace("FILE", file))
-    for number, line in enumerate(script.lines, 1):
+    for at, line in enumerate(script.lines, 1):
         found = pattern.search(re.sub(r"(^|\s)#.*$", "", line))
         if found and found[0] in code:
             why = f"is {nodes * new} in the job, and {nodes * old} in the script"
-            yield Remark(number, found[0], why, lost=False)
+            yield Remark(at, found[0], why, lost=False)
             return

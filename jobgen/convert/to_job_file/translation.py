@@ -228,6 +228,7 @@ def _notes(
     yield from notes.run_directory(script, file)
     yield from notes.swept_log(script)
     yield from notes.environment(script, launch)
+    yield from notes.sizes_of_environment(script, file, launch)
     yield from notes.index(script)
     yield from notes.by_other_command(script, file)
     yield from misreadings.own_name(script)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from jobgen.values.devices import device_count
 from jobgen.values.parsers import mebibytes, number
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def _choose_nodes(
 
 
 def _devices(request: Request, values: Mapping[str, str], whole: bool) -> None:
-    per_rank = number(values.get("--gpus-per-task", "").rpartition(":")[2])
+    per_rank = device_count(values.get("--gpus-per-task", ""))
     if request.gpus_per_node is None and per_rank and (whole or request.ranks_per_node):
         request.gpus_per_node = per_rank * (request.ranks_per_node or 1)
     if request.gpus_per_node is None and request.gpus and (whole or request.nodes):
