@@ -144,10 +144,8 @@ class _Search(NamedTuple):
         pairs = [(one, node) for node in nodes for one in expanded(node, self.constants, self.place)]
         found = [node for node, _ in pairs]
         texts = [self.constants.value(node) for node in found]
-        unknown = (
-            None if text is not None else self._of_path(node) for node, text in zip(found, texts, strict=True)
-        )
-        forms = [path or _form(*pair) for path, *pair in zip(unknown, found, texts, strict=True)]
+        known = zip(found, texts, strict=True)
+        forms = [(text is None and self._of_path(node)) or _form(node, text) for node, text in known]
         yield from self._behind(_Words(found, texts, forms, [origin for _, origin in pairs]), 0)
 
     def _of_path(self, word: Node) -> str | None:

@@ -2925,3 +2925,21 @@ def test_a_launcher_that_a_command_finds(find: str, call: str) -> None:
 )
 def test_a_program_in_quotes(lines: str, command: list[str]) -> None:
     assert values(job_file(SLURM.format("-N 1", lines)).text)["command"] == command
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "each"),
+    [
+        ("-N 16 -n 40 --ntasks-per-node=40", "srun ./a", 3),
+        ("-N 16 -n 40 --ntasks-per-node=40", "mpirun ./a", 3),
+        ("-N 16 -n 40", "srun ./a", 3),
+        ("-N 2 -n 8 --ntasks-per-node=8", "srun ./a", 4),
+        ("-N 2 --ntasks-per-node=8", "srun ./a", 8),
+    ],
+)
+def test_the_tasks_of_a_node_are_a_maximum_beside_those_of_the_job(
+    options: str, line: str, each: int
+) -> None:
+    done = job_file(SLURM.format(options, line))
+    assert values(done.text)["ranks_per_node"] == each
+    assert any("not divisible by 16 nodes" in one.why for one in done.remarks) is ("-N 16" in options)

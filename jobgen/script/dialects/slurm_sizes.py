@@ -33,6 +33,8 @@ def complete(content: ScriptRequest, given: Mapping[str, DirectiveOption]) -> No
             why = f"{request.ranks // request.nodes} on each node, which Slurm may place unevenly"
             content.unsure.append((given["--ntasks"], f"--ntasks={request.ranks}", why))
         request.ranks_per_node = request.ranks // request.nodes  # --ntasks-per-node is then only a maximum
+    elif request.nodes and request.ranks and "--ntasks" in given:
+        request.ranks_per_node = None
     _devices(request, values, content.whole)
     _cores_and_memory(request, given)
     if request.ranks is None and content.whole:
