@@ -35,7 +35,7 @@ class CommandLine(NamedTuple):
     without a value that need no counterpart, ``bare`` others without a value. ``same`` are more options with
     a counterpart: the key of jobgen's option, or "ranks" for the number of all ranks. ``same_values`` are
     values with a counterpart: their pattern, the key of jobgen's option, and its value. ``pairs`` are options
-    with two values.
+    with two values. ``variables`` of the environment are read as the options to which they belong.
     """
 
     names: tuple[str, ...] = ()
@@ -55,6 +55,7 @@ class CommandLine(NamedTuple):
     same: Mapping[str, str] = MappingProxyType({})
     same_values: Mapping[str, tuple[tuple[str, str, str], ...]] = MappingProxyType({})
     pairs: tuple[str, ...] = ()
+    variables: Mapping[str, str] = MappingProxyType({})
 
 
 class Launcher(NamedTuple):
@@ -266,6 +267,12 @@ LAUNCHERS = {
                 "-c": "cpus_per_rank",
                 "--cpus-per-task": "cpus_per_rank",
                 "--gpus-per-node": "gpus_per_node",
+            },
+            variables={
+                "SLURM_NTASKS": "--ntasks",
+                "SLURM_NPROCS": "--ntasks",
+                "SLURM_NNODES": "--nodes",
+                "SLURM_NTASKS_PER_NODE": "--ntasks-per-node",
             },
         ),
     ),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from jobgen.schedulers.base import Behaviour, Grammar, Help, RequestKeys, Scheduler, matches, size
 from jobgen.schedulers.slurm_options import LONG_OPTIONS, SHORT_OPTIONS
 from jobgen.values import parsers
-from jobgen.values.devices import SHARD, TYPE
+from jobgen.values.devices import COUNTED, SHARD, device_count
 from jobgen.values.parsers import number
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ def _read_devices(request: Request, given: Mapping[str, str]) -> None:
     from jobgen.launch.accelerators import GENERIC_RESOURCES
 
     each, request.gpus, request.gpus_per_node = (
-        _devices(given.get(f"--gpus{per}", "")) for per in ("-per-task", "", "-per-node")
+        device_count(given.get(f"--gpus{per}", "")) for per in ("-per-task", "", "-per-node")
     )
     for flag in ("--gpus", "--gpus-per-node", "--gpus-per-task"):
         request.gpu_type = _type(given.get(flag, "")) or request.gpu_type
@@ -203,7 +203,7 @@ def _read_devices(request: Request, given: Mapping[str, str]) -> None:
         kind, _, count = re.sub(r"^gres[/:]", "", part).partition(":")
         devices = number(part.rpartition(":")[2])
         if kind in ("gpu", *GENERIC_RESOURCES) and devices != 0:
-            counts[_type(count if ":" in count or count.isdecimal() else f"{count}:1")] = devices or 1
+            counts[_type(count)] = devices or 1
             request.gpus_per_node, request.accelerator = sum(counts.values()), kind
     if counts.keys() - {None}:
         request.gpu_type = next(iter(counts)) if len(counts) == 1 else None
@@ -224,15 +224,9 @@ def _read_devices(request: Request, given: Mapping[str, str]) -> None:
 
 
 def _type(text: str) -> str | None:
-    """Return the type in ``a100:4``; None without one, or with several."""
-    found = re.fullmatch(rf"({TYPE}):\d+", text, re.ASCII)
+    """Return the type in ``a100:4`` or ``a100``; None without one, or with several."""
+    found = COUNTED.fullmatch(text)
     return found[1] if found else None
-
-
-def _devices(text: str) -> int | None:
-    """Return the sum of ``4``, ``a100:4`` or ``v100:2,k80:1``."""
-    counts = [number(part.rpartition(":")[2]) for part in text.split(",")]
-    return None if None in counts else sum(filter(None, counts))
 
 
 SLURM = Slurm()

@@ -22,6 +22,7 @@ from jobgen.script.word_lists import DEEPEST, expanded, is_empty, shell_text, te
 
 _ARGUMENTS = ("$@", "${@}", "$*")
 _WHICH = re.compile(r"[\"']?(?:\$\(|`)\s*(?:which|command -v|type -[pP]) ([\w.-]+)\s*[)`][\"']?")
+_PATH = re.compile(r"(?!.*\s-).*/[\w.+-]+[\"']?", re.S)  # of a program, without options
 _VARIABLE = re.compile(r"\"?\$(?:(\w+)|\{(\w+)\})\"?")
 
 
@@ -156,16 +157,17 @@ class _Search(NamedTuple):
         pairs = [(one, node) for node in nodes for one in expanded(node, self.constants, self.place)]
         found = [node for node, _ in pairs]
         texts = [self.constants.value(node) for node in found]
-        forms = [_form(*pair) or self._of_path(pair[0]) for pair in zip(found, texts, strict=True)]
+        known = zip(found, texts, strict=True)
+        forms = [(text is None and self._of_path(node)) or _form(node, text) for node, text in known]
         yield from self._behind(_Words(found, texts, forms, [origin for _, origin in pairs]), 0)
 
     def _of_path(self, word: Node) -> str | None:
         """Return the form of a variable with the path of a program that is known only when the job runs."""
         match = _VARIABLE.fullmatch(word.text)
         node = self.constants.node(match[1] or match[2]) if match else None
-        if node is None or not (_WHICH.fullmatch(node.text) or re.search(r"/[\w.+-]+[\"']?$", node.text)):
+        if node is None or (_WHICH.fullmatch(node.text) is None and not _PATH.fullmatch(node.text)):
             return None
-        return None if re.search(r"\s-", node.text) else _form(node, None)
+        return _form(node, None)
 
     def _behind(self, words: _Words, first: int) -> Iterator[Launch | Start]:
         """Yield the launchers from a word on: behind wrappers, shells, other launchers and ssh."""

@@ -3,10 +3,12 @@
 import re
 from typing import NamedTuple
 
-from jobgen.values.parsers import Whole
+from jobgen.values.parsers import Whole, number
 
 # A type is a word that the administrator of a cluster chooses: 3090, nvidia_a100-sxm4-80gb, a100_3g.20gb.
 TYPE = r"\w[\w.+@/~%-]{0,63}"
+# Devices of a type: one, or a number of them. A word of capital letters alone is a placeholder.
+COUNTED = re.compile(rf"(?!\d+$|[A-Z_]+$)({TYPE})(?::\d+)?", re.ASCII)
 # The type of a share of a GPU in Slurm, which is a resource of its own: https://slurm.schedmd.com/gres.html
 SHARD = "shard"
 # The end of the name of a MIG device: https://docs.nvidia.com/datacenter/tesla/mig-user-guide/
@@ -44,3 +46,12 @@ def type_of(devices: int | Devices | None) -> str:
 def is_mig(kind: str) -> bool:
     """Return whether a type is a MIG device, a part of a GPU, of which a process of CUDA uses one."""
     return re.fullmatch(_MIG, kind, re.ASCII | re.IGNORECASE) is not None
+
+
+def device_count(text: str) -> int | None:
+    """Return the sum of ``4``, ``a100:4``, ``a100`` or ``v100:2,k80:1``; None for another text."""
+    parts = text.split(",")
+    counts = [
+        1 if COUNTED.fullmatch(one) and ":" not in one else number(one.rpartition(":")[2]) for one in parts
+    ]
+    return None if None in counts else sum(filter(None, counts))

@@ -321,7 +321,20 @@ def test_names_in_comments_are_no_variables_of_the_job() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "named"), [("module purge", True), ("module load python", False), ("module purge x", False)]
+    ("line", "named"),
+    [
+        ("module purge", True),
+        ("module --force purge", True),
+        ("module load python", False),
+        ("module purge x", False),
+        ("module load cuda/12.1 gcc gpu/cudnn-8", True),
+        ("ml openmpi3", True),
+        ("module load cuda pytorch", False),
+        ("module load cuda/12-pytorch", False),
+        ("module load $M", False),
+        (". /etc/profile.d/modules.sh", True),
+        (". /etc/profile.d/conda.sh", False),
+    ],
 )
 def test_modules_that_hide_the_python_of_the_system(line: str, named: bool) -> None:
     assert bool(reasons(SLURM.format("-n 1", f"{line}\npython a.py"), "runs it as python3")) is named

@@ -225,8 +225,18 @@ VALUES: dict[str, tuple[str, str, str, dict[str, Any]]] = {
         GPUS, "", 'srun bash -c "torchrun --nproc-per-node 2 --rdzv-id $(date) t.py"', {"command": ["t.py"]},
     ),
     "a signal": (SLURM, "--signal=SIGUSR2@500", "srun ./a", {"signal": "USR2@500", "directive": None}),
+    "a signal without a step": (
+        SLURM, "--signal=USR1@500", "torchrun a.py", {"signal": None, "directive": ["--signal=USR1@500"]},
+    ),
+    "a signal for a launcher in a step": (
+        SLURM, "--signal=USR1@500", "srun torchrun a.py", {"signal": "USR1@500", "directive": None},
+    ),
     "a signal for the script": (SLURM, "--signal=B:USR1@500", "./a", {"signal": "USR1@500", "directive": None}),
     "a signal before a short time": (SLURM, "--signal=USR1@900", "./a", {"directive": ["--signal=USR1@900"]}),
+    "an input and an output without a launcher": (
+        SLURM, "", "./a < b > c", {"command": ["bash", "-c", "./a < b > c"]},
+    ),
+    "words as an input": (SLURM, "", './a <<< "b c"', {"command": ["bash", "-c", './a <<< "b c"']}),
     "another signal": (SLURM, "--signal=TERM@60", "./a", {"signal": None, "directive": ["--signal=TERM@60"]}),
     "all memory": (SLURM, "--mem=0", "./a", {"directive": ["--mem=0"]}),
     "the home directory": (TORQUE, "", "./a", {"workdir": "~/.", "setup": None}),

@@ -815,6 +815,32 @@ def test_a_rank_variable_of_the_new_launcher_is_no_unset_one() -> None:
 
 
 @pytest.mark.parametrize(
+    ("lines", "command"),
+    [
+        ("srun $L t.py --x 1", ["t.py", "--local_rank=$LOCAL_RANK", "--x", "1"]),
+        ("srun bash -c '$L t.py'", ["t.py", "--local_rank=$LOCAL_RANK"]),
+        ('srun bash -c "$L $(pwd)/t.py"', None),
+        ('C="$(pwd)/t.py --x"\nsrun $L $C', ["bash", "-c", "exec python3 $C --local_rank=$LOCAL_RANK"]),
+        ("srun $L --use_env t.py", ["t.py"]),
+    ],
+)
+def test_an_older_launcher_of_pytorch_in_a_variable(lines: str, command: list[str] | None) -> None:
+    own = 'export L="python -u -m torch.distributed.launch --nproc_per_node 2"'
+    done = job_file(SLURM.format("-N 1", f"{own}\n{lines}"))
+    assert command is None or values(done.text)["command"] == command
+    assert ("--local_rank" in done.text) is ("use_env" not in lines)
+    assert any("becomes torchrun" in one.why for one in done.remarks)
+
+
+@pytest.mark.parametrize("line", ["./a > b", "./a < b", "./a <<< b", "./a <<END\nb\nEND", "{ ./a; } &> b"])
+def test_a_program_of_a_shell_has_its_input_and_output(line: str) -> None:
+    done = job_file(SLURM.format("-N 1", line))
+    assert not [one for one in done.remarks if "output" in one.why or "input" in one.why], remarks(done)
+    assert values(done.text)["command"] == ["bash", "-c", line]
+    assert "before" not in values(done.text)  # the commands of a group run once
+
+
+@pytest.mark.parametrize(
     ("lines", "line", "command"),
     [
         ("X=$1\nFLAGS=$2\npython t.py $X $FLAGS", 0, ["bash", "-c", "exec python t.py $X $FLAGS"]),
@@ -2922,3 +2948,77 @@ def test_the_words_of_a_place_that_are_lost(place: str, odd: list[str]) -> None:
 def test_logs_that_are_copied_out_and_back(out: str, back: str, lost: bool) -> None:
     done = convert(f"#!/bin/bash\n#PBS -l select=1:ncpus=4\nTMP=/scratch/x\n{out}\n./a\n{back}\n", "slurm")
     assert [one.line for one in done.remarks if "old copies of the logs" in one.why] == [6] * lost
+
+
+@pytest.mark.parametrize(
+    ("lines", "lost"),
+    [
+        ("export SLURM_NTASKS=4\nsrun ./a", ["SLURM_NTASKS=4"]),
+        ("export SLURM_NNODES=1 X=2\nsrun ./a", ["SLURM_NNODES=1"]),
+        ("SLURM_NPROCS=$((2 * 4))\nsrun ./a", ["SLURM_NPROCS=$((2 * 4))"]),
+        ("SLURM_NPROCS=$((2 * 8))\nsrun ./a", []),
+        ("export SLURM_NNODES=2 SLURM_NTASKS=16 SLURM_NTASKS_PER_NODE=8\nsrun ./a", []),
+        ("export SLURM_NTASKS=4\nsrun -n 16 ./a", []),
+        ("export SLURM_NTASKS=4\nmpirun ./a", []),
+        ("srun ./a\nexport SLURM_NTASKS=4", []),
+    ],
+)
+def test_variables_that_srun_reads_as_its_sizes(lines: str, lost: list[str]) -> None:
+    done = job_file(SLURM.format("-N 2 --ntasks-per-node=8", lines))
+    assert [one.what for one in done.remarks if "reads it as its" in one.why] == lost
+    assert "env" not in values(done.text)  # in each rank it would hide the number of srun
+
+
+@pytest.mark.parametrize(
+    ("option", "devices"),
+    [
+        ("--gpus-per-node=a100", "a100:1"),
+        ("--gpus=a100", "a100:1"),
+        ("--gpus-per-task=a100", "a100:1"),
+        ("--gpus-per-node=3090", 3090),
+    ],
+)
+def test_a_type_of_gpu_without_a_number_is_one(option: str, devices: str | int) -> None:
+    done = job_file(SLURM.format(f"-N 1 -n 1 {option}", "./a"))
+    assert values(done.text)["gpus_per_node"] == devices
+    assert not any("is no number" in one.why for one in done.remarks)
+
+
+@pytest.mark.parametrize(
+    "find", ["$(which srun)", "`command -v srun`", '"$(type -p srun)"', "$(command -v srun)"]
+)
+@pytest.mark.parametrize("call", ["$S", '"$S"', "${S}"])
+def test_a_launcher_that_a_command_finds(find: str, call: str) -> None:
+    done = job_file(SLURM.format("-N 1 -n 2", f"set -e\nS={find}\n{call} ./a"))
+    assert values(done.text)["command"] == ["./a"]
+    assert "setup" not in values(done.text) or "srun" not in str(values(done.text)["setup"])
+
+
+@pytest.mark.parametrize(
+    ("lines", "command"),
+    [
+        ('"$HOME/tool" x', ["$HOME/tool", "x"]),
+        ('S="$HOME/tool"\n"$S" x', ["bash", "-c", '"$S" x']),
+        ('D=$(pwd)\n"${D}/tool" x', ["$D/tool", "x"]),
+    ],
+)
+def test_a_program_in_quotes(lines: str, command: list[str]) -> None:
+    assert values(job_file(SLURM.format("-N 1", lines)).text)["command"] == command
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "each"),
+    [
+        ("-N 16 -n 40 --ntasks-per-node=40", "srun ./a", 3),
+        ("-N 16 -n 40 --ntasks-per-node=40", "mpirun ./a", 3),
+        ("-N 16 -n 40", "srun ./a", 3),
+        ("-N 2 -n 8 --ntasks-per-node=8", "srun ./a", 4),
+        ("-N 2 --ntasks-per-node=8", "srun ./a", 8),
+    ],
+)
+def test_the_tasks_of_a_node_are_a_maximum_beside_those_of_the_job(
+    options: str, line: str, each: int
+) -> None:
+    done = job_file(SLURM.format(options, line))
+    assert values(done.text)["ranks_per_node"] == each
+    assert any("not divisible by 16 nodes" in one.why for one in done.remarks) is ("-N 16" in options)

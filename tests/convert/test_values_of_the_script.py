@@ -136,9 +136,12 @@ def _quoted(text: str) -> str:
 
 @pytest.mark.parametrize("line", ["cat $0", 'cp "$0" results', "md5sum ${0}"])
 def test_a_command_that_reads_the_text_of_the_script(line: str) -> None:
-    found = [
-        one.what
-        for one in job_file(SLURM.format(f"{line}\nsrun ./a")).remarks
-        if "script of jobgen" in one.why
-    ]
-    assert found == [line]
+    """The block before runs in a shell of its own, where $0 is no path; setup does not."""
+    done = job_file(SLURM.format(f"{line}\nsrun ./a"))
+    assert [
+        (one.what, one.lost)
+        for one in done.remarks
+        if "this script" in one.why or "script of jobgen" in one.why
+    ] == [("$0", True)]
+    done = job_file(SLURM.format(f"A=$({line})\nsrun ./a $A"))
+    assert [(one.what, one.lost) for one in done.remarks if "script of jobgen" in one.why] == [(line, False)]

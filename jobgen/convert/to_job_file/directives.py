@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from jobgen.convert import directive_options, request_reader, start_directory
 from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file.builder import JobFile
+from jobgen.convert.to_job_file.main_command import last_launch
 from jobgen.launch.accelerators import GENERIC_RESOURCES
 from jobgen.plan.directives import unpattern
 from jobgen.schedulers.base import clock, matches
@@ -167,7 +168,7 @@ def _options(file: JobFile, script: Script, source: Dialect, content: ScriptRequ
         if one in refused or not file.try_add(key, one.value):
             others.append(_quoted(one.option, one.text))
     for option, text, why in content.unconverted:
-        if option.flag == "--signal" and _signal(file, request, option.value):
+        if option.flag == "--signal" and _signal(file, script, option.value):
             continue
         if why.endswith(" number") and not re.fullmatch(r"[\dkm]+-[\dkm]+", option.value):
             file.remarks.append(Remark(option.line, text, _NO_NUMBER, lost=False))
@@ -254,12 +255,20 @@ def _own_log(file: JobFile, script: Script, source: Dialect, read: re.Match[str]
         file.remarks.append(Remark(number, read[0], why, lost=False))
 
 
-def _signal(file: JobFile, request: Request, value: str) -> bool:
-    """Set the signal that asks the ranks to save, for the ranks or the script; return whether it is one."""
-    match = re.fullmatch(r"(?:B:)?(?:SIG)?(USR[12])(?:@(\d+))?", value)
-    if match is None or int(match[2] or 60) >= (request.walltime or 10**6):
+def _signal(file: JobFile, script: Script, value: str) -> bool:
+    """Set the signal that asks the ranks to save, for the ranks or the script; return whether it is one.
+
+    Without ``B:`` Slurm sends it to the steps of the job only: a program that is none gets no signal.
+    """
+    match = re.fullmatch(r"(B:)?(?:SIG)?(USR[12])(?:@(\d+))?", value)
+    if match is None or int(match[3] or 60) >= (script.request.walltime or 10**6):
         return False
-    return file.try_add("signal", f"{match[1]}@{match[2] or 60}")  # Slurm's default
+    launch = last_launch(script)
+    while launch is not None and launch.kind != script.dialect.scheduler.node_step:
+        launch = launch.outer
+    if not match[1] and launch is None:
+        return False
+    return file.try_add("signal", f"{match[2]}@{match[3] or 60}")  # Slurm's default
 
 
 def _quoted(option: DirectiveOption, text: str) -> str:

@@ -475,6 +475,8 @@ class Environment:
         name, _, text = value.partition("=")
         if not self.file.accepts("env", value):
             return False
+        if name in self.script.dialect.job_variables:  # of which srun gives each rank its own
+            return False
         if not self._passes(_kind_of_variable(name)):
             return False
         if not self._is_last(name, text, later):

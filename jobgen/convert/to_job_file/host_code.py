@@ -32,7 +32,7 @@ _READS = ("read", "mapfile", "readarray")
 _QUIET = (":", "true", "[", "test", "break", "continue", *_READS)
 _PRINT = """
 awk basename bc cat comm cut date dig echo expr getent grep head host hostname ip nl nproc nslookup nvidia-smi
-paste printf scontrol sed seq shuf sort ss tac tail tr uniq wc
+paste printf scontrol sed seq shuf sort ss tac tail tr uniq wc which
 """
 _FILES = ("rm", "touch", "cp", "truncate")
 _REMOTE = ("srun", "ssh")
@@ -135,6 +135,7 @@ class HostCode:
         prints = name in _PRINT.split() and not any(
             re.match(_WRITES.get(name, "(?!)"), one, re.S) for one in words
         )
+        prints |= " ".join([name, *words[:1]]) in ("command -v", "type -p", "type -P")
         prints |= is_python(name) and "-c" in words and "socket" in command.node.text
         read = inside or _piped(command.node) or self._to_file(command.node, statement)
         return name in _QUIET or (prints and read)

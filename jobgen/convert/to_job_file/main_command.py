@@ -91,13 +91,9 @@ def _runs_program(command: Command) -> bool:
 
 def _named(command: Command) -> bool:
     """Return whether a command has a name, or that of a variable: ``$command``."""
-    first = command.words[0].text if command.words else ""
-    return bool(
-        command.name
-        or re.fullmatch(
-            r"\$\w+|\$\{\w+(\[[^]]*\])?\}|\$(\w+|\{\w+\})/([\w./-]|\$\w|\$\{\w+\})+|\"\$\{\w+\[@\]\}\"", first
-        )
-    )
+    first = command.words[0].text.strip('"') if command.words else ""
+    variable = r"\$\w+|\$\{\w+(\[[^]]*\])?\}|\$(\w+|\{\w+\})/([\w./-]|\$\w|\$\{\w+\})+"
+    return bool(command.name or re.fullmatch(variable, first))
 
 
 def _python(command: Command) -> bool:

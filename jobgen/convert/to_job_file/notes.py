@@ -48,7 +48,7 @@ from jobgen.script.script import Script
 from jobgen.script.script_arguments import first_read
 from jobgen.script.syntax import LATER, LOOPS, Node, assignments, expansions, exported, literal, parse
 from jobgen.script.word_lists import code_text
-from jobgen.values.parsers import mebibytes
+from jobgen.values.parsers import mebibytes, number
 
 _SEPARATORS = (";", "&", ";;")
 _CLOSED = re.compile(
@@ -85,9 +85,15 @@ _COUNTS_LINES = "|".join(
 )  # of the file of hosts
 _FINDS_PYTHON = ("module", "ml", "source", ".", "conda", "mamba", "micromamba", "spack", "eval", "pyenv")
 _FINDS_NONE = re.compile(
-    r"^(module|ml) (purge|reset|list|avail|use [^;&|]*)$"
+    r"^(module|ml)( -\S+)* (purge|reset|list|avail|use [^;&|]*)$"
     r"|^(conda|mamba|micromamba) (install|create|info|env|list)\b"
+    r"|^(source|\.) /etc/profile(\.d/(modules|lmod)\.\w+)?$"
 )
+_NO_PYTHON = re.compile(
+    r"(?i)(load|add|unload|rm|swap|switch|-.*)$|(?!.*(python|conda|torch|tensorflow))(\S+/)?(cuda|cudnn|cudatoolkit"
+    r"|nccl|gcc|gnu|nvhpc|openmpi|mpich|mvapich2?|impi|intel-?mpi|hdf5|fftw|mkl|openblas|gsl|boost|cmake|git|java"
+    r"|singularity|apptainer|slurm)([-_/.\d]\S*)?$"
+)  # modules with compilers, libraries and tools
 
 
 def shell(script: Script) -> Iterator[Remark]:
@@ -202,14 +208,18 @@ def _shell_code(file: JobFile) -> list[str]:
     return [text for at, text in enumerate(words) if words[at - 2 : at] == ["bash", "-c"]]
 
 
-def own_path(script: Script, file: JobFile) -> Iterator[Remark]:
-    """Yield a remark on the path of the script in commands that other shells run, and on its name where a
-    command submits it again."""
+def _own_paths(file: JobFile) -> set[str]:
+    """Return the variables with the path of the script that commands of other shells read."""
     code = _shell_code(file)
     code += [str(file.values.get(key, "")) for key in ("before", "after_block")]
     found = {name for text in code for name, _ in expansions(parse(text.encode())) if name in _OWN_PATH}
-    found |= {"BASH_SOURCE"} if "BASH_SOURCE" in str(file.values.get("setup", "")) else set()
-    for name in sorted(found):
+    return found | ({"BASH_SOURCE"} if "BASH_SOURCE" in str(file.values.get("setup", "")) else set())
+
+
+def own_path(script: Script, file: JobFile) -> Iterator[Remark]:
+    """Yield a remark on the path of the script in commands that other shells run, and on its name where a
+    command submits it again."""
+    for name in sorted(_own_paths(file)):
         line = next((node.line for one, node in script.expansions if one == name), 1)
         why = "is the path of this script, which the commands of a job file do not have"
         yield Remark(line, f"${name}", why)
@@ -240,8 +250,8 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
         if _in_conditions(script, name, program):
             why = "is set in a condition only: if it is unset the job ends, and the script would go on"
             yield Remark(program.line, f"${name}", why, lost=False)
-    values = [value for name in names(file.list("command")) for value in script.values.get(name, ())]
-    given = [value for value in values if ARGUMENT.fullmatch(value.text)]
+    split = [name for name in names(file.list("command")) if not _is_quoted(program, name)]
+    given = [one for name in split for one in script.values.get(name, ()) if ARGUMENT.fullmatch(one.text)]
     own_words = re.findall(r"(?m)^argument_\d+=(.*)", str(file.values.get("setup", "")))
     bare = (one for name, one in expansions(program.node) if name.isdigit() and _is_bare(program, name))
     given += [one for one in bare if ARGUMENT.fullmatch(one.text) and one.text in " ".join(own_words)]
@@ -253,6 +263,11 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
 def _is_bare(command: Command, name: str) -> bool:
     """Return whether a command reads a variable without quotes: it may become several words, or none."""
     return any(one == name and not node.under("string") for one, node in expansions(command.node))
+
+
+def _is_quoted(command: Command, name: str) -> bool:
+    """Return whether a command itself reads a variable, in quotes only."""
+    return not _is_bare(command, name) and any(one == name for one, _ in expansions(command.node))
 
 
 def without_directives(script: Script) -> Iterator[Remark]:
@@ -419,13 +434,13 @@ def index(script: Script) -> Iterator[Remark]:
         yield Remark(*read, why, lost=False)
 
 
-def own_text(script: Script) -> Iterator[Remark]:
-    """Yield a remark on each command that reads the text of the script."""
+def own_text(script: Script, file: JobFile) -> Iterator[Remark]:
+    """Yield a remark on each command that reads the text of the script, by a path that it still has."""
+    lost = _own_paths(file)
     for one in script.runs:
         reads = one.name in (*_READS_TEXT, "cat", "cp", "less", "md5sum", "more", "sha256sum", "source", ".")
-        if reads and any(
-            re.fullmatch(r"\"?\$(0|\{(0|BASH_SOURCE(\[0\])?)\})\"?", word.text) for word in one.arguments
-        ):
+        paths = (re.fullmatch(r"\"?\$\{?(0|BASH_SOURCE)(\[0\])?\}?\"?", word.text) for word in one.arguments)
+        if reads and any(path[1] not in lost for path in paths if path):
             why = "reads the script of jobgen, without the comments and the directives of this one"
             yield Remark(one.line, shown(one.node), why, lost=False)
 
@@ -682,9 +697,15 @@ def run_twice(script: Script, command: Command, nodes: Sequence[Node]) -> Iterat
 def python(script: Script, command: Command) -> Iterator[Remark]:
     """Yield a remark if jobgen's python3 may be another program than the python of the script."""
     paths = any(name == "PATH" for name, _, _ in assignments(script.tree))
-    found = [one for one in script.running(*_FINDS_PYTHON) if not _FINDS_NONE.search(one.node.text)]
-    if not paths and not found:
+    if not paths and not any(map(_finds_python, script.running(*_FINDS_PYTHON))):
         yield Remark(command.line, "python", "jobgen runs it as python3", lost=False)
+
+
+def _finds_python(command: Command) -> bool:
+    """Return whether the python of a script may be the one of a module, an environment or a sourced file."""
+    words = [word.text.strip("\"'") for word in command.arguments]
+    tools = command.name in ("module", "ml") and all(map(_NO_PYTHON.match, words))
+    return not tools and not _FINDS_NONE.search(command.node.text)
 
 
 def old_launcher(launch: Launch, program: Sequence[str], old: bool) -> Iterator[Remark]:
@@ -773,6 +794,24 @@ def alone_in_blocks(file: JobFile) -> None:
     runs = any(is_python(one.name) for node in code for one in commands(node))
     if runs and re.search(rf"(\bunset|^env -u) {_TASKS}\b", " ".join(file.list("command"))):
         file.values["setup"] = f"unset {_TASKS}\n{file.values.get('setup', '')}"
+
+
+def sizes_of_environment(script: Script, file: JobFile, launch: Launch | None) -> Iterator[Remark]:
+    """Yield a remark on each variable that the script sets to another number than that of the job file, and
+    that a launcher behind it reads as its option."""
+    nodes, each = (number(str(file.values.get(key, 1))) or 0 for key in ("nodes", "ranks_per_node"))
+    while launch is not None:
+        line = launch.row.line
+        for name, value, node in script.assignments if line.variables else ():
+            option = line.variables.get(name, "")
+            group = next((one for one in (line.nodes, line.ranks) if option in one), (option,))
+            count = {line.nodes: nodes, line.ranks: nodes * each}.get(group, each)
+            if not option or launch.has(*group) or node.start > launch.command.node.start:
+                continue
+            if script.constants.value(value) != str(count):
+                why = f"{launch.kind} reads it as its {option}: set nodes and ranks_per_node"
+                yield Remark(value.line, shown(node), why)
+        launch = launch.outer
 
 
 def environment(script: Script, launch: Launch | None) -> Iterator[Remark]:
@@ -886,9 +925,9 @@ def _lines_of_hosts(script: Script, code: str, nodes: int, new: int) -> Iterator
     names = [name for name, value, _ in script.assignments if re.fullmatch(_NODE_FILE, value.text)]
     file = _NODE_FILE.replace("PBS_NODEFILE", "|".join(["PBS_NODEFILE", *names]))
     pattern = re.compile(_COUNTS_LINES.replace("FILE", file))
-    for number, line in enumerate(script.lines, 1):
+    for at, line in enumerate(script.lines, 1):
         found = pattern.search(re.sub(r"(^|\s)#.*$", "", line))
         if found and found[0] in code:
             why = f"is {nodes * new} in the job, and {nodes * old} in the script"
-            yield Remark(number, found[0], why, lost=False)
+            yield Remark(at, found[0], why, lost=False)
             return

@@ -25,6 +25,7 @@ from jobgen.script.commands import Command
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
+from jobgen.values.devices import device_count
 from jobgen.values.parsers import mebibytes, number
 
 _EACH = ("--nproc-per-node", "--num-gpus", *EACH)
@@ -172,7 +173,7 @@ def _gpus(file: JobFile, script: Script, launch: Launch | None) -> int:
             file.remarks.append(Remark(line_of(script, "gpus"), f"{request.gpus} GPUs", why, lost=False))
         return request.gpus
     per_task = launch.number("--gpus-per-task") if launch else None
-    per_task = per_task or number((_given(script, "--gpus-per-task") or "").rpartition(":")[2])
+    per_task = per_task or device_count(_given(script, "--gpus-per-task") or "")
     if per_task and _tasks(request) > 1:
         why = f"{script.dialect.title} shows a task its own GPUs only; a rank of jobgen sees all, "
         why += "and uses that of LOCAL_RANK"

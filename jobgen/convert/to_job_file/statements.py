@@ -42,11 +42,9 @@ def split(script: Script, node: Node, remarks: list[Remark]) -> Split:
         at = next(i for i, one in enumerate(around) if one is top)
         before += around[:at]
         after[:0] = around[at + 1 :]
-        if top is node:
-            break
-        if (inner := _group(top)) is not None:
+        if top is not node and (inner := _group(top)) is not None:
             if top.type == "redirected_statement":
-                remarks += _redirections(top)
+                remarks += redirections(top)
             block = inner
         elif (call := _only_call(script, top, after)) is not None:
             inner = top.get("body")
@@ -98,7 +96,6 @@ def _beside(node: Node, top: Node, remarks: list[Remark]) -> tuple[list[Node], l
     the rest of it."""
     conditions: list[Node] = []
     last: list[tuple[str, Node]] = []
-    remarks += _redirections(node)  # <<<, which is a part of the command
     while node is not top and node.parent is not None:
         above = node.parent
         if above.type == "list":
@@ -110,7 +107,7 @@ def _beside(node: Node, top: Node, remarks: list[Remark]) -> tuple[list[Node], l
             else:
                 remarks.append(Remark(above.line, shown(start), "the program starts in any case"))
         elif above.type == "redirected_statement":
-            remarks += _redirections(above)
+            remarks += redirections(above)
         elif above.type == "pipeline":
             _piped(node, above, remarks)
         elif above.type != "negated_command":
@@ -141,7 +138,8 @@ def compound(node: Node) -> Node | None:
     return whole
 
 
-def _redirections(statement: Node) -> Iterator[Remark]:
+def redirections(statement: Node) -> Iterator[Remark]:
+    """Yield remarks on the redirections of a statement, which a job file does not have."""
     for child in statement.children:
         text = " ".join(one.text for one in child.children[:2]).split("\n")[0][:60]
         if child.type in ("heredoc_redirect", "herestring_redirect") or child.text.lstrip("0").startswith(

@@ -26,7 +26,7 @@ from jobgen.convert.to_job_file.directives import limits, read_directives, set_n
 from jobgen.convert.to_job_file.host_code import HostCode
 from jobgen.convert.to_job_file.main_command import last_launch, main_command, outermost
 from jobgen.convert.to_job_file.program_line import OfScript, ProgramWords
-from jobgen.convert.to_job_file.statements import Split, compound, split, without
+from jobgen.convert.to_job_file.statements import Split, compound, redirections, split, without
 from jobgen.convert.to_job_file.waiting import without_waiting
 from jobgen.convert.to_scheduler.component_scripts import scripts_of
 from jobgen.convert.variable_names import binds_threads
@@ -168,6 +168,7 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
         words = program_line.of_statement(script, whole, last)
         file.values |= {"launcher": _ALONE, "command": words.words}
     else:
+        file.remarks += redirections(command.node)  # <<<, which is a part of the command
         parts = split(script, command.node, file.remarks)
         words = _program(file, script, source, launch, command)
     if command is not None:
@@ -223,12 +224,13 @@ def _notes(
     yield from notes.shell(script)
     yield from notes.arguments(script, file)
     yield from notes.without_directives(script)
-    yield from notes.own_text(script)
+    yield from notes.own_text(script, file)
     yield from notes.log_text(script)
     yield from notes.child_jobs(script, file)
     yield from notes.unread(script)
     yield from notes.run_directory(script, file)
     yield from notes.environment(script, launch)
+    yield from notes.sizes_of_environment(script, file, launch)
     yield from notes.index(script)
     yield from notes.by_other_command(script, file)
     yield from misreadings.own_name(script)
@@ -242,6 +244,7 @@ def _statement(script: Script, command: Command) -> Node | None:
     in_shell = command.name in {*script.functions, *aliases, "eval"} or (
         not command.name and "/" not in command.words[0].text
     )
+    in_shell |= any(one.type == "herestring_redirect" for one in command.node.children)
     return compound(command.node) or (command.node if in_shell else None)
 
 

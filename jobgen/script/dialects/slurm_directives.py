@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from jobgen.launch.accelerators import GENERIC_RESOURCES
 from jobgen.script.dialects import slurm_sizes
 from jobgen.script.dialects.script_request import Directive, ScriptRequest
+from jobgen.values.devices import device_count
 from jobgen.values.parsers import mebibytes, number
 
 if TYPE_CHECKING:
@@ -92,8 +93,8 @@ def _fault(option: DirectiveOption, content: ScriptRequest, dialect: Dialect) ->
         return f"{', '.join(sorted(odd))} has no counterpart"
     if option.flag == "--exclusive" and option.value:
         return "has no counterpart"
-    last = option.value.rpartition(":")[2]
-    if option.flag in _NUMBERS and number(last) is None and option.value not in GENERIC_RESOURCES:
+    count = device_count(option.value) if option.flag.startswith("--gpus") else number(option.value)
+    if option.flag in _NUMBERS and count is None and option.value not in GENERIC_RESOURCES:
         return "is not a number"
     if option.flag.startswith("--mem") and mebibytes(option.value) is None:
         return "is not a size"

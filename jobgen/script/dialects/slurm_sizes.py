@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from jobgen.values.devices import device_count
 from jobgen.values.parsers import mebibytes, number
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ def complete(content: ScriptRequest, given: Mapping[str, DirectiveOption]) -> No
             why = f"{request.ranks // request.nodes} on each node, which Slurm may place unevenly"
             content.unsure.append((given["--ntasks"], f"--ntasks={request.ranks}", why))
         request.ranks_per_node = request.ranks // request.nodes  # --ntasks-per-node is then only a maximum
+    elif request.nodes and request.ranks and "--ntasks" in given:
+        request.ranks_per_node = None
     _devices(request, values, content.whole)
     _cores_and_memory(request, given)
     if request.ranks is None and content.whole:
@@ -75,7 +78,7 @@ def _choose_nodes(
 
 
 def _devices(request: Request, values: Mapping[str, str], whole: bool) -> None:
-    per_rank = number(values.get("--gpus-per-task", "").rpartition(":")[2])
+    per_rank = device_count(values.get("--gpus-per-task", ""))
     if request.gpus_per_node is None and per_rank and (whole or request.ranks_per_node):
         request.gpus_per_node = per_rank * (request.ranks_per_node or 1)
     if request.gpus_per_node is None and request.gpus and (whole or request.nodes):
