@@ -322,14 +322,14 @@ class Script:
         return [one for one in self._started if isinstance(one, Start)]
 
     @cached_property
-    def runs(self) -> list[Command]:
+    def as_run(self) -> list[Command]:
         """The commands as they run: with the values of variables in their words, behind time, env and other
         wrappers, and in the texts of eval. The node is that of the command in the script."""
         return [one for one in self._started if isinstance(one, Command)]
 
-    def run(self, *names: str) -> Iterator[Command]:
+    def run_as(self, *names: str) -> Iterator[Command]:
         """Yield the commands that run these programs."""
-        return (command for command in self.runs if command.name in names)
+        return (command for command in self.as_run if command.name in names)
 
     def words_of(self, word: syntax.Node, command: Command) -> list[syntax.Node]:
         """Return the words that a word of a command expands to, as far as the text determines them."""

@@ -92,7 +92,7 @@ def _ranks(script: Script) -> Iterator[RankGroup]:
             yield _of_launch(script, launch, readable)
     started = {id(launch.command.node) for launch in launches}
     last: Command | None = None
-    for command in script.runs:
+    for command in script.as_run:
         if (
             last is not None
             and last.node is command.node

@@ -337,7 +337,7 @@ def _given_devices(step: Launch | None, of_node: int | None) -> int | None:
 
 def _of_horovodrun(script: Script, gpus: int | None) -> Iterator[Hit]:
     """Yield the calls of horovodrun with more ranks than the slots of its hosts, or than the job has GPUs."""
-    for command in script.run("horovodrun"):
+    for command in script.run_as("horovodrun"):
         words = [script.constants.value(word) or "" for word in command.words]
         values = dict(pairwise(words)) | dict(word.partition("=")[::2] for word in words if "=" in word)
         number = values.get("-np") or values.get("--num-proc") or ""
