@@ -111,7 +111,11 @@ def _script(
 ) -> Script:
     dialect = scheduler or directives.guess(source.decode("utf-8", "replace").removesuffix("\n").split("\n"))
     name = os.path.basename(file)
-    return Script(source, dialect, folder, version, policies, name, named_scheduler=scheduler is not None)
+    return Script(
+        *(source, dialect, folder, version, policies, name),
+        named_scheduler=scheduler is not None,
+        runs_as_it_stands=True,
+    )
 
 
 def _findings(script: Script, file: str) -> set[Finding]:

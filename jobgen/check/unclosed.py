@@ -75,6 +75,9 @@ class _Opening:
         if self.word in ('"', "'"):
             return Fault(self.line, f"the quote {self.word} that begins here has no end", f"add {self.end}")
         word = "(" if self.word in (_LIST, _TERM) else self.word
+        if self.body in ("then", "do") and not self.clause:
+            missing = f"no {self.body} and no {self.end}"
+            return Fault(self.line, f"{word} has {missing}{before}", f"add {self.body} and {self.end}")
         return Fault(self.line, f"{word} has no {self.end}{before}", f"add {self.end}")
 
 
@@ -306,7 +309,9 @@ class _Reader:
         elif token in ("then", "do") and top and top.body == token:
             top.body = ""
         elif token in ("elif", "else"):
-            if top and top.word == "if" and not top.body:
+            if top and top.word == "if" and top.body:
+                self._without_body(top, token)
+            elif top and top.word == "if":
                 top.body, top.clause = ("then", self.line) if token == "elif" else ("", 0)
             else:
                 self._misfit(token)
@@ -339,9 +344,7 @@ class _Reader:
             self._misfit(end)
             return
         if top.body and top.body != "pattern":
-            word, line = ("elif", top.clause) if top.clause else (top.word, top.line)
-            self.fault = Fault(line, f"{word} has no {top.body} before the {end}", f"add {top.body}")
-            self.lacks_body = True
+            self._without_body(top, end)
             return
         top.in_word |= self._is_in_word(self.at)
         if top.word == '"' and top.line != self.line:
@@ -352,6 +355,12 @@ class _Reader:
             self._suspect = top if outer else None
         self.open.pop()
         self._command, self._fresh = top.command, top.command and end == ")"
+
+    def _without_body(self, top: _Opening, end: str) -> None:
+        """Keep the fault of a part whose ``then`` or ``do`` is missing before a word."""
+        word, line = ("elif", top.clause) if top.clause else (top.word, top.line)
+        self.fault = Fault(line, f"{word} has no {top.body} before the {end}", f"add {top.body}")
+        self.lacks_body = True
 
     def _is_in_word(self, at: int) -> bool:
         return at >= 0 and self.text[at : at + 1].isalnum()

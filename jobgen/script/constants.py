@@ -191,9 +191,9 @@ class Constants:
             return None
         if node.type in ("simple_expansion", "expansion"):
             names = [name for name, _ in expansions(node)]
-            if len(names) != 1 or len(node.children) > (2 if node.type == "simple_expansion" else 3):
-                return None
-            return self._named(names[0], depth)
+            is_plain = len(node.children) <= (2 if node.type == "simple_expansion" else 3)
+            has_default = len(node.children) == 5 and node.children[2].type in (":-", "-", ":=", "=")
+            return self._named(names[0], depth) if len(names) == 1 and (is_plain or has_default) else None
         if node.type == "arithmetic_expansion":
             total = self._number(node, depth)
             return None if total is None else str(total)

@@ -7,17 +7,18 @@ import re
 import sys
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from jobgen.launch.command_line import SHELLS, is_python, launcher_at, program_at, read_options, values_of
 from jobgen.launch.launchers import LAUNCHERS, Launcher
-from jobgen.launch.wrappers import command_start, inputs_start, remote_start, runs_elsewhere
+from jobgen.launch.wrappers import command_start, inputs_start, remote_start, runs_elsewhere, wrappers
 from jobgen.script import code_files
 from jobgen.script.calls import Calls
 from jobgen.script.changed_variables import changed_variables
 from jobgen.script.commands import Command, commands
 from jobgen.script.constants import Constants
-from jobgen.script.syntax import MISSING, Node, parse
+from jobgen.script.syntax import MISSING, Node, literal, parse
 from jobgen.script.word_lists import DEEPEST, expanded, is_empty, shell_text, text_of
 
 _ARGUMENTS = ("$@", "${@}", "$*")
@@ -33,7 +34,8 @@ class Launch(NamedTuple):
     as ssh. ``words`` are those of the options, ``unknown`` among them the words that may be more options: the
     text does not determine their values. ``counts`` are the numbers in this job of options that a command
     counts when the job runs. ``front`` are the known words before the options: wrappers, Python and its
-    module, the name of the launcher.
+    module, the name of the launcher. ``whole`` is the command line with the values of its variables, in which
+    the program begins at ``behind``.
     """
 
     kind: str
@@ -48,6 +50,8 @@ class Launch(NamedTuple):
     words: tuple[Node, ...] = ()
     counts: Mapping[str, int | None] = {}
     front: tuple[str, ...] = ()
+    whole: tuple[Node, ...] = ()
+    behind: int = 0
 
     @property
     def row(self) -> Launcher:
@@ -149,17 +153,31 @@ class _Search(NamedTuple):
     text: Node | None = None
     elsewhere: bool = False
     starter: Start | None = None
+    own_shell: bool = True  # the shell of the script runs the command
     files: Mapping[str, tuple[str, int]] = {}
 
-    def of_words(self, nodes: Sequence[Node]) -> Iterator[Launch | Start]:
+    def of_words(self, nodes: Sequence[Node]) -> Iterator[Launch | Start | Command]:
         if self.outer is None and nodes[1:] and is_empty(nodes[0], self.constants, self.place):
             nodes = nodes[1:]
         pairs = [(one, node) for node in nodes for one in expanded(node, self.constants, self.place)]
         found = [node for node, _ in pairs]
         texts = [self.constants.value(node) for node in found]
-        known = zip(found, texts, strict=True)
-        forms = [(text is None and self._of_path(node)) or _form(node, text) for node, text in known]
-        yield from self._behind(_Words(found, texts, forms, [origin for _, origin in pairs]), 0)
+        both = zip(found, texts, strict=True)
+        forms = [(text is None and self._of_path(node)) or _form(node, text) for node, text in both]
+        words = _Words(found, texts, forms, [origin for _, origin in pairs])
+        if self.own_shell:
+            yield from self._commands(words)
+        yield from self._behind(words, 0)
+
+    def _commands(self, words: _Words) -> Iterator[Command]:
+        """Yield the command with the values of its words, and those that wrappers in it run here."""
+        nodes = tuple(map(known, words.nodes, words.texts))
+        ends = takewhile(lambda row: not row[0].container, wrappers(words.forms))
+        for at in (0, *(end for _, _, end in ends if end < len(nodes))):
+            if at and self._code(words, at) is not None:
+                return  # the commands of the text follow
+            name = os.path.basename(words.forms[at] or "")
+            yield Command(self.command.node, name, nodes[at:], self.line)
 
     def _of_path(self, word: Node) -> str | None:
         """Return the form of a variable with the path of a program that is known only when the job runs."""
@@ -169,7 +187,7 @@ class _Search(NamedTuple):
             return None
         return _form(node, None)
 
-    def _behind(self, words: _Words, first: int) -> Iterator[Launch | Start]:
+    def _behind(self, words: _Words, first: int) -> Iterator[Launch | Start | Command]:
         """Yield the launchers from a word on: behind wrappers, shells, other launchers and ssh."""
         forms = words.forms
         start = first + command_start(forms[first:])
@@ -185,7 +203,8 @@ class _Search(NamedTuple):
                 yield from self._replace(outer=launch)._behind(words, end)
                 return
             if (code := self._code(words, at)) is not None:
-                yield from self._of_code(*code)
+                is_eval = os.path.basename(forms[at] or "") not in SHELLS
+                yield from self._of_code(*code, own_shell=is_eval)
                 return
             if (behind := remote_start(forms, at)) > at:
                 yield from self._replace(remote=forms[at] or "")._on_host(words, behind)
@@ -224,9 +243,11 @@ class _Search(NamedTuple):
                 if re.search(r"[$`]", nodes[at].text)
             },
             tuple(filter(None, words.forms[:start])),
+            tuple(map(known, words.nodes, words.texts)),
+            end,
         )
 
-    def _of_program(self, words: _Words, at: int) -> Iterator[Launch | Start]:
+    def _of_program(self, words: _Words, at: int) -> Iterator[Launch | Start | Command]:
         """Yield the program at a word, which may be that of a shell, or the launchers in its text."""
         first, shell = at, os.path.basename(words.forms[at] or "")
         if shell in (*SHELLS, "source", "."):
@@ -255,7 +276,7 @@ class _Search(NamedTuple):
     def _remote(self) -> str:
         return self.remote or (self.starter.remote if self.starter else "")
 
-    def _on_host(self, words: _Words, at: int) -> Iterator[Launch | Start]:
+    def _on_host(self, words: _Words, at: int) -> Iterator[Launch | Start | Command]:
         """Yield the launchers in the words that another shell reads, perhaps as one text."""
         if at == len(words.nodes):
             if (code := code_files.read(self.command)) is not None:
@@ -294,7 +315,9 @@ class _Search(NamedTuple):
             behind += 1 + bool(re.fullmatch(r"[-+][a-z]*[oO]", option))
         return code_files.read(self.command) if behind >= len(forms) else None
 
-    def _of_code(self, text: str, line: int | None) -> Iterator[Launch | Start]:
+    def _of_code(
+        self, text: str, line: int | None, own_shell: bool = False
+    ) -> Iterator[Launch | Start | Command]:
         if self.depth > DEEPEST or len(text) < 2:
             return
         tree = parse(text.encode(), line or self.line)
@@ -308,14 +331,16 @@ class _Search(NamedTuple):
                 line=command.line if line is not None else self.line,
                 depth=self.depth + 1,
                 text=tree,
+                own_shell=own_shell and self.own_shell,
             )
             yield from inner.of_words(command.words)
 
 
 def launches(
     found: list[Command], constants: Constants, starter: Start | None = None
-) -> Iterator[Launch | Start]:
-    """Yield all launchers in the commands, also behind others and in ``bash -c '...'``, and their programs.
+) -> Iterator[Launch | Start | Command]:
+    """Yield all launchers in the commands, also behind others and in ``bash -c '...'``, and their programs;
+    and the commands themselves as they run, without those of other shells.
 
     ``starter`` has started the script of the commands.
     """
@@ -334,6 +359,15 @@ def _damage(command: Node) -> Iterator[Node]:
         errors = (root.by_type or {}).get(type, [])
         at = bisect_left(errors, command.start, key=lambda error: error.start)
         yield from (one for one in errors[at : at + 1] if one.start <= line_end or line_end < 0)
+
+
+def known(word: Node, value: str | None) -> Node:
+    """Return a word of a known value as plain text, if it is that of a variable."""
+    plain = value is not None and literal(word) is None and re.fullmatch(r"[^\s\\\"'$`]+", value)
+    if value is None or not plain:
+        return word
+    source = value.encode()
+    return Node("word", None, 0, len(source), word.line, source, None)
 
 
 def _form(word: Node, text: str | None) -> str | None:

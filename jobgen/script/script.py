@@ -112,6 +112,7 @@ class Script:
     starter: Starter | None = None
     named_scheduler: bool = False  # a person has named it; else the text is what is known
     with_given: bool = False  # options of the commands that submit it replace directives
+    runs_as_it_stands: bool = False  # no part of it is moved: a main function may be read as the body
     lines: list[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -215,7 +216,8 @@ class Script:
         lines = source.split(b"\n") if parts else []
         for one in parts if lines[1:] else ():  # qsub joins these lines before bash reads them
             lines[one.number : one.last] = [b" " * len(line) for line in lines[one.number : one.last]]
-        return syntax.parse(b"\n".join(lines) if lines else source)
+        tree = syntax.parse(b"\n".join(lines) if lines else source)
+        return syntax.with_body_in_place(tree) if self.runs_as_it_stands else tree
 
     @property
     def for_a_shell(self) -> bool:
@@ -350,7 +352,7 @@ class Script:
         return found
 
     @cached_property
-    def _started(self) -> list[Launch | Start]:
+    def _started(self) -> list[Launch | Start | Command]:
         return list(launches(self.commands, self.constants, self.starter.call if self.starter else None))
 
     @cached_property
@@ -366,6 +368,16 @@ class Script:
     def started(self) -> list[Start]:
         """The programs of all commands, also of those in the text that a shell gets."""
         return [one for one in self._started if isinstance(one, Start)]
+
+    @cached_property
+    def as_run(self) -> list[Command]:
+        """The commands as they run: with the values of variables in their words, behind time, env and other
+        wrappers, and in the texts of eval. The node is that of the command in the script."""
+        return [one for one in self._started if isinstance(one, Command)]
+
+    def run_as(self, *names: str) -> Iterator[Command]:
+        """Yield the commands that run these programs."""
+        return (command for command in self.as_run if command.name in names)
 
     def words_of(self, word: syntax.Node, command: Command) -> list[syntax.Node]:
         """Return the words that a word of a command expands to, as far as the text determines them."""

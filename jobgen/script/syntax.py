@@ -10,6 +10,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator
 from functools import cache
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from jobgen.errors import JobgenError
@@ -184,6 +185,35 @@ def parse(source: bytes, first_line: int = 1) -> Node:
                 return root
             assert parent is not None
             parent, depth = parent.parent, depth - 1
+
+
+def with_body_in_place(root: Node) -> Node:
+    """Return a tree without the function that has the body of the script and is called at the end:
+    its statements, which run once and in their order, are those of the script.
+
+    Between it and its call are other functions only, and its call is the only use of its name.
+    """
+    nodes = [one for one in root.children if one.type not in ("comment", "\n", ";")]
+    call = nodes[-1] if nodes else root
+    if call.type != "command" or not re.fullmatch(r"\w+( \"?\$@\"?)?", call.text):
+        return root
+    name = call.text.split()[0]
+    functions = takewhile(lambda one: one.type == "function_definition", reversed(nodes[:-1]))
+    found = next(
+        (one for one in functions if (own := one.get("name")) is not None and own.text == name), None
+    )
+    uses = re.findall(rf"(?<![\w./-]){name}(?![\w./=-])", root.text) if found is not None else []
+    body = found.get("body") if found is not None else None
+    if found is None or body is None or len(uses) != 2 or re.search(r"\breturn\b|\$[1-9@*#]", body.text):
+        return root
+    by_type = root.by_type or {}
+    for node in (found, body, call):
+        by_type[node.type].remove(node)
+    kept = [one for one in root.children if one not in (found, call)]
+    root.children = [*kept, *body.children[1:-1]]
+    for at, node in enumerate(root.children):
+        node.parent, node.index = root, at
+    return root
 
 
 def has_errors(source: bytes) -> bool:

@@ -778,7 +778,7 @@ def test_keys_are_no_work_of_a_job(command: str) -> None:
         ("f() {\n./a\necho\n}\nf", True),
         ("f() {\n./b\nif x; then\n./a 1\nelse\n./a 2\nfi\necho\n}\nf", True),
         ("f() {\necho end\n}\n./a\nf > log", True),
-        ("f() {\necho end\n}\ng() {\n./a\nf\n}\ng", False),
+        ("f() {\necho end\n}\ng() {\n./a\nf\n}\ng", True),
         ("f() {\n./a\necho\n}\nf 1\nf 2", False),
         ("f() {\necho\nreturn $status\n}\n./a\nf", False),
         ("f() {\n./a\n}\nf", False),

@@ -13,6 +13,7 @@ from jobgen.check.ranks.launcher_config import launches as configured
 from jobgen.check.ranks.program import RankProgram, program, stays
 from jobgen.launch.command_line import is_python
 from jobgen.launch.wrappers import command_start
+from jobgen.schedulers.request import Request
 from jobgen.script.commands import Command, commands
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
@@ -90,7 +91,15 @@ def _ranks(script: Script) -> Iterator[RankGroup]:
         if id(launch.options) not in outers:
             yield _of_launch(script, launch, readable)
     started = {id(launch.command.node) for launch in launches}
-    for command in script.commands:
+    last: Command | None = None
+    for command in script.as_run:
+        if (
+            last is not None
+            and last.node is command.node
+            and command.words == last.words[-len(command.words) :]
+        ):
+            continue  # what a wrapper runs
+        last = command
         words = [script.constants.value(word) for word in command.words]
         at = command_start(words)
         if id(command.node) in started or at >= len(words):
@@ -107,17 +116,18 @@ def beside(script: Script) -> Iterator[list[RankGroup]]:
     waits = [one.node for one in script.named("wait")]
     starts = sorted(wait.start for wait in waits)
     found: list[RankGroup] = []
+    branch: Node | None = None
     end = 0
     for one in ranks(script):
         node = one.command.node
         remote = any(launch.remote for launch in one.chain)
-        if (
-            not one.command.background
-            or one.is_step
-            or remote
-            or node.under("function_definition", "if_statement", "case_statement")
-        ):
+        if not one.command.background or one.is_step or remote or node.under("function_definition"):
             continue
+        around = next((above for above in node.above() if above.type in _BRANCHES), None)
+        if around is not branch:
+            if len(found) > 1:
+                yield found
+            found, branch = [], around
         loops = [above for above in node.above() if above.type in LOOPS]
         if any(wait in loop for wait in waits for loop in loops):
             continue  # it waits between the iterations
@@ -130,12 +140,20 @@ def beside(script: Script) -> Iterator[list[RankGroup]]:
         yield found
 
 
+_BRANCHES = ("if_statement", "elif_clause", "else_clause", "case_item")
+
+
 def cores_of_script(script: Script) -> int | None:
     """Return the cores that the script has on its node; None if the request does not determine them."""
     request = script.request
     if request.exclusive or set(_CORES_OF_OTHERS) & set(script.heeded):
         return None
-    return (request.cpus_per_rank or 1) * (request.ranks_per_node or request.ranks or 1)
+    return (request.cpus_per_rank or 1) * _tasks_of_node(request)
+
+
+def _tasks_of_node(request: Request) -> int:
+    """Return the tasks of the job on a node, on the one with most of them."""
+    return request.ranks_per_node or -(-(request.ranks or 1) // (request.nodes or 1))
 
 
 # Options that give a node more cores than its tasks need.
@@ -159,7 +177,7 @@ def _of_launch(script: Script, launch: Launch, readable: bool) -> RankGroup:
     return RankGroup(
         launch.line,
         node.start,
-        launch.command,
+        launch.command._replace(words=launch.whole),
         tuple(chain),
         program(script, words, readable),
         text,
@@ -186,14 +204,15 @@ def _words(script: Script, launch: Launch) -> tuple[list[str | None], Node | Non
 
 
 def _program(script: Script, launch: Launch) -> tuple[tuple[Node, ...], Node | None]:
-    words = [script.constants.value(word) for word in launch.program]
+    own = launch.whole[launch.behind :]
+    words = [script.constants.value(word) for word in own]
     at = command_start(words)
     if at < len(words) and os.path.basename(words[at] or "") in ("bash", "sh") and at + 1 < len(words):
-        text = next((one for one in launch.program[at + 1 :] if one.type in ("string", "raw_string")), None)
+        text = next((one for one in own[at + 1 :] if one.type in ("string", "raw_string")), None)
         if text is not None:
             inner = [word for last in list(commands(code(text)))[-1:] for word in last.words]
             return tuple(inner[command_start(forms(script, inner)) :]), text
-    return launch.program[at:], None
+    return own[at:], None
 
 
 def last_words(script: Script, launch: Launch) -> list[str | None]:
@@ -218,7 +237,7 @@ def code(text: Node) -> Node:
 
 
 # Options of an MPI with the ranks of a node.
-_A_NODE = ("-ppn", "--ppn", "-perhost", "--perhost", "-npernode", "--npernode", "-N")
+A_NODE = ("-ppn", "--ppn", "-perhost", "--perhost", "-npernode", "--npernode", "-N")
 
 
 def ranks_of_node(launch: Launch) -> int | None:
@@ -226,7 +245,7 @@ def ranks_of_node(launch: Launch) -> int | None:
     placed = re.match(
         r"ppr:(\d{1,5}):node\b", launch.options.get("--map-by") or launch.options.get("-map-by") or ""
     )
-    return int(placed[1]) if placed else launch.number(*_A_NODE)
+    return int(placed[1]) if placed else launch.number(*A_NODE)
 
 
 def cores_of_option(launch: Launch) -> int | None:
@@ -247,7 +266,7 @@ def size(script: Script, launch: Launch) -> tuple[int | None, int | None]:
     total = launch.number(*line.ranks)
     if launch.row.by_scheduler:
         return _step_size(script, launch, total)
-    if (each := ranks_of_node(launch)) is not None or launch.has(*_A_NODE):
+    if (each := ranks_of_node(launch)) is not None or launch.has(*A_NODE):
         return request.nodes or (1 if total == 1 else None), each
     if launch.has(*line.ranks) and total is None:
         return request.nodes, None
@@ -297,7 +316,7 @@ def _cores(script: Script, outer: Launch, tasks: int | None, each: int | None) -
     if (width := cores_of_option(outer)) is not None:
         task = width
     elif not outer.row.by_scheduler:
-        task = task * (request.ranks_per_node or request.ranks or 1) if task else None
+        task = task * _tasks_of_node(request) if task else None
         tasks = 1
     if task is None or each is None or not tasks:
         return None

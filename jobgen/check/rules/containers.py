@@ -133,7 +133,7 @@ def launcher_in_container(script: Script) -> Iterator[Hit]:
     for launch in script.launches:
         if launch.outer is not None or launch.remote or not (launch.row.of_mpi or launch.row.by_scheduler):
             continue
-        words = forms(script, launch.command.words)
+        words = forms(script, launch.whole)
         around = [one for one, start, _ in wrappers(words) if one.container]
         binds = re.search(
             r"slurm|munge|/usr/bin/srun|-host|hostfile|machinefile|plm|ssh|launcher|\s-H\s",

@@ -14,7 +14,7 @@ from jobgen.script.commands import commands
 from jobgen.script.launches import Launch
 from jobgen.script.mpi_of_script import named_mpi
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import Node
+from jobgen.script.syntax import Node, literal
 
 
 @rule(
@@ -284,7 +284,7 @@ def standalone_nodes(script: Script) -> Iterator[Hit]:
             or (one.nodes or 1) < 2
         ):
             continue
-        words = " ".join(word.text for word in (*outer.command.words, *launch.program))
+        words = " ".join(word.text for word in (*outer.whole, *launch.program))
         joins = (
             *launch.row.line.nodes,
             "--rdzv-endpoint",
@@ -364,7 +364,7 @@ def identical_tasks(script: Script) -> Iterator[Hit]:
                 "start it once, in the script",
             )
             return
-        words = " ".join(word.text for word in outer.command.words)
+        words = " ".join(word.text for word in outer.whole)
         if _OF_TASK.search(words):
             continue
         name = os.path.basename(one.program.words[0] or "") if one.program.words and one.text is None else ""
@@ -494,7 +494,7 @@ _OWN_OPTIONS = {*MPI_FLAVOURS["openmpi"].marks, *MPI_FLAVOURS["mpich"].marks}
 )
 def mpi_options(script: Script) -> Iterator[Hit]:
     for launch in script.launches:
-        plain = {"mpirun", "mpiexec"} & {word.text for word in launch.command.words}
+        plain = {"mpirun", "mpiexec"} & {os.path.basename(literal(word) or "") for word in launch.whole}
         if launch.remote or not plain or launch.options.keys().isdisjoint(_OWN_OPTIONS):
             continue
         own = named_mpi(script, at=launch.command.node.start)

@@ -359,13 +359,14 @@ _INDEX = re.compile(
 
 def _threads_of(script: Script, command: Command) -> Iterator[tuple[str, int, Node]]:
     """Yield the options of a command that are plainly a number of threads, the numbers, and their words."""
-    words = [script.constants.value(word) for word in command.words]
+    nodes = [one for word in command.words for one in script.words_of(word, command)]
+    words = [script.constants.value(word) for word in nodes]
     if any(_INDEX.match(word or "") for word in words):
         return
     for at, word in enumerate(words):
         match = _THREADS.fullmatch(word or "")
         if match is not None and (value := match[2] or (*words, None)[at + 1]) is not None:
-            place = command.words[at if match[2] else at + 1]
+            place = nodes[at if match[2] else at + 1]
             own = re.search(r"CPUS|NCPUS|NTASKS|OMP_NUM|nproc", place.text)
             if value.isascii() and value.isdigit() and len(value) < 5 and not own:
                 yield f"--{match[1]}" if match[0].startswith("--") else f"-{match[1]}", int(value), place

@@ -10,7 +10,15 @@ from itertools import pairwise
 from jobgen.check.ranks.devices import count, numbers
 from jobgen.check.ranks.environment import RankEnvironment
 from jobgen.check.ranks.launcher_config import launches
-from jobgen.check.ranks.model import RankGroup, cores_of_option, cores_of_script, ranks, ranks_of_node, size
+from jobgen.check.ranks.model import (
+    A_NODE,
+    RankGroup,
+    cores_of_option,
+    cores_of_script,
+    ranks,
+    ranks_of_node,
+    size,
+)
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.errors import counted
 from jobgen.launch.launchers import DEFAULT_MPI
@@ -163,7 +171,7 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
     of_node = request.gpus_per_node or (request.gpus if request.ranks == 1 else None)
     gpus = None if request.exclusive else of_node  # an exclusive node gives all that it has
     environment = RankEnvironment.of(script)
-    for one in ranks(script) if gpus else ():
+    for one in ranks(script):
         has = _given_devices(one.outer, gpus)
         if one.tasks and has and one.tasks > has and not one.sets_ranks and environment.has_devices(one):
             yield Hit(
@@ -186,6 +194,15 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
                 f"write --ntasks-per-node={gpus}"
                 if not script.is_pbs
                 else f"start {gpus} ranks on each node",
+            )
+        if one.cores == 0 and one.sets_ranks and one.inner and request.cpus_per_rank:
+            cores = cores_of_script(script) or 1
+            yield Hit(
+                one.line,
+                f"{one.inner.title} starts {one.each} ranks on a node, but the job requests {counted(cores, 'core')} "
+                "there: they share them",
+                f"request a core for each rank at least: {one.each}",
+                place=one.inner.place(*one.inner.row.line.local_ranks),
             )
         named = (
             numbers(one.program)
@@ -260,15 +277,23 @@ def _beyond_slots(script: Script, launch: Launch) -> Iterator[Hit]:
 
 def _beyond_cores(script: Script, launch: Launch) -> Iterator[Hit]:
     """Yield a launcher whose ranks on a node are to have more cores than the job has there."""
-    each, width, cores = ranks_of_node(launch), cores_of_option(launch), cores_of_script(script)
-    chunks = script.request.chunks
-    counts_cores = chunks[0].get("mpiprocs") if chunks else script.request.cpus_per_rank
-    if each and width and width > 1 and cores and counts_cores and each * width > cores:
+    request, chunks = script.request, script.request.chunks
+    each, width, cores = ranks_of_node(launch), cores_of_option(launch) or 1, cores_of_script(script)
+    counts_cores = chunks[0].get("mpiprocs") if chunks else request.cpus_per_rank
+    if width == 1 and chunks:
+        scattered = "ncpus" in chunks[0] and "scatter" in (request.place or "")
+        counts_cores = counts_cores or chunks[0].get("ppn") or scattered
+    elif width == 1:
+        counts_cores = request.ranks_per_node
+    if launch.row.of_mpi and each and cores and counts_cores and each * width > cores:
+        of_cores = f" of {width} cores" if width > 1 else ""
         yield Hit(
             launch.line,
-            f"{launch.kind} gets {each} ranks of {width} cores on a node, but the job requests {cores} cores there",
-            f"write {max(cores // each, 1)} cores for each rank, or request {each * width}",
-            place=launch.place("--map-by", "-map-by", "--depth", "-d"),
+            f"{launch.kind} gets {each} ranks{of_cores} on a node, but the job requests {counted(cores, 'core')} there",
+            f"write {max(cores // each, 1)} cores for each rank, or request {each * width}"
+            if width > 1
+            else f"write {cores}, or request {each} cores",
+            place=launch.place("--map-by", "-map-by", "--depth", "-d", *A_NODE),
         )
 
 
@@ -312,7 +337,7 @@ def _given_devices(step: Launch | None, of_node: int | None) -> int | None:
 
 def _of_horovodrun(script: Script, gpus: int | None) -> Iterator[Hit]:
     """Yield the calls of horovodrun with more ranks than the slots of its hosts, or than the job has GPUs."""
-    for command in script.named("horovodrun"):
+    for command in script.run_as("horovodrun"):
         words = [script.constants.value(word) or "" for word in command.words]
         values = dict(pairwise(words)) | dict(word.partition("=")[::2] for word in words if "=" in word)
         number = values.get("-np") or values.get("--num-proc") or ""
