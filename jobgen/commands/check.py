@@ -127,17 +127,18 @@ def _check(
         found = checks.findings(path, source)
         return [one for one in found if one.severity in reported and one.rule in chosen]
 
-    others = 0
+    others, unread = 0, False
 
     def checked(path: str) -> list[Finding]:
-        """Return the findings of a file; what is no script has a message."""
-        nonlocal others
+        """Return the findings of a file; what is no script, or cannot be read, has a message."""
+        nonlocal others, unread
         try:
             return _fix(path, findings, write) if fix else findings(path)
-        except files.NoScript as error:
+        except JobgenError as error:
             others += 1
             if len(scripts) == others:  # nothing was checked
                 raise
+            unread |= not isinstance(error, files.NoScript)
             click.echo(f"jobgen: {visible(str(error))}", err=True)
             return []
 
@@ -148,7 +149,8 @@ def _check(
         _print(report, form)
     if form == "text":
         click.echo(formats.summary(report, len(scripts) - others) + " after these fixes" * fix, err=True)
-    return int(any(found.severity in ("error", *(["warning"] if strict else [])) for found in report))
+    wrong = any(found.severity in ("error", *(["warning"] if strict else [])) for found in report)
+    return 2 if unread else int(wrong)
 
 
 def _at(checks: FileChecks, site: str | None) -> FileChecks:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -328,6 +329,15 @@ def test_list() -> None:
 def test_mistakes_are_one_sentence(words: tuple[object, ...], sentence: str) -> None:
     done = jobgen(*words)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"jobgen: {sentence}\n")
+
+
+@pytest.mark.parametrize("name", ["absent.sh", "tool.toml"])
+def test_a_file_that_cannot_be_read_does_not_hide_the_others(tmp_path: Path, name: str) -> None:
+    (tmp_path / "tool.toml").write_text("x = 1\n")
+    done = jobgen(tmp_path / name, BAD)
+    assert done.returncode == 2
+    assert re.search(rf"(?m)^jobgen: .*{name}", done.stderr)
+    assert done.stdout == jobgen(BAD).stdout
 
 
 def test_a_file_that_is_too_long(tmp_path: Path) -> None:
