@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -331,12 +330,14 @@ def test_mistakes_are_one_sentence(words: tuple[object, ...], sentence: str) -> 
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"jobgen: {sentence}\n")
 
 
-@pytest.mark.parametrize("name", ["absent.sh", "tool.toml"])
-def test_a_file_that_cannot_be_read_does_not_hide_the_others(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "reason"), [("absent.sh", "cannot be read"), ("tool.toml", "a job file has no such key")]
+)
+def test_a_file_that_cannot_be_read_does_not_hide_the_others(tmp_path: Path, name: str, reason: str) -> None:
     (tmp_path / "tool.toml").write_text("x = 1\n")
     done = jobgen(tmp_path / name, BAD)
     assert done.returncode == 2
-    assert re.search(rf"(?m)^jobgen: .*{name}", done.stderr)
+    assert reason in done.stderr
     assert done.stdout == jobgen(BAD).stdout
 
 
