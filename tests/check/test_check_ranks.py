@@ -247,6 +247,8 @@ SILENT = [
     ("nested-tasks", "#!/bin/bash\n#PBS -l nodes=2:ppn=4\npbsdsh -v -u " + RUN),
     ("nested-tasks", PBS + "pbsdsh -n 1 -- " + RUN),
     ("nodes-mismatch", PBS + "mpiexec -n 5 ./a\n"),
+    ("nodes-mismatch", PBS + "aprun -n 4 -d 2 ./a\n"),
+    ("nodes-mismatch", PBS + "aprun -n 4 -d $D ./a\n"),
     ("nodes-mismatch", PBS + "mpiexec -n 1 ./a\n"),
     ("nodes-mismatch", PBS + "mpiexec -n 4 --map-by node ./a\n"),
     ("nodes-mismatch", PBS + "mpiexec -n 4 -hostfile own.txt ./a\n"),

@@ -117,12 +117,14 @@ def _filled(script: Script, outer: Launch) -> int | None:
     hosts = {"--hostfile", "-hostfile", "--machinefile", "-machinefile", "-f"} & outer.options.keys()
     own = any("PBS_NODEFILE" not in outer.nodes[name].text for name in hosts if name in outer.nodes)
     placed = any(
-        re.match(r"--?(map-by|rank-by|by|npernode|hosts?$|H$|pernode|spread|ppr|perhost|rr|cyclic)", one)
+        re.match(r"--?(map-by|rank-by|by|npernode|hosts?$|[HS]$|pernode|spread|ppr|perhost|rr|cyclic)", one)
         for one in outer.options
     )
+    placed |= outer.has("-d", "--depth", "-depth") and not cores_of_option(outer)
     request = script.request
     slots = request.lines_per_node if request.chunks else request.ranks_per_node
-    return None if own or placed or (slots or 1) < 2 else slots
+    slots = (slots or 1) // (cores_of_option(outer) or 1)
+    return None if own or placed or slots < 2 else slots
 
 
 _OFTEN = (*LOOPS, "function_definition", "if_statement", "case_statement")
