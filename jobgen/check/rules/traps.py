@@ -227,14 +227,15 @@ def trap_exec(script: Script) -> Iterator[Hit]:
         one
         for one in script.named("trap")
         if one.literals[:1] not in (["-"], [""], ["-p"], ["-l"])
-        and len(one.arguments) > 1
+        and _caught(one) & {"EXIT", "0", *_CAUGHT}
         and not _is_inside(one)
     ]
     for command in script.named("exec"):
         before = [one for one in traps if one.node.start < command.node.start]
         if before and command.arguments and not _is_inside(command):
             yield Hit.at(
-                command.node, f"exec replaces the shell: the trap of line {before[-1].line} never runs"
+                command.node,
+                f"exec replaces the shell: from here on the trap of line {before[-1].line} does nothing",
             )
             return
 
