@@ -94,7 +94,7 @@ def _names(
             "stays in this text",
             False,
         )
-    for command in script.running("module", "ml"):
+    for command in script.named("module", "ml"):
         loads = not {"unload", "rm", "del", "remove"} & {*command.literals}
         for word in command.arguments:
             if loads and re.fullmatch(rf"(?i)({words})([-.]\w+)*/\S+", script.constants.value(word) or ""):

@@ -200,7 +200,7 @@ def _log_folders(
             inner = any(whole and path.startswith(f"{one}/") for one in folders - {""})
             if inner or any(_may_be_one(one, path, True) for one in folders - {""}):
                 why = f"{target.title} opens the log in it before the script runs: make it before you submit"
-                yield Remark(command.line, f"mkdir {word.text}", why, lost=False)
+                yield Remark(command.line, shown(command.node), why, lost=False)
                 break
 
 

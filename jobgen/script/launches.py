@@ -33,9 +33,8 @@ class Launch(NamedTuple):
     ``outer`` is the launcher that starts this one, ``remote`` the command that starts it on other nodes, such
     as ssh. ``words`` are those of the options, ``unknown`` among them the words that may be more options: the
     text does not determine their values. ``counts`` are the numbers in this job of options that a command
-    counts when the job runs. ``front`` are the known words before the options: wrappers, Python and its
-    module, the name of the launcher. ``whole`` is the command line with the values of its variables, in which
-    the program begins at ``behind``.
+    counts when the job runs. ``whole`` is the command line with the values of its variables, in which the
+    program begins at ``behind``.
     """
 
     kind: str
@@ -49,7 +48,6 @@ class Launch(NamedTuple):
     remote: str = ""
     words: tuple[Node, ...] = ()
     counts: Mapping[str, int | None] = {}
-    front: tuple[str, ...] = ()
     whole: tuple[Node, ...] = ()
     behind: int = 0
 
@@ -57,6 +55,12 @@ class Launch(NamedTuple):
     def row(self) -> Launcher:
         """Return the row of the launcher."""
         return LAUNCHERS[self.kind]
+
+    @property
+    def front(self) -> tuple[str, ...]:
+        """The known words before the options: wrappers, Python and its module, the name of the launcher."""
+        words = self.whole[: self.behind - len(self.words)]
+        return tuple(text for word in words if (text := literal(word)))
 
     @property
     def title(self) -> str:
@@ -78,6 +82,15 @@ class Launch(NamedTuple):
 
     def has(self, *names: str) -> bool:
         return any(name in self.options for name in names)
+
+
+class Run(NamedTuple):
+    """A command as it runs on the node of the script: with the values of variables in its words, behind
+    wrappers, in texts for eval and, without ``own_shell``, for another shell. Its node is that of the command
+    in the script."""
+
+    command: Command
+    own_shell: bool
 
 
 class Start(NamedTuple):
@@ -156,7 +169,7 @@ class _Search(NamedTuple):
     own_shell: bool = True  # the shell of the script runs the command
     files: Mapping[str, tuple[str, int]] = {}
 
-    def of_words(self, nodes: Sequence[Node]) -> Iterator[Launch | Start | Command]:
+    def of_words(self, nodes: Sequence[Node]) -> Iterator[Launch | Start | Run]:
         if self.outer is None and nodes[1:] and is_empty(nodes[0], self.constants, self.place):
             nodes = nodes[1:]
         pairs = [(one, node) for node in nodes for one in expanded(node, self.constants, self.place)]
@@ -165,11 +178,11 @@ class _Search(NamedTuple):
         both = zip(found, texts, strict=True)
         forms = [(text is None and self._of_path(node)) or _form(node, text) for node, text in both]
         words = _Words(found, texts, forms, [origin for _, origin in pairs])
-        if self.own_shell:
-            yield from self._commands(words)
+        if not (self.outer or self.remote or self.elsewhere):
+            yield from self._runs(words)
         yield from self._behind(words, 0)
 
-    def _commands(self, words: _Words) -> Iterator[Command]:
+    def _runs(self, words: _Words) -> Iterator[Run]:
         """Yield the command with the values of its words, and those that wrappers in it run here."""
         nodes = tuple(map(known, words.nodes, words.texts))
         ends = takewhile(lambda row: not row[0].container, wrappers(words.forms))
@@ -177,7 +190,7 @@ class _Search(NamedTuple):
             if at and self._code(words, at) is not None:
                 return  # the commands of the text follow
             name = os.path.basename(words.forms[at] or "")
-            yield Command(self.command.node, name, nodes[at:], self.line)
+            yield Run(Command(self.command.node, name, nodes[at:], self.line), self.own_shell)
 
     def _of_path(self, word: Node) -> str | None:
         """Return the form of a variable with the path of a program that is known only when the job runs."""
@@ -187,7 +200,7 @@ class _Search(NamedTuple):
             return None
         return _form(node, None)
 
-    def _behind(self, words: _Words, first: int) -> Iterator[Launch | Start | Command]:
+    def _behind(self, words: _Words, first: int) -> Iterator[Launch | Start | Run]:
         """Yield the launchers from a word on: behind wrappers, shells, other launchers and ssh."""
         forms = words.forms
         start = first + command_start(forms[first:])
@@ -242,12 +255,11 @@ class _Search(NamedTuple):
                 for name, (_, at) in read.items()
                 if re.search(r"[$`]", nodes[at].text)
             },
-            tuple(filter(None, words.forms[:start])),
             tuple(map(known, words.nodes, words.texts)),
             end,
         )
 
-    def _of_program(self, words: _Words, at: int) -> Iterator[Launch | Start | Command]:
+    def _of_program(self, words: _Words, at: int) -> Iterator[Launch | Start | Run]:
         """Yield the program at a word, which may be that of a shell, or the launchers in its text."""
         first, shell = at, os.path.basename(words.forms[at] or "")
         if shell in (*SHELLS, "source", "."):
@@ -276,7 +288,7 @@ class _Search(NamedTuple):
     def _remote(self) -> str:
         return self.remote or (self.starter.remote if self.starter else "")
 
-    def _on_host(self, words: _Words, at: int) -> Iterator[Launch | Start | Command]:
+    def _on_host(self, words: _Words, at: int) -> Iterator[Launch | Start | Run]:
         """Yield the launchers in the words that another shell reads, perhaps as one text."""
         if at == len(words.nodes):
             if (code := code_files.read(self.command)) is not None:
@@ -317,7 +329,7 @@ class _Search(NamedTuple):
 
     def _of_code(
         self, text: str, line: int | None, own_shell: bool = False
-    ) -> Iterator[Launch | Start | Command]:
+    ) -> Iterator[Launch | Start | Run]:
         if self.depth > DEEPEST or len(text) < 2:
             return
         tree = parse(text.encode(), line or self.line)
@@ -338,7 +350,7 @@ class _Search(NamedTuple):
 
 def launches(
     found: list[Command], constants: Constants, starter: Start | None = None
-) -> Iterator[Launch | Start | Command]:
+) -> Iterator[Launch | Start | Run]:
     """Yield all launchers in the commands, also behind others and in ``bash -c '...'``, and their programs;
     and the commands themselves as they run, without those of other shells.
 

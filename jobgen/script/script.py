@@ -23,7 +23,7 @@ from jobgen.script.dialects.pbs import PbsDialect
 from jobgen.script.dialects.table import of_script
 from jobgen.script.directives import Directives, Guess, recognized
 from jobgen.script.directives import read as read_directives
-from jobgen.script.launches import Launch, Start, launches
+from jobgen.script.launches import Launch, Run, Start, launches
 from jobgen.script.other_text import (
     has_escape,
     has_gap,
@@ -239,30 +239,17 @@ class Script:
 
     @cached_property
     def runs(self) -> list[Command]:
-        """All commands, and behind each those that it runs on the same node, with the same files and in the
-        same directory: behind wrappers such as time, in variables, in the text for eval or a shell.
+        """The commands that run on the node of the script, in its directory.
 
-        Their words are their own, their node is that of the command in the script.
+        Those of the script with the values of variables in their words; behind each, those that it runs by
+        wrappers and in texts for eval or a shell.
         """
-        return [
-            one for command in self.commands for one in (command, *self._inner.get(command.node.start, ()))
-        ]
-
-    @cached_property
-    def _inner(self) -> dict[int, list[Command]]:
-        """The commands that others run, by the starts of these."""
-        found: dict[int, list[Command]] = {}
-        for one in self.started:
-            name = os.path.basename(one.constants.value(one.words[0]) or "")
-            same = one.words[0] is one.command.words[0] and name == one.command.name
-            if not (same or one.outer or one.remote or one.elsewhere):
-                inner = Command(one.command.node, name, one.words, one.line)
-                found.setdefault(one.command.node.start, []).append(inner)
-        return found
+        return list(dict.fromkeys(one.command for one in self._started if isinstance(one, Run)))
 
     def innermost(self, command: Command) -> list[Command]:
         """Return the commands that a command runs, or itself if it runs none."""
-        return self._inner.get(command.node.start) or [command]
+        found = [one for one in self.runs if one.node is command.node]
+        return found[1:] or found or [command]
 
     @cached_property
     def redirections(self) -> list[tuple[syntax.Node, syntax.Node]]:
@@ -352,7 +339,7 @@ class Script:
         return found
 
     @cached_property
-    def _started(self) -> list[Launch | Start | Command]:
+    def _started(self) -> list[Launch | Start | Run]:
         return list(launches(self.commands, self.constants, self.starter.call if self.starter else None))
 
     @cached_property
@@ -373,7 +360,7 @@ class Script:
     def as_run(self) -> list[Command]:
         """The commands as they run: with the values of variables in their words, behind time, env and other
         wrappers, and in the texts of eval. The node is that of the command in the script."""
-        return [one for one in self._started if isinstance(one, Command)]
+        return [one.command for one in self._started if isinstance(one, Run) and one.own_shell]
 
     def run_as(self, *names: str) -> Iterator[Command]:
         """Yield the commands that run these programs."""

@@ -76,7 +76,7 @@ KINDS = [
         "> /x/o", "copies the log over it", PBSPRO.format("#PBS -o /x/o", "./b > /x/o\n./a"), {"torque": SAME}
     ),
     Kind(
-        "mkdir logs",
+        "mkdir -p logs",
         "before you submit",
         PBSPRO.format("#PBS -o logs/o.txt", "mkdir -p logs\n./a"),
         {"torque": SAME},
