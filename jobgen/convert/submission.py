@@ -42,7 +42,9 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
     if read := index_read(script, source):
         content.index_later = True
         how = f"{target.command} {target.scheduler.request_forms.get('array', '').format('FIRST-LAST')}"
-        why = f"no directive has the range of the array: submit with {how}"
+        of_log = read[0] < (script.directives.first_command or 0)
+        if_array = "if the submission makes one, " if of_log else ""
+        why = f"no directive has the range of the array: {if_array}submit with {how}"
         yield Remark(*read, why, lost=False)
 
 

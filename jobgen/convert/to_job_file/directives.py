@@ -231,7 +231,8 @@ def _output(file: JobFile, script: Script, source: Dialect, content: ScriptReque
     """Set the log; return it as a directive if jobgen's option does not accept it."""
     path, option = str(script.request.output), None
     if not source.copies_logs:  # the scheduler opens it, in the directory of the job
-        option = next((one for one in script.options if one.flag in ("-o", "--output")), None)
+        if (directive := source.origin(script.heeded, "output")) is not None:
+            option = directive.option
         path = path if content.directory == "." else os.path.join(content.directory or "", path)
     kept = any(one.flag == "--open-mode" for one in script.options)  # as a directive, or as that of the job
     codes = {*re.findall(r"%\d*([jJaA])", path.replace("%%", ""))}

@@ -117,7 +117,9 @@ def shell(script: Script) -> Iterator[Remark]:
             why = "the job runs the commands in bash"
             yield Remark(option.line, f"{option.flag} {option.value}", why)
     if other := re.match(r"#!.*\b(zsh|ksh|csh|tcsh|fish)\b", first):
-        why = f"the job runs the commands in bash, which splits words in another way than {other[1]}"
+        why = "the job runs the commands in bash"
+        if other[1] != "ksh":
+            why += f", which splits words in another way than {other[1]}"
         if other[1] in ("zsh", "csh", "tcsh", "fish"):
             why += ", and counts the elements of arrays from 0"
         yield Remark(1, first, why, lost=False)
@@ -599,8 +601,11 @@ def _id_of(started: Node) -> str:
     return match[1] if match else ""
 
 
-def options(statements: Sequence[Node], strict: bool) -> Iterator[Remark]:
-    """Yield a remark if statements that became options end the job where the script goes on."""
+def options(statements: Sequence[Node], strict: bool, of_sh: bool) -> Iterator[Remark]:
+    """Yield a remark if statements that became options end the job where the script goes on.
+
+    A script ``of_sh`` ends at a file that ``.`` cannot read, too.
+    """
     found = [command for one in statements for command in commands(one) if _goes_on(one)]
     for one in found:
         if "purge" in one.literals and {"--force", "-f"} & {*one.literals}:
@@ -609,6 +614,7 @@ def options(statements: Sequence[Node], strict: bool) -> Iterator[Remark]:
     found = [one for one in found if not _WARNS.match(" ".join([one.name, *one.literals]))]
     files = [one for one in found if one.name in ("source", ".") and not _activates(one)]
     others = [one for one in found if one not in files]
+    files = [one for one in files if not (of_sh and one.name == ".")]
     for which, failure in ((others, "it fails"), (files, "the file cannot be read")) if not strict else ():
         if which:
             what = ", ".join(dict.fromkeys(one.name for one in which))

@@ -114,6 +114,8 @@ def _request(
         f"-l {name}=" for name in source.common_limits if source.scheduler.family == target.scheduler.family
     )
     for option, text, why in content.unconverted:
+        if option.flag == "--open-mode" and "output" in content.script_logs:
+            continue  # the lines that open it do that
         if text.startswith(limits):
             head.append(f"{target.scheduler.prefix} {text}")
         elif target.copies_logs or not source.writes_log_in_place(text):

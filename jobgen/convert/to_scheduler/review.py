@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from jobgen.convert import differences, misreadings, start_directory
+from jobgen.convert.launch_nodes import EACH
 from jobgen.convert.log_differences import shared_log, with_values
 from jobgen.convert.request_reader import at_directive, has_directives, waits_for_number
 from jobgen.convert.result import Edit, Remark
@@ -69,6 +70,7 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
         yield from _whole_nodes(script, source)
     if source.scheduler.node_step and not target.scheduler.node_step:
         yield from misreadings.in_directory(script, source)
+        yield from _bare_nodes(script, source, target)
     if threads_of_ranks(script, source, target, content):
         of_others = [call.command.node for call in other_launchers(script, ())]
         yield from islice(misreadings.threads_outside(script, source, of_others), 1)
@@ -153,6 +155,21 @@ def _shell(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]
     if os.path.basename(first[0]) != os.path.basename(shell.value):
         why = f"{target.title} uses the shell of the first line: {script.lines[0]}"
         yield Remark(shell.line, f"{shell.flag} {shell.value}", why)
+
+
+def _bare_nodes(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+    """Yield a remark on several nodes of Slurm without cores, tasks or devices: a site of whole nodes gives
+    all of them."""
+    sizes = ("ranks", "ranks_per_node", "cpus_per_rank", "gpus_per_node")
+    given = any(source.origin(script.heeded, one) for one in sizes)
+    given |= bool({"--gpus", "--gres", "--exclusive"} & {*script.heeded})
+    counts = ("-c", "--cpus-per-task", *EACH)
+    given |= any(one.number(*one.row.line.ranks, *counts) for one in script.launches)
+    if script.request.several and not given:
+        why = (
+            f"names no cores: {target.title} gives one of each node; if the site gives whole nodes, add them"
+        )
+        yield from at_directive(script, "nodes", why)
 
 
 def _logs(script: Script, target: Dialect, content: ScriptRequest) -> Iterator[Remark]:

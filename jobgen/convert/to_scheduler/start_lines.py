@@ -103,7 +103,7 @@ def start(
         lines += _threads(script, source, target, content)
         of_site += _open_threads(script, source, target, lines)
     node_file = _node_file(script, source, target, content)
-    lines += _redirections(content, source, target) + node_file
+    lines += _redirections(script, content, source, target) + node_file
     index = f"${{{target.variable('array_index')}:-}}"
     later = [] if script.request.array else [name for name, value in defined if value == index]
     always = [(name, value) for name, value in defined if name not in later]
@@ -251,9 +251,10 @@ def _open_threads(script: Script, source: Dialect, target: Dialect, lines: Seque
         left = request.exclusive and not named and bool(_programs(script))
         why = f"{source.title} sets it to the cores of a chunk, which the request does not name"
     else:
+        own = any("OMP_NUM_THREADS" in one.text for one in script.tree.all("unset_command"))
         unset = any(line.startswith("unset OMP_NUM_THREADS ") for line in lines)
-        left = unset and source.scheduler.node_step is not None
-        left &= not (_has_own_threads(script) or request.exclusive)
+        left = own or (unset and not _has_own_threads(script))
+        left &= source.scheduler.node_step is not None and not request.exclusive
         why = (
             f"is unset: unless {target.title} binds the job to its cores, OpenMP uses those of the whole node"
         )
@@ -351,8 +352,10 @@ def _are_bound(script: Script, source: Dialect) -> bool:
     return any(script.constants.value(one.program[0]) not in TOOLS for one in bound)
 
 
-def _redirections(content: ScriptRequest, source: Dialect, target: Dialect) -> list[str]:
+def _redirections(script: Script, content: ScriptRequest, source: Dialect, target: Dialect) -> list[str]:
     """Return the lines that write the output to files whose names the scheduler does not support."""
+    mode = script.heeded.get("--open-mode")
+    more = ">" * (mode is not None and mode.value.lower().startswith("a"))
     logs, index = content.script_logs, target.variable("array_index")
     of_array = content.index_later or content.request.array
     codes = {
@@ -370,7 +373,7 @@ def _redirections(content: ScriptRequest, source: Dialect, target: Dialect) -> l
         own = {"j": f"{target.job_number}${{{index}:+_${index}}}"} if of_array else {}
         name = fill(quoted, codes if "%a" in path else codes | own)
         joined = " 2>&1" if key == "output" and content.request.join else ""
-        lines.append(f'exec {signs[key]} "{name}"{joined}')
+        lines.append(f'exec {signs[key]}{more} "{name}"{joined}')
     return lines
 
 
