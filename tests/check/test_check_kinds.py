@@ -151,6 +151,8 @@ QUIET = [
     ("no-walltime", "#!/bin/bash\n#PBS -l nodes=2\nset -e\n#PBS -l walltime=1:00:00\nmpirun ./a\n"),
     ("unchecked-cd", PBS + "cd ~/src\necho start\npython ~/src/t.py --data /data/x -B a:/b\n"),
     ("unchecked-cd", PBS + "cd $X\nmodule load x\nnvidia-smi\n"),
+    ("unchecked-cd", PBS + "D=/d/$S\ncd $D\n/opt/a/run.sh -n '16' -o \"${D}\" ${D}/x.nii\n"),
+    ("unchecked-cd", "#!/bin/bash\n#BSUB -W 10\ncd ${LS_SUBCWD}\n./a x\n"),
     ("shared-log", SLURM + "#SBATCH --open-mode=append\n#SBATCH -e err.log\nhostname\n"),
     ("unwaited-background", SLURM + "nvidia-smi -l 5 > gpu.log &\nsrun ./a\n"),
     ("unwaited-background", SLURM + "srun ./server &\nsleep 5\neval $CMD\n"),

@@ -171,7 +171,7 @@ def stays(script: Script, command: Command) -> bool:
     return here and all(at_start(script, one) for one in before)
 
 
-_HERE = re.compile(r"\$\{?PWD\}?|\$\(pwd\)|`pwd`|\.")
+_HERE = re.compile(r"\$\{?(PWD|LS_SUBCWD)\}?|\$\(pwd\)|`pwd`|\.")
 
 
 def _path(word: Node) -> str:
@@ -250,14 +250,15 @@ def _is_apart(script: Script, command: Command) -> bool:
     if _APART.fullmatch(command.name):
         return True
     interpreters = (at for at, word in enumerate(words) if _INTERPRETERS.fullmatch(word.rpartition("/")[2]))
-    at = next(interpreters, len(words))
+    at = 0 if words[0].startswith("/") else next(interpreters, len(words))
     absolute = [
         _ABSOLUTE.match(word) is not None
         for word in words[at + 1 :]
-        if not word.startswith("-") or "=" in word
+        if not re.fullmatch(r"-[^=]*|[\d.]+", word)
     ]
     unknown = any("$" in word and not _ABSOLUTE.match(word) for word in words)
-    return len(absolute) > 1 and absolute[0] and any(absolute[1:]) and not unknown
+    some = all(absolute) if at == 0 else any(absolute[1:])  # of an interpreter, the file and one more
+    return len(absolute) > 1 and absolute[0] and some and not unknown
 
 
 def _writes_here(command: Command) -> bool:
