@@ -174,56 +174,9 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
     gpus = None if request.exclusive else of_node  # an exclusive node gives all that it has
     environment = RankEnvironment.of(script)
     for one in ranks(script):
-        has = _given_devices(one.outer, gpus)
-        if one.tasks and has and one.tasks > has and not one.sets_ranks and environment.has_devices(one):
-            yield Hit(
-                one.line,
-                f"{one.outer.kind if one.outer else 'the script'} starts {one.tasks} ranks on a node of {counted(has, 'GPU')}",
-                f"write {has}, or request {one.tasks} GPUs",
-            )
-        far = next((value for _, _, value in one.program.options if re.fullmatch(r"cuda:\d", value)), "")
-        if far and gpus and int(far[-1]) >= gpus and script.dialect.hides_devices and not one.sets_ranks:
-            yield Hit(
-                one.line,
-                f"{far} is not there: the program sees {counted(gpus, 'GPU')}, from 0",
-                "write cuda:0",
-            )
-        if one.tasks and gpus and one.tasks < gpus and _numbers_by_task(one) and script.is_batch:
-            yield Hit(
-                one.line,
-                f"{one.outer.kind if one.outer else 'the script'} starts {counted(one.tasks, 'rank')} on a node of {gpus} GPUs: "
-                f"{gpus - one.tasks} stay idle",
-                f"write --ntasks-per-node={gpus}"
-                if not script.is_pbs
-                else f"start {gpus} ranks on each node",
-            )
-        if one.cores == 0 and one.sets_ranks and one.inner and request.cpus_per_rank:
-            cores = cores_of_script(script) or 1
-            yield Hit(
-                one.line,
-                f"{one.inner.title} starts {one.each} ranks on a node, but the job requests {counted(cores, 'core')} "
-                "there: they share them",
-                f"request a core for each rank at least: {one.each}",
-                place=one.inner.place(*one.inner.row.line.local_ranks),
-            )
-        named = (
-            numbers(one.program)
-            if one.program.file and not one.sets_ranks and request.nodes in (None, 1)
-            else None
-        )
-        if named and gpus and max(named[1]) >= gpus and len(named[1]) > gpus:
-            yield Hit(
-                one.line,
-                f"{named[0]} has {len(named[1])} devices, but the job has {counted(gpus, 'GPU')}",
-                f"write {gpus}, or request {len(named[1])} GPUs",
-            )
-        option, devices = _devices(one)
-        if gpus and devices and devices > gpus and devices != gpus * (request.nodes or 1):
-            yield Hit(
-                one.line,
-                f"{option} is {devices}, but a node of the job has {counted(gpus, 'GPU')}",
-                f"write {gpus}, or request {devices} GPUs",
-            )
+        yield from _of_tasks(script, one, gpus, environment)
+        yield from _shared_cores(script, one)
+        yield from _of_numbers(script, one, gpus) if gpus else ()
     for launch in launches(script):
         each = launch.number(*launch.row.line.local_ranks) or _of_all_machines(launch)
         has = _given_devices(launch.outer, gpus)
@@ -243,6 +196,53 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
         yield from _beyond_devices(script, launch)
     yield from _of_horovodrun(script, gpus)
     yield from _of_ray(script, gpus)
+
+
+def _of_tasks(
+    script: Script, one: RankGroup, gpus: int | None, environment: RankEnvironment
+) -> Iterator[Hit]:
+    """Yield a program with more tasks on a node than GPUs, or with fewer if each is one rank with one of them."""
+    has = _given_devices(one.outer, gpus)
+    kind = one.outer.kind if one.outer else "the script"
+    if one.tasks and has and one.tasks > has and not one.sets_ranks and environment.has_devices(one):
+        starts = f"{kind} starts {one.tasks} ranks on a node of {counted(has, 'GPU')}"
+        yield Hit(one.line, starts, f"write {has}, or request {one.tasks} GPUs")
+    if one.tasks and gpus and one.tasks < gpus and _numbers_by_task(one) and script.is_batch:
+        starts = f"{kind} starts {counted(one.tasks, 'rank')} on a node of {gpus} GPUs: {gpus - one.tasks} stay idle"
+        fix = f"start {gpus} ranks on each node" if script.is_pbs else f"write --ntasks-per-node={gpus}"
+        yield Hit(one.line, starts, fix)
+
+
+def _shared_cores(script: Script, one: RankGroup) -> Iterator[Hit]:
+    """Yield a launcher of Python with more ranks on a node than the job has cores there."""
+    if one.cores == 0 and one.sets_ranks and one.inner and script.request.cpus_per_rank:
+        cores = cores_of_script(script) or 1
+        yield Hit(
+            one.line,
+            f"{one.inner.title} starts {one.each} ranks on a node, but the job requests {counted(cores, 'core')} "
+            "there: they share them",
+            f"request a core for each rank at least: {one.each}",
+            place=one.inner.place(*one.inner.row.line.local_ranks),
+        )
+
+
+def _of_numbers(script: Script, one: RankGroup, gpus: int) -> Iterator[Hit]:
+    """Yield a program whose options name devices that its node of the job does not have."""
+    request, has = script.request, f"the job has {counted(gpus, 'GPU')}"
+    far = next((value for _, _, value in one.program.options if re.fullmatch(r"cuda:\d", value)), "")
+    if far and int(far[-1]) >= gpus and script.dialect.hides_devices and not one.sets_ranks:
+        sees = f"the program sees {counted(gpus, 'GPU')}, from 0"
+        yield Hit(one.line, f"{far} is not there: {sees}", "write cuda:0")
+    own = one.program.file and not one.sets_ranks and request.nodes in (None, 1)
+    named = numbers(one.program) if own else None
+    if named and max(named[1]) >= gpus and len(named[1]) > gpus:
+        count = len(named[1])
+        reason = f"{named[0]} has {count} devices, but {has}"
+        yield Hit(one.line, reason, f"write {gpus}, or request {count} GPUs")
+    option, devices = _devices(one)
+    if devices and devices > gpus and devices != gpus * (request.nodes or 1):
+        reason = f"{option} is {devices}, but a node of {has}"
+        yield Hit(one.line, reason, f"write {gpus}, or request {devices} GPUs")
 
 
 def _numbers_by_task(one: RankGroup) -> bool:
