@@ -87,3 +87,18 @@ def test_a_shell_that_splits_words_as_bash(shell: str, count: int) -> None:
 def test_a_file_that_cannot_be_read(shell: str, line: str, count: int) -> None:
     found = reasons(f"#!/bin/{shell}\n#SBATCH --time=10\n{line}\n./a\n", "toml")
     assert len([one for one in found if one.startswith("if the file cannot be read")]) == count
+
+
+@pytest.mark.parametrize(
+    ("words", "count"),
+    [
+        ("--hostfile hf", 1),
+        ("-machinefile hf", 1),
+        ("-np 4 --hostfile hf", 0),
+        ("--hostfile $PBS_NODEFILE", 0),
+    ],
+)
+def test_ranks_that_a_file_of_hosts_counts(words: str, count: int) -> None:
+    head = "#!/bin/bash\n#PBS -l select=2:ncpus=8:mpiprocs=8 -l walltime=1:00:00\n"
+    found = reasons(f"{head}tail -n +5 $PBS_NODEFILE > hf\nmpirun {words} ./a\n", "slurm")
+    assert len([one for one in found if "a rank for each line of the file" in one]) == count

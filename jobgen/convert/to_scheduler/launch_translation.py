@@ -307,10 +307,15 @@ def _of_all(
 
 
 def _hosts(call: Call, line: LaunchLine) -> Iterator[Remark]:
-    """Yield a remark on a file of hosts, which srun does not read."""
-    if "hosts" in line.values:
+    """Yield a remark on a file of hosts, which srun does not read.
+
+    Without a number of ranks mpirun starts one for each of its lines.
+    """
+    if file := line.values.get("hosts"):
         why = f"{srun_line.NAME} uses the hosts of the job"
-        yield Remark(call.command.line, line.values["hosts"], why, lost=False)
+        if not {"ranks", "each"} & line.values.keys() and "PBS_NODEFILE" not in file:
+            why += ", and starts its tasks, not a rank for each line of the file"
+        yield Remark(call.command.line, file, why, lost=False)
 
 
 def _environment(call: Call, line: LaunchLine, script: Script, to_srun: bool) -> Iterator[Remark]:
