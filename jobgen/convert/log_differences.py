@@ -114,6 +114,8 @@ def _names_log(log: str, word: str) -> bool:
         return False
     if log[0] == word[0] == "/":
         return fnmatch.fnmatchcase(log, word)
+    if re.match(r"/.*(\$\(|`)", os.path.dirname(word)):
+        return False  # a folder of a name that the script makes is not that of the submission
     folders = [reversed(os.path.normpath(one).split("/")[:-1]) for one in (log, word)]
     pairs = zip(*folders, strict=False)
     return all(

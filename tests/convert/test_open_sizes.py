@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from convert.conversions import convert, job_file, remarks
+from convert.conversions import convert, job_file, remarks, values
 
 HEAD = "#!/bin/bash\n#SBATCH --time=10\n#SBATCH "
 
@@ -102,3 +102,41 @@ def test_ranks_that_a_file_of_hosts_counts(words: str, count: int) -> None:
     head = "#!/bin/bash\n#PBS -l select=2:ncpus=8:mpiprocs=8 -l walltime=1:00:00\n"
     found = reasons(f"{head}tail -n +5 $PBS_NODEFILE > hf\nmpirun {words} ./a\n", "slurm")
     assert len([one for one in found if "a rank for each line of the file" in one]) == count
+
+
+@pytest.mark.parametrize(
+    ("options", "count"),
+    [
+        ("-n 4 --ntasks-per-node=24", 1),
+        ("-N 4 -n 12 --ntasks-per-node=12", 1),
+        ("-n 1 --ntasks-per-node=4", 0),
+        ("-N 2 -n 8 --ntasks-per-node=4", 0),
+        ("-N 2 --ntasks-per-node=4", 0),
+    ],
+)
+@pytest.mark.parametrize("target", ["pbspro", "torque", "toml"])
+def test_cores_of_more_tasks_than_there_are(target: str, options: str, count: int) -> None:
+    """Measured on Slurm 22.05: -n 4 --ntasks-per-node=6 has 6 cores."""
+    found = reasons(f"{HEAD}{options}\nsrun ./a\n", target)
+    assert len([one for one in found if one.startswith("Slurm gives each node the cores of")]) == count
+
+
+@pytest.mark.parametrize(
+    ("code", "value", "count"),
+    [
+        ("gmx mdrun -ntmpi 2 -ntomp 8", "8", 0),
+        ("gmx mdrun -ntmpi 1 -ntomp 16\ngmx mdrun -ntmpi 2 -ntomp 8", None, 1),
+        ("export OMP_NUM_THREADS=4\ngmx mdrun -ntomp 4", "4", 0),
+        ("gmx mdrun", None, 0),
+    ],
+)
+def test_threads_of_mdrun(code: str, value: str | None, count: int) -> None:
+    done = job_file(f"{HEAD}-n 1 -c 16\n{code}\n")
+    assert values(done.text).get("env", {}).get("OMP_NUM_THREADS") == value
+    assert len([one for one in done.remarks if "mdrun ends" in one.why]) == count
+
+
+def test_a_folder_that_the_script_names_is_not_that_of_the_log() -> None:
+    code = "sc=/scratch/$(date +%s)_x/\nmkdir $sc\n./a\ncp $sc/neural* out/"
+    found = reasons(f"{HEAD}-o neural_1.test\n{code}\n", "pbspro")
+    assert not [one for one in found if "writes the log" in one]

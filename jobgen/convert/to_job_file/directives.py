@@ -83,6 +83,9 @@ def set_name(file: JobFile, script: Script, source: Dialect) -> None:
 def read_directives(file: JobFile, script: Script, source: Dialect, totals: bool) -> None:
     """Set the options that the directives of a script correspond to; the body is not read."""
     content, request = request_reader.read(script, totals=totals), script.request
+    for option, text, why in content.unsure:
+        if option.flag == "--ntasks-per-node":  # the other sizes are read anew
+            file.remarks.append(Remark(option.line, text, why, lost=False))
     account = (
         request.account if any(option.flag in ("-A", "--account") for option in script.options) else None
     )

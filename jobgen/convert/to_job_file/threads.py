@@ -7,6 +7,7 @@ of the scheduler, which PBS Pro alone sets.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -87,8 +88,25 @@ class Threads:
             self.file.set_variable(_NAME, value, before[-1].line)
         elif value is not None and _NAME not in self.file.variables and (value == self.start or not before):
             self.file.remarks += self._of_program()
+        if not found:
+            self._of_mdrun()
         self.file.remarks += self._of_whole_nodes(value)
         self.file.remarks += self._of_others()
+
+    def _of_mdrun(self) -> None:
+        """Set the variable to the threads of mdrun, which ends if it is another number.
+
+        With several numbers, add a remark on each other one.
+        """
+        words = ((one.line, one.node.text) for one in self.script.commands)
+        pairs = [(line, re.search(r"\s-ntomp[ =](\d+)\b", text)) for line, text in words]
+        lines = {match[1]: line for line, match in pairs if match}
+        if len(lines) == 1 and _NAME not in self.file.variables:
+            self.file.set_variable(_NAME, *lines.popitem())
+        for count, line in lines.items():
+            if count != str(self.rank):
+                why = f"mdrun ends if {_NAME} is another number, here {self.rank}: set it before the command"
+                self.file.remarks.append(Remark(line, f"-ntomp {count}", why, lost=False))
 
     def _of_whole_nodes(self, threads: str | None) -> Iterator[Remark]:
         """Yield a remark if a script may rely on whole nodes, which its site gives without a request."""

@@ -35,6 +35,10 @@ def complete(content: ScriptRequest, given: Mapping[str, DirectiveOption]) -> No
         request.ranks_per_node = request.ranks // request.nodes  # --ntasks-per-node is then only a maximum
     elif request.nodes and request.ranks and "--ntasks" in given:
         request.ranks_per_node = None
+    total, each = (number(values.get(one)) for one in ("--ntasks", "--ntasks-per-node"))
+    if each and total and 1 < total < each * (request.nodes or 1):  # job_mgr.c: pn_min_cpus
+        why = f"Slurm gives each node the cores of {each} tasks, the new job those of the {total} tasks only"
+        content.unsure.append((given["--ntasks-per-node"], f"--ntasks-per-node={each}", why))
     _devices(request, values, content.whole)
     _cores_and_memory(request, given)
     if request.ranks is None and content.whole:
