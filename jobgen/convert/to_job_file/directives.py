@@ -83,9 +83,11 @@ def set_name(file: JobFile, script: Script, source: Dialect) -> None:
 def read_directives(file: JobFile, script: Script, source: Dialect, totals: bool) -> None:
     """Set the options that the directives of a script correspond to; the body is not read."""
     content, request = request_reader.read(script, totals=totals), script.request
-    for option, text, why in content.unsure:
-        if option.flag == "--ntasks-per-node":  # the other sizes are read anew
-            file.remarks.append(Remark(option.line, text, why, lost=False))
+    file.remarks += [
+        Remark(option.line, what, why, lost=False)
+        for option, what, why in content.unsure
+        if option.flag == "--ntasks-per-node"  # the other sizes are read anew
+    ]
     account = (
         request.account if any(option.flag in ("-A", "--account") for option in script.options) else None
     )
