@@ -182,7 +182,7 @@ def test_mail_without_an_event() -> None:
         ("-n 1 --gres=gpu:2 --mem=16G", "1:ncpus=1:mpiprocs=1:ngpus=2:mem=16gb", ""),
         ("-n 4 -c 6 --mem-per-cpu=8G", "4:ncpus=6:mem=48gb", ""),
         ("-N 1 -n 4 -c 6 --mem-per-cpu=8G", "1:ncpus=24:mpiprocs=4:mem=192gb", ""),
-        ("-N 2 -n 8 --ntasks-per-node=8", "2:ncpus=4:mpiprocs=4", "--ntasks=8, --ntasks-per-node=8"),
+        ("-N 2 -n 8 --ntasks-per-node=8", "2:ncpus=4:mpiprocs=4", "--ntasks-per-node=8, --ntasks=8"),
         ("-N 2 -n 8 --ntasks-per-node=4", "2:ncpus=4:mpiprocs=4", ""),
         ("--ntasks-per-node=8 --gres=gpu:1", "1:ncpus=8:mpiprocs=8:ngpus=1", ""),
         ("--mem=9G\n#SBATCH -c 2 --mem-per-cpu=1G", "1:ncpus=2:mem=2gb", ""),
