@@ -159,7 +159,7 @@ def sites_of_whole_nodes(script: Script, keys: Set[str]) -> list[Site]:
     """Return the sites of whole nodes that a script may be for: by a resource of its nodes, else by one of
     the directives ``keys`` that they demand, whose values some of them may share, and by the queue."""
     from jobgen.sites import search
-    from jobgen.sites.loader import load
+    from jobgen.sites.loader import read_site
 
     chunk = script.request.chunks[0] if len(script.request.chunks) == 1 else {}
     parts = {f"{name}={value}" for name, value in chunk.items() if name and re.match(r"[A-Za-z]", value)}
@@ -167,9 +167,10 @@ def sites_of_whole_nodes(script: Script, keys: Set[str]) -> list[Site]:
     given = set[str]()
     for name in search.names() if script.is_pbs else ():
         try:
-            if not _mentions(search.find(name, name), parts, keys):
+            path = search.find(name, name)
+            if not _mentions(path, parts, keys):
                 continue
-            site = load(name)
+            site = read_site(path)
         except JobgenError:
             continue  # a file of the user that is wrong
         words = {part for line in site.file.request or () for part in line.split(":")}

@@ -97,10 +97,8 @@ class Start(NamedTuple):
     """A program that a command starts, as the word of its file; on the nodes if a launcher (``outer``) or a
     command such as ssh (``remote``) does.
 
-    ``shell`` is the shell or ``source`` before the file, and ``words`` are all words from there on.
-    ``command`` is the one of the script that starts it, ``text`` the tree of the text for a shell that names
-    it, and ``elsewhere`` whether it is started in a container, in another directory or for each of several
-    inputs.
+    ``shell`` is the shell or ``source`` before the file. ``command`` is the one of the script that starts it,
+    ``text`` the tree of the text for a shell that names it.
     """
 
     file: Node
@@ -110,10 +108,8 @@ class Start(NamedTuple):
     line: int
     constants: Constants
     shell: str
-    words: tuple[Node, ...]
     command: Command
     text: Node | None
-    elsewhere: bool
 
     @property
     def texts(self) -> list[str]:
@@ -272,8 +268,7 @@ class _Search(NamedTuple):
             rest = tuple(words.nodes[at + 1 :])
             line = self.line if self.depth else self.command.line
             of_shell = shell if at > first else ""
-            own = tuple(words.nodes[first:])
-            of_call = (self.constants, of_shell, own, self.command, self.text, self.elsewhere)
+            of_call = (self.constants, of_shell, self.command, self.text)
             yield Start(words.nodes[at], rest, self._outer, self._remote, line, *of_call)
 
     def _file(self, word: Node) -> tuple[str, int] | None:
@@ -352,7 +347,7 @@ def launches(
     found: list[Command], constants: Constants, starter: Start | None = None
 ) -> Iterator[Launch | Start | Run]:
     """Yield all launchers in the commands, also behind others and in ``bash -c '...'``, and their programs;
-    and the commands themselves as they run, without those of other shells.
+    and the commands themselves as they run on the node of the script.
 
     ``starter`` has started the script of the commands.
     """

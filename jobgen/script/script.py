@@ -357,14 +357,13 @@ class Script:
         return [one for one in self._started if isinstance(one, Start)]
 
     @cached_property
-    def as_run(self) -> list[Command]:
-        """The commands as they run: with the values of variables in their words, behind time, env and other
-        wrappers, and in the texts of eval. The node is that of the command in the script."""
+    def own_runs(self) -> list[Command]:
+        """Those of the ``runs`` that the shell of the script itself runs, and not one that it starts."""
         return [one.command for one in self._started if isinstance(one, Run) and one.own_shell]
 
-    def run_as(self, *names: str) -> Iterator[Command]:
-        """Yield the commands that run these programs."""
-        return (command for command in self.as_run if command.name in names)
+    def own_running(self, *names: str) -> Iterator[Command]:
+        """Yield the commands of these names that the shell of the script itself runs."""
+        return (command for command in self.own_runs if command.name in names)
 
     def words_of(self, word: syntax.Node, command: Command) -> list[syntax.Node]:
         """Return the words that a word of a command expands to, as far as the text determines them."""
@@ -541,6 +540,12 @@ class Script:
     def in_job(self) -> bool:
         """Return whether a job runs the script: the scheduler, or another script of the job, starts it."""
         return self.is_batch or self.starter is not None
+
+    @property
+    def asks_for_sh(self) -> bool:
+        """Return whether the first line asks for a POSIX shell, which may be dash."""
+        first = self.lines[0] if self.lines else ""
+        return re.match(r"#!\s*(/usr)?/bin/(env\s+)?(da)?sh\b", first) is not None
 
     @cached_property
     def errexit(self) -> bool:

@@ -105,9 +105,8 @@ _PARSERS: dict[Path, Callable[[str], Any]] = {
     ("rules", "srun_ranks"): _SRUN,
     ("rules", "srun_nodes"): _SRUN,
 }
-_PARSERS_OF: dict[
-    tuple[str, int], list[tuple[Path, Callable[[str], Any]]]
-] = {}  # by the first key and the number of keys
+# By the first key and the number of keys.
+_PARSERS_OF: dict[tuple[str, int], list[tuple[Path, Callable[[str], Any]]]] = {}
 for _path, _parse in _PARSERS.items():
     _PARSERS_OF.setdefault((_path[0], len(_path)), []).append((_path, _parse))
 _DIRECTIVES = (

@@ -45,7 +45,7 @@ _DEEPEST = 4
 _LAST_JOB = 67108863  # MaxJobId of Slurm
 _LAST_DIGITS = re.compile(
     r"\$\{SLURM_JOB_?ID: *\(?-4\)?\}"
-    r"|^\$\(echo (-n )?[\"']?\$\{?SLURM_JOB_?ID\}?[\"']? *\| *tail -c *-?[45]\)$"
+    r"|\$\(echo (-n )?[\"']?\$\{?SLURM_JOB_?ID\}?[\"']? *\| *tail -c *-?[45]\)"
 )
 _DRAWN = r"(?<!\w)RANDOM\b|\bshuf\b|\buuidgen\b|\bmktemp\b|/random/uuid|\$\(date\b|\$\$|\brandint\b|bind\(\("
 _OF_TASK = re.compile(r"SLURM_(PROCID|LOCALID|NODEID)|OMPI_COMM_WORLD_(LOCAL_)?RANK|PMI_RANK|SLURMD_NODENAME")
@@ -164,6 +164,13 @@ def loopback(script: Script, address: Address) -> bool:
     return any(re.search(pattern, value) for value in values)
 
 
+def port_ranges(script: Script) -> Iterator[tuple[Address, int, int]]:
+    """Yield each port of the rendezvous with its least and greatest value, if the text determines them."""
+    for one in ports(script):
+        if (limits := port_range(script, one.node)) is not None:
+            yield one, *limits
+
+
 def port_range(script: Script, node: Node, depth: int = 0) -> tuple[int, int] | None:
     """Return the least and the greatest value of a port; None if the text does not determine them."""
     text = (
@@ -175,13 +182,13 @@ def port_range(script: Script, node: Node, depth: int = 0) -> tuple[int, int] | 
         return int(text), int(text)
     if depth > _DEEPEST:
         return None
+    if _LAST_DIGITS.fullmatch(node.text):
+        return 0, 9999
     inner = [
         child for child in node.children if child.type not in ('"', "$((", "))", "(", ")", "$", "${", "}")
     ]
     if node.type in ("string", "arithmetic_expansion", "parenthesized_expression") and len(inner) == 1:
         return port_range(script, inner[0], depth + 1)
-    if node.type == "command_substitution" and _LAST_DIGITS.search(node.text):
-        return 0, 9999
     if node.type in ("simple_expansion", "expansion", "variable_name", "word"):
         return _range_of_name(script, node, depth)
     if node.type == "binary_expression" and len(inner) == 3:
@@ -194,8 +201,6 @@ def port_range(script: Script, node: Node, depth: int = 0) -> tuple[int, int] | 
 def _range_of_name(script: Script, node: Node, depth: int) -> tuple[int, int] | None:
     names = [name for name, _ in expansions(node)]
     name = names[0] if names else node.text
-    if _LAST_DIGITS.search(node.text):
-        return 0, 9999
     if name == "RANDOM":
         return 0, 32767
     if name in ("SLURM_JOB_ID", "SLURM_JOBID") and len(node.children) <= 3:

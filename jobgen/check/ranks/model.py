@@ -92,7 +92,7 @@ def _ranks(script: Script) -> Iterator[RankGroup]:
             yield _of_launch(script, launch, readable)
     started = {id(launch.command.node) for launch in launches}
     last: Command | None = None
-    for command in script.as_run:
+    for command in script.own_runs:
         if (
             last is not None
             and last.node is command.node
@@ -236,7 +236,8 @@ def code(text: Node) -> Node:
     return parse(shell_text(text).encode(), text.line)
 
 
-# Options of an MPI with the ranks of a node.
+# Options of an MPI with a file of hosts, and with the ranks of a node.
+HOSTFILES = ("--hostfile", "-hostfile", "--machinefile", "-machinefile", "-f")
 A_NODE = ("-ppn", "--ppn", "-perhost", "--perhost", "-npernode", "--npernode", "-N")
 
 

@@ -12,8 +12,7 @@ from jobgen.check.ranks.addresses import (
     host_fault,
     is_last_host,
     loopback,
-    port_range,
-    ports,
+    port_ranges,
 )
 from jobgen.check.ranks.model import code_of_tasks, ranks
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
@@ -197,17 +196,11 @@ def _waiting(script: Script) -> str:
     """,
 )
 def ephemeral_port(script: Script) -> Iterator[Hit]:
-    for one in ports(script):
-        limits = port_range(script, one.node)
-        if (
-            limits is not None
-            and limits[0] < limits[1] <= _GREATEST
-            and limits[1] >= _FIRST
-            and limits[0] <= _LAST
-        ):
+    for one, least, greatest in port_ranges(script):
+        if least < greatest <= _GREATEST and greatest >= _FIRST and least <= _LAST:
             yield Hit(
                 one.line,
-                f"{one.name} is from {limits[0]} to {limits[1]}: Linux gives the ports from {_FIRST} to {_LAST} to "
+                f"{one.name} is from {least} to {greatest}: Linux gives the ports from {_FIRST} to {_LAST} to "
                 "outgoing connections",
             )
             return
@@ -241,11 +234,10 @@ _FIRST, _LAST = 32768, 60999  # net.ipv4.ip_local_port_range
     """,
 )
 def large_port(script: Script) -> Iterator[Hit]:
-    for one in ports(script):
-        limits = port_range(script, one.node)
-        if limits is not None and limits[1] > _GREATEST:
-            always = limits[0] > _GREATEST
-            reason = f"is {limits[0]}" if limits[0] == limits[1] else "grows with the id of the job"
+    for one, least, greatest in port_ranges(script):
+        if greatest > _GREATEST:
+            always = least > _GREATEST
+            reason = f"is {least}" if least == greatest else "grows with the id of the job"
             yield Hit(
                 one.line, f"{one.name} {reason}, and there are 65535 ports", "", ERROR if always else None
             )
@@ -280,17 +272,11 @@ _GREATEST, _SYSTEM = 65535, 1000
     """,
 )
 def low_port(script: Script) -> Iterator[Hit]:
-    for one in ports(script):
-        limits = port_range(script, one.node)
-        if limits is not None and limits[0] < _SYSTEM and limits[1] <= _GREATEST and limits != (0, 0):
-            always = limits[1] <= _SYSTEM
-            reason = "is" if always else "may be"
-            yield Hit(
-                one.line,
-                f"{one.name} {reason} below 1024, a port of root only",
-                "",
-                ERROR if always else None,
-            )
+    for one, least, greatest in port_ranges(script):
+        if least < _SYSTEM and 0 < greatest <= _GREATEST:
+            always = greatest <= _SYSTEM
+            reason = f"{one.name} {'is' if always else 'may be'} below 1024, a port of root only"
+            yield Hit(one.line, reason, level=ERROR if always else None)
             return
 
 

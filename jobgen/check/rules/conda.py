@@ -43,7 +43,7 @@ _HOOK = b'eval "$(conda shell.bash hook)"'
     """,
 )
 def source_activate(script: Script) -> Iterator[Hit]:
-    for command in script.run_as("source", "."):
+    for command in script.own_running("source", "."):
         if command.literals[:1] == ["activate"] and not (_is_here(script, command) or _is_second(command)):
             if (
                 _login(script)
@@ -145,7 +145,7 @@ def _login(script: Script) -> bool:
     """,
 )
 def conda_init(script: Script) -> Iterator[Hit]:
-    for command in script.run_as("conda", "mamba"):
+    for command in script.own_running("conda", "mamba"):
         if command.literals[:1] == ["init"] and not _is_read(script, command):
             if _is_hooked(script, command):
                 yield Hit.at(
@@ -159,7 +159,7 @@ def _is_hooked(script: Script, init: Command) -> bool:
     """Return whether another command defines ``conda activate`` before its first use behind ``conda init``."""
     uses = (
         one.node.start
-        for one in script.run_as("conda", "mamba")
+        for one in script.own_running("conda", "mamba")
         if one.node.start > init.node.start and "activate" in one.literals
     )
     end = next(uses, init.node.start)
@@ -220,7 +220,7 @@ def conda_hook(script: Script) -> Iterator[Hit]:
     ]
     if _login(script) or any(name == "BASH_ENV" for name, _, _ in script.assignments):
         return
-    for command in script.run_as("conda", "mamba"):
+    for command in script.own_running("conda", "mamba"):
         if command.literals[:1] == ["activate"] and not any(start < command.node.start for start in ready):
             start = script.start_of(command.line)
             indent = script.source[start : command.node.start]
@@ -255,7 +255,7 @@ def conda_hook(script: Script) -> Iterator[Hit]:
     """,
 )
 def module_after_environment(script: Script) -> Iterator[Hit]:
-    found = (one for command in script.as_run if (one := _change(command)) is not None)
+    found = (one for command in script.own_runs if (one := _change(command)) is not None)
     changes = [one for one in found if not one.command.node.under(*LATER)]
     environment: _Change | None = None  # the last one that is active
     python = ""  # the last module of Python in front of it
@@ -369,7 +369,7 @@ _PYTHON = re.compile(
     """,
 )
 def purged_modules(script: Script) -> Iterator[Hit]:
-    found = (one for command in script.as_run if (one := _change(command)) is not None)
+    found = (one for command in script.own_runs if (one := _change(command)) is not None)
     changes = [one for one in found if not one.command.node.under(*LATER, "command_substitution")]
     for at, change in enumerate(changes):
         before = changes[at - 1] if at else None

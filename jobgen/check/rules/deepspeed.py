@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 
+from jobgen.check.ranks.model import HOSTFILES
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.errors import counted
 from jobgen.script.launches import Launch
@@ -228,7 +229,7 @@ def absent_hostfile(script: Script) -> Iterator[Hit]:
 
 _HOSTFILE_OPTIONS = {
     "deepspeed": ("--hostfile", "-H"),
-    "mpirun": ("--hostfile", "-hostfile", "--machinefile", "-machinefile", "-f"),
+    "mpirun": HOSTFILES,
 }
 
 

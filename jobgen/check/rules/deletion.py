@@ -45,7 +45,7 @@ def rm_variable(script: Script) -> Iterator[Hit]:
     tests = script.tree.all("test_command")
     tested = {name for node in tests for name, _ in expansions(node)}
     tested |= set(re.findall(r"\{(\w+):\?", script.tree.text))
-    for command in (*script.run_as("rm"), *_in_traps(script)):
+    for command in (*script.own_running("rm"), *_in_traps(script)):
         if not _recursive(command):
             continue
         for word in command.arguments:
@@ -126,7 +126,7 @@ def rm_at_requeue(script: Script) -> Iterator[Hit]:
     again = "--requeue" in script.heeded or re.search(r"scontrol\s+requeue", script.tree.text)
     if not again or "RESTART_COUNT" in script.tree.text:
         return
-    for command in script.run_as("rm"):
+    for command in script.own_running("rm"):
         if not _recursive(command) or command.node.under(*_SOMETIMES) or command.guarded:
             continue
         for word in command.arguments:
@@ -198,11 +198,11 @@ def skipped_cleanup(script: Script) -> Iterator[Hit]:
     work = [one.node.end for one in script.commands if one.works and not one.guarded and not one.background]
     made = {
         word.text.strip("\"'").replace("{", "").replace("}", "")
-        for one in script.run_as("mkdir")
+        for one in script.own_running("mkdir")
         for word in one.arguments
     }
     made |= {f"${name}" for name, value, _ in script.assignments if "mktemp" in value.text}
-    for command in script.run_as("rm"):
+    for command in script.own_running("rm"):
         own = [
             word.text.strip("\"'").rstrip("/*").replace("{", "").replace("}", "")
             for word in command.arguments
@@ -253,7 +253,7 @@ def lost_output(script: Script) -> Iterator[Hit]:
 
 def _deletion(script: Script, path: str, start: int) -> int:
     """Return the line of an rm that deletes a directory behind a place, or when the script ends; 0 without one."""
-    later = (one for one in script.run_as("rm") if one.node.start > start)
+    later = (one for one in script.own_running("rm") if one.node.start > start)
     for one in (*later, *_in_traps(script)):
         sure = _recursive(one) and not one.node.under("if_statement", "function_definition")
         if sure and path in [_plain(word.text) for word in one.arguments]:
@@ -264,7 +264,7 @@ def _deletion(script: Script, path: str, start: int) -> int:
 def _is_kept(script: Script, program: Command, path: str) -> bool:
     """Return whether another command, a variable or a trap may use a directory with results."""
     name = os.path.basename(path)
-    for one in script.as_run:
+    for one in script.own_runs:
         words = [_plain(word.text) for word in one.arguments]
         mentions = any(path in word or (name in word and one.name in _COPIES) for word in words)
         behind = one.node.start > program.node.start and one.name in _COPIES

@@ -44,7 +44,7 @@ _DOWNLOADS = {
 def download(script: Script) -> Iterator[Hit]:
     if not script.is_batch:
         return
-    for command in script.as_run:
+    for command in script.own_runs:
         verbs = _DOWNLOADS.get(command.name)
         words, name = command.literals, command.name
         if command.name in ("python", "python3") and words[:2] == ["-m", "pip"]:
@@ -68,7 +68,7 @@ def download(script: Script) -> Iterator[Hit]:
 
 def _is_of_git(script: Script, command: Command) -> bool:
     """Return whether git copies a directory, or updates the copy of one."""
-    cloned = [one for one in script.run_as("git") if "clone" in one.literals]
+    cloned = [one for one in script.own_running("git") if "clone" in one.literals]
     copies = not any(_REMOTE.search(one.node.text) for one in cloned)
     return command.name == "git" and bool(cloned) and copies
 

@@ -256,7 +256,7 @@ def _path(script: Script, text: str) -> str:
 def mkdir_exists(script: Script) -> Iterator[Hit]:
     if not script.is_batch:
         return
-    for command in islice(script.run_as("mkdir"), _MOST):
+    for command in islice(script.own_running("mkdir"), _MOST):
         if _may_fail(script, command) and (
             words := [word for word in command.arguments if not word.text.startswith("-")]
         ):
@@ -282,6 +282,6 @@ def _may_fail(script: Script, command: Command) -> bool:
     if any("clone" in one.literals for one in script.named("git")):
         return False  # the directory around it is a new one
     paths = [word.text.strip("\"'") for word in command.arguments]
-    removed = (word for one in script.run_as("rm", "rmdir", "mv") for word in one.arguments)
+    removed = (word for one in script.own_running("rm", "rmdir", "mv") for word in one.arguments)
     gone = tuple(word.text.strip("\"'").rstrip("/*") for word in removed)
     return not any(path.startswith(gone) for path in paths)

@@ -361,7 +361,7 @@ def remote_environment(script: Script) -> Iterator[Hit]:
         if launch is None or one.command.node.under("function_definition"):
             continue
         active = [
-            command for command in script.as_run if command.node.start < one.start and _activates(command)
+            command for command in script.own_runs if command.node.start < one.start and _activates(command)
         ]
         text = one.command.statement.text
         texts = (

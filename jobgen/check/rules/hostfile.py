@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+from jobgen.check.ranks.model import HOSTFILES
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.script.launches import Launch
 from jobgen.script.script import Hit, Script
@@ -373,7 +374,7 @@ def hostfile_value(script: Script) -> Iterator[Hit]:
     several = script.request.several
     for launch in script.launches:
         for option, word in launch.nodes.items() if not launch.row.by_scheduler else ():
-            of_file = option in _FILES or (option == "-H" and not launch.row.of_mpi)
+            of_file = option in HOSTFILES or (option == "-H" and not launch.row.of_mpi)
             of_hosts = (*_LISTS, "PBS_NODEFILE") if several and option in _HOSTS else ()
             origin = script.constants.origin(word)
             for name, node in expansions(origin):
@@ -391,6 +392,5 @@ def _misplaced(launch: Launch, option: str, name: str, of_file: bool) -> Hit:
     return Hit(launch.line, f"${name} is {what}: {option} takes {takes}", fix, place=launch.place(option))
 
 
-_FILES = ("--hostfile", "-hostfile", "--machinefile", "-machinefile", "-f")
 _HOSTS = ("-H", "--host", "-host")
 _LISTS = ("SLURM_JOB_NODELIST", "SLURM_NODELIST", "SLURM_STEP_NODELIST")

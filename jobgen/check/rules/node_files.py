@@ -65,7 +65,7 @@ def first_node_files(script: Script) -> Iterator[Hit]:
         or any(script.named("sbcast", "pdcp", "ssh", "pbsdsh", "pdsh"))
     ):
         return
-    copies = [(one, path) for one in script.run_as(*_COPIES) if (path := _target(script, one))][:_FIRST]
+    copies = [(one, path) for one in script.own_running(*_COPIES) if (path := _target(script, one))][:_FIRST]
     steps = [one.program for one in script.launches if _stages(script, one.program)] if copies else []
     everywhere = " ".join(_text(script, word) for words in steps for word in words)
     staged = [(one, path) for one, path in copies if path not in everywhere]

@@ -33,7 +33,7 @@ from jobgen.script.syntax import Node, literal, uses
     """,
 )
 def hand_written(script: Script) -> Iterator[Hit]:
-    for command in script.run_as("echo", "printf"):
+    for command in script.own_running("echo", "printf"):
         for word in command.arguments:
             if re.match(r"[A-Za-z][\w.-]*\d[\w.-]*\s+slots=\d+", literal(word) or ""):
                 yield Hit.at(command.node, _BY_HAND, _BY_HAND_FIX)
@@ -176,7 +176,7 @@ def _counts_lines(value: Node) -> bool:
     """,
 )
 def sorted_nodefile(script: Script) -> Iterator[Hit]:
-    for command in script.run_as("sort") if script.request.nodes != 1 else ():
+    for command in script.own_running("sort") if script.request.nodes != 1 else ():
         whole = _pipeline(command)
         if (not uses(whole, *_LISTS) and "scontrol" not in whole.text) or {"wc", "grep", "tail"} & set(
             _names(whole)

@@ -106,11 +106,13 @@ def after_array(script: Script) -> Iterator[Hit]:
 def home_directory(script: Script) -> Iterator[Hit]:
     if not script.is_batch:
         return
-    moved = any(script.run_as("cd", "pushd")) or any("PBS_O_WORKDIR" in name for name, _ in script.expansions)
+    moved = any(script.own_running("cd", "pushd")) or any(
+        "PBS_O_WORKDIR" in name for name, _ in script.expansions
+    )
     flags = {option.flag for option in script.options} | {name for _, name, _ in resources(script.options)}
     if moved or flags & {"-d", "-w", "wd"} or "brainlife" in script.tree.text or script.name == "main":
         return
-    for command in script.as_run:
+    for command in script.own_runs:
         for word in [command.name, *command.literals]:
             if re.fullmatch(r"(?!/|~)[\w./-]+\.(py|sh|exe|out)", word) and (
                 word in command.literals or "/" in word
@@ -151,7 +153,7 @@ def home_directory(script: Script) -> Iterator[Hit]:
     schedulers=("pbs",),
 )
 def pbsdsh_status(script: Script) -> Iterator[Hit]:
-    for command in script.run_as("pbsdsh"):
+    for command in script.own_running("pbsdsh"):
         prints = {"hostname", "date", "uname", "nvidia-smi"} & set(command.literals)
         if not prints and not (command.background and is_service(command)):
             yield Hit(command.line)
@@ -185,7 +187,7 @@ def pbsdsh_status(script: Script) -> Iterator[Hit]:
     schedulers=("pbs",),
 )
 def outliving(script: Script) -> Iterator[Hit]:
-    for command in script.run_as("setsid"):
+    for command in script.own_running("setsid"):
         yield Hit(command.line)
 
 
@@ -222,7 +224,7 @@ def tmrsh_agent(script: Script) -> Iterator[Hit]:
     for name, value, node in script.assignments:
         if name.endswith(("_rsh_agent", "_ssh_agent")) and value.text.strip("\"'").endswith("pbs_tmrsh"):
             yield Hit.at(node, message, fix)
-    for command in script.as_run:
+    for command in script.own_runs:
         words = command.literals
         for agent, given in pairwise(words):
             if agent.endswith(("rsh_agent", "ssh_agent")) and given.endswith("pbs_tmrsh"):

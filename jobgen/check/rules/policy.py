@@ -94,7 +94,7 @@ def forbidden_module(script: Script) -> Iterator[Hit]:
     patterns = [
         (pattern, policy.source) for policy in script.policies for pattern in policy.forbidden_modules
     ]
-    for command in script.run_as("module", "ml", "job_module") if patterns else ():
+    for command in script.own_running("module", "ml", "job_module") if patterns else ():
         for name in _loaded(command):
             for pattern, source in patterns:
                 if fnmatchcase(name, pattern) or fnmatchcase(name, f"{pattern}/*"):

@@ -360,7 +360,7 @@ def _directory(command: Command) -> str:
     """,
 )
 def sleep_sync(script: Script) -> Iterator[Hit]:
-    for command in script.run_as("sleep"):
+    for command in script.own_running("sleep"):
         if command.background or command.statement.under("while_statement", "c_style_for_statement"):
             continue
         started, after = _started_before(command), _next_work(script, command)

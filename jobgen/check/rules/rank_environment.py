@@ -277,10 +277,11 @@ def too_many_threads(script: Script) -> Iterator[Hit]:
         value = environment.in_effect("OMP_NUM_THREADS", one.start)
         threads, name = 0 if value is None else _threads(script, value), "OMP_NUM_THREADS"
         by_ssh = any(launch.remote for launch in one.chain)
-        if value is None and not by_ssh and (one.program.file or "ompthreads" in chunk):
+        of_pbs = value is None and not by_ssh and (one.program.file or "ompthreads" in chunk)
+        if of_pbs:
             threads, name = _chunk_threads(chunk), f"OMP_NUM_THREADS, which {script.dialect.title} sets"
         if (own := one.program.number("ntomp")) is not None:
-            threads, name = own, "-ntomp"
+            threads, name, of_pbs = own, "-ntomp", False
         trains = one.sets_ranks or one.program.file
         if not one.cores or not one.each or one.each < 2 or (not trains and one.outer is None):
             continue
@@ -291,7 +292,7 @@ def too_many_threads(script: Script) -> Iterator[Hit]:
                 f"{one.each} ranks on a node start {threads} threads each ({name}), and each has "
                 f"{one.cores} core{'s' if one.cores > 1 else ''}",
                 f"export OMP_NUM_THREADS={one.cores}" if name != "-ntomp" else f"write -ntomp {one.cores}",
-                NOTE if name.endswith("sets") and "ompthreads" not in chunk else None,
+                NOTE if of_pbs and "ompthreads" not in chunk else None,
             )
             return
 

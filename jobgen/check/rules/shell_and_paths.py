@@ -54,9 +54,8 @@ def bash_in_sh(script: Script) -> Iterator[Hit]:
 
 def plain_sh(script: Script) -> bool:
     """Return whether a POSIX shell runs the script, which may be dash."""
-    first = script.lines[0] if script.lines else ""
     chosen = any(option.flag == script.dialect.shell_option for option in script.options)
-    return not chosen and re.match(r"#!\s*(/usr)?/bin/(env\s+)?(da)?sh\b", first) is not None
+    return not chosen and script.asks_for_sh
 
 
 def _bashisms(script: Script) -> Iterator[tuple[int, str]]:

@@ -255,7 +255,7 @@ _OTHERS = ("--time", "--array")  # whose values other rules test, too
     """,
 )
 def submission_text(script: Script) -> Iterator[Hit]:
-    for command in script.run_as("sbatch"):
+    for command in script.own_running("sbatch"):
         for word in command.words:
             names = re.findall(r"(?:after\w*|--dependency).*?[:=]\"?\$(?:(\w+)|\{(\w+)\})", word.text)
             for name in filter(None, (one for pair in names for one in pair)):

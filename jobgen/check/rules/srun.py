@@ -115,7 +115,7 @@ def srun_cpus(script: Script) -> Iterator[Hit]:
 
 def _slurm_version(script: Script) -> str | None:
     """Return the version of the module of Slurm that the script loads."""
-    words = " ".join(word for command in script.run_as("module", "ml") for word in command.literals)
+    words = " ".join(word for command in script.own_running("module", "ml") for word in command.literals)
     match = re.search(r"\bslurm/\D{0,9}(\d\d\.\d\d)", words)
     return match[1] if match else None
 
@@ -327,7 +327,9 @@ def _in_function(node: Node) -> bool:
     schedulers=("slurm",),
 )
 def mpi_plugin(script: Script) -> Iterator[Hit]:
-    loaded = " ".join(word for command in script.run_as("module", "ml") for word in command.literals).lower()
+    loaded = " ".join(
+        word for command in script.own_running("module", "ml") for word in command.literals
+    ).lower()
     modules = [pair for pair in _MPI.items() if re.search(rf"(^|[\s/]){pair[0]}\b", loaded)]
     if re.search(_OTHER_START, loaded):
         return

@@ -12,6 +12,7 @@ from jobgen.check.ranks.environment import RankEnvironment
 from jobgen.check.ranks.launcher_config import launches
 from jobgen.check.ranks.model import (
     A_NODE,
+    HOSTFILES,
     RankGroup,
     cores_of_option,
     cores_of_script,
@@ -114,8 +115,8 @@ def _filled(script: Script, outer: Launch) -> int | None:
     of a node."""
     if (each := ranks_of_node(outer)) or outer.unknown or (outer.number(*outer.row.line.ranks) or 1) < 2:
         return each
-    hosts = {"--hostfile", "-hostfile", "--machinefile", "-machinefile", "-f"} & outer.options.keys()
-    own = any("PBS_NODEFILE" not in outer.nodes[name].text for name in hosts if name in outer.nodes)
+    file = outer.place(*HOSTFILES)
+    own = file is not None and "PBS_NODEFILE" not in file.text
     placed = any(
         re.match(r"--?(map-by|rank-by|by|npernode|hosts?$|[HS]$|pernode|spread|ppr|perhost|rr|cyclic)", one)
         for one in outer.options
@@ -339,7 +340,7 @@ def _given_devices(step: Launch | None, of_node: int | None) -> int | None:
 
 def _of_horovodrun(script: Script, gpus: int | None) -> Iterator[Hit]:
     """Yield the calls of horovodrun with more ranks than the slots of its hosts, or than the job has GPUs."""
-    for command in script.run_as("horovodrun"):
+    for command in script.own_running("horovodrun"):
         words = [script.constants.value(word) or "" for word in command.words]
         values = dict(pairwise(words)) | dict(word.partition("=")[::2] for word in words if "=" in word)
         number = values.get("-np") or values.get("--num-proc") or ""

@@ -153,9 +153,7 @@ class Body:
         after = [*last, *_working(self.parts.after)]
         # If a condition of the program fails, the script goes on with the commands after the program.
         ending = [one for one in options if after or one not in conditions]
-        first = "".join(self.script.lines[:1])
-        of_sh = re.match(r"#!\s*(/usr)?/bin/(da)?sh\b", first) is not None
-        self.file.remarks += notes.options(ending, strict, of_sh)
+        self.file.remarks += notes.options(ending, strict, self.script.asks_for_sh)
         self.file.remarks += notes.in_blocks(before, behind, self.parts.after)
         read = self._sourced([*self.files, *behind])
         self.file.remarks += notes.sourced(self.file, read, after)
