@@ -2457,6 +2457,26 @@ def test_threads_on_some_cores_of_a_node(options: str, line: str, left: bool, na
     assert ("uses those of the whole node" in str(done.remarks)) is named
 
 
+@pytest.mark.parametrize(
+    ("options", "line", "threads"),
+    [
+        ("-n 1", "python a.py", 1),
+        ("-c 1", "Rscript a.R", 1),
+        ("-N 1 --ntasks-per-node 1", "./a", 1),
+        ("-c 6", "python a.py", 6),
+        ("-N 1", "python a.py", None),
+        ("-n 1", "cp a b", None),
+        ("-n 1 --exclusive", "python a.py", None),
+    ],
+)
+def test_torque_gets_the_threads_of_the_cores_that_slurm_binds(
+    options: str, line: str, threads: int | None
+) -> None:
+    """A site may give whole nodes to a job that counts only nodes."""
+    found = re.findall(r"export OMP_NUM_THREADS=(\d+)", convert(SLURM.format(options, line), "torque").text)
+    assert found == ([str(threads)] if threads else [])
+
+
 def test_threads_of_torque_are_those_of_the_node() -> None:
     done = convert("#PBS -l nodes=1:ppn=6:gpus=1\npython a.py $PBS_NP", "pbspro", "torque")
     assert "whole node" not in str(done.remarks)

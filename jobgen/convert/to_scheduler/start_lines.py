@@ -211,8 +211,11 @@ def _threads(script: Script, source: Dialect, target: Dialect, content: ScriptRe
     if target.sets_threads:
         return [] if known else [f"unset OMP_NUM_THREADS{why}"]
     bound = known and source.scheduler.node_step is not None and target.scheduler.node_step is None
+    # A site may give whole nodes to a job that counts only nodes.
+    counted = ("ranks", "ranks_per_node", "cpus_per_rank")
+    bound &= any(source.origin(script.heeded, one) is not None for one in counted)
     cores = (request.ranks_per_node or 1) * (request.cpus_per_rank or 1)
-    if not bound or cores == 1 or not _programs(script) or any(of_engines(script, "snakemake")):
+    if not bound or not _programs(script) or any(of_engines(script, "snakemake")):
         return []
     return [f"export OMP_NUM_THREADS={cores}  # {source.title} binds the job to its cores"]
 
