@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import chain, islice
 
-from jobgen.convert import aprun, log_differences
+from jobgen.convert import aprun, leftovers, log_differences
 from jobgen.convert.request_reader import at_directive
 from jobgen.convert.result import Remark, shown
 from jobgen.convert.submission import discarded, index_read
 from jobgen.convert.to_scheduler.request_writer import listed
-from jobgen.convert.variable_names import directive_of_text
+from jobgen.convert.variable_names import directive_of_text, is_exported
 from jobgen.launch.launchers import MPI_FLAVOURS, MpiFlavour
 from jobgen.script.command_kinds import STATE, TOOLS
 from jobgen.script.commands import Command, names_command
@@ -47,13 +47,28 @@ def _index(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]
     """Yield a remark on the index of an array that only programs of the script can read."""
     old, new = source.variable("array_index"), target.variable("array_index")
     programs = {command.name for command in script.runs} - STATE - TOOLS
-    if old == new or not programs or str(old) in script.tree.text or listed(script.request, target):
+    if old == new or not programs or listed(script.request, target):
         return
     why = f"programs that read {old} find {new}"
     if script.request.array:
-        yield from at_directive(script, "array", why)
-    elif read := index_read(script, source):
+        yield from at_directive(script, "array", why) if not _is_used(script, str(old)) else ()
+    elif str(old) not in script.tree.text and (read := index_read(script, source)):
         yield Remark(*read, why, lost=False)
+
+
+def _is_used(script: Script, variable: str) -> bool:
+    """Return whether the code of a script uses a variable of the scheduler, and does not only print it."""
+    names, values = {variable}, []
+    for name, value, node in script.assignments:
+        if re.search(rf"\b({'|'.join(names)})\b", value.text):
+            names.add(name)
+            values.append(node)
+    places = re.finditer(rf"\b({'|'.join(names)})\b".encode(), script.tree.source)
+    return any(is_exported(script, name) for name in names) or any(
+        not leftovers.is_printed(script.tree, place.start())
+        and not any(node.start <= place.start() < node.end for node in values)
+        for place in places
+    )
 
 
 def _srun_variables(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:

@@ -91,6 +91,23 @@ def test_an_index_that_programs_read() -> None:
 
 
 @pytest.mark.parametrize(
+    ("code", "used"),
+    [
+        ('echo "task $SLURM_ARRAY_TASK_ID"\n./a', False),
+        ("# of SLURM_ARRAY_TASK_ID\n./a", False),
+        ("i=$SLURM_ARRAY_TASK_ID\necho $i\n./a", False),
+        ("i=$SLURM_ARRAY_TASK_ID\nf=$i.txt\n./a $f", True),
+        ("echo $SLURM_ARRAY_TASK_ID > index\n./a", True),
+        ("printf -v i %03d $SLURM_ARRAY_TASK_ID\n./a $i", True),
+        ("case $SLURM_ARRAY_TASK_ID in 1) ./a ;; esac", True),
+        ("export i=$(sed -n ${SLURM_ARRAY_TASK_ID}p list)\n./a", True),
+    ],
+)
+def test_an_index_that_is_only_printed(code: str, used: bool) -> None:
+    assert remarks(convert(f"{ARRAY}{code}", "torque")) == [(False, 2, "--array=0-3")] * (not used)
+
+
+@pytest.mark.parametrize(
     ("options", "value", "lines"),
     [("", "1", [4]), ("#SBATCH --exclusive\n", "$(nproc)", [3, 5]), ("#SBATCH -c 4\n", "4", [])],
 )
