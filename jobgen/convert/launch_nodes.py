@@ -7,7 +7,7 @@ from collections.abc import Set
 
 from jobgen.convert import aprun
 from jobgen.convert.misreadings import names_devices
-from jobgen.errors import JobgenError
+from jobgen.errors import JobgenError, counted
 from jobgen.jobfile.reader import read_text
 from jobgen.schedulers.request import DirectiveOption, Request
 from jobgen.script.dialects.script_request import ScriptRequest
@@ -88,7 +88,7 @@ def fill_devices(script: Script, content: ScriptRequest) -> None:
     if count and content.whole and request.gpus_per_node is None:
         request.gpus_per_node = count
         why = "only the launcher asks for them; the new job does"
-        content.unsure.append((DirectiveOption(line, "", "", ""), f"{count} GPUs of a node", why))
+        content.unsure.append((DirectiveOption(line, "", "", ""), f"{counted(count, 'GPU')} of a node", why))
 
 
 def devices_of_steps(script: Script) -> tuple[int, int, str]:

@@ -402,7 +402,7 @@ def test_a_loop_has_one_finding_on_its_input() -> None:
         (
             "ranks-mismatch",
             f"{HEAD}#SBATCH --gres=gpu:1\npython -m torch.distributed.launch --nproc_per_node=4 t.py",
-            "torch.distributed.launch starts 4 ranks on a node of 1 GPUs",
+            "torch.distributed.launch starts 4 ranks on a node of 1 GPU",
         ),
     ],
 )

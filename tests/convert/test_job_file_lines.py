@@ -13,7 +13,7 @@ from convert.conversions import job_file, remarks
         ("#SBATCH -t 10\n#SBATCH -n 8\n#SBATCH -G 3\n", "srun ./a", 4, "3 GPUs"),
         ("#SBATCH -t 10\n#SBATCH -n 8\n", "srun ./a", 3, "8 tasks"),
         ("#SBATCH -t 10\n#SBATCH -n 8\n", "./a", 3, "8 tasks"),
-        ("#SBATCH -t 10\n#SBATCH -n 2\n#SBATCH --gpus-per-task=1\n", "srun ./a", 4, "1 GPUs for each task"),
+        ("#SBATCH -t 10\n#SBATCH -n 2\n#SBATCH --gpus-per-task=1\n", "srun ./a", 4, "1 GPU for each task"),
         ("#SBATCH -t 10\n#SBATCH -N 1 -n 1\n#SBATCH --gres=gpu:a100:1\n", "srun ./a", 4, "a100"),
         ("#SBATCH -t 10\n#SBATCH -N 1 -n 1\n", "srun -c 2 ./a", 4, "2 cores of a rank"),
         ("#SBATCH -t 10\n#SBATCH -N 1 -n 1\n#SBATCH --exclusive\n", "srun ./a", 4, "exclusive"),

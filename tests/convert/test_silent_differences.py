@@ -2478,6 +2478,20 @@ def test_torque_gets_the_threads_of_the_cores_that_slurm_binds(
     assert found == ([str(threads)] if threads else [])
 
 
+@pytest.mark.parametrize(
+    ("options", "line", "named"),
+    [
+        ("-n 4 --gpus-per-task=1", "srun ./a", True),
+        ("-N 2 -n 4 --gpus-per-task=2", "srun ./a", True),
+        ("-N 2 -n 2 --gpus-per-task=4", "srun ./a", False),
+        ("-N 2 -n 8 --gpus-per-task=1", "srun -n 2 ./a", False),
+    ],
+)
+def test_the_gpus_of_a_rank_are_fewer_than_those_of_its_node(options: str, line: str, named: bool) -> None:
+    whys = str(convert(SLURM.format(options, line), "pbspro").remarks)
+    assert ("shows each rank its own GPUs" in whys) is named
+
+
 def test_threads_of_torque_are_those_of_the_node() -> None:
     done = convert("#PBS -l nodes=1:ppn=6:gpus=1\npython a.py $PBS_NP", "pbspro", "torque")
     assert "whole node" not in str(done.remarks)

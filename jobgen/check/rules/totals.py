@@ -185,7 +185,7 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
             more = each > has
             yield Hit(
                 launch.line,
-                f"{launch.title} starts {each} ranks on a node of {has} GPUs"
+                f"{launch.title} starts {each} ranks on a node of {counted(has, 'GPU')}"
                 + ("" if more else f": {has - each} stay idle"),
                 f"write {has}, or request {each} GPUs"
                 if _of_all_machines(launch) is None
@@ -209,7 +209,7 @@ def _of_tasks(
         starts = f"{kind} starts {one.tasks} ranks on a node of {counted(has, 'GPU')}"
         yield Hit(one.line, starts, f"write {has}, or request {one.tasks} GPUs")
     if one.tasks and gpus and one.tasks < gpus and _numbers_by_task(one) and script.is_batch:
-        starts = f"{kind} starts {counted(one.tasks, 'rank')} on a node of {gpus} GPUs: {gpus - one.tasks} stay idle"
+        starts = f"{kind} starts {counted(one.tasks, 'rank')} on a node of {counted(gpus, 'GPU')}: {gpus - one.tasks} stay idle"
         fix = f"start {gpus} ranks on each node" if script.is_pbs else f"write --ntasks-per-node={gpus}"
         yield Hit(one.line, starts, fix)
 

@@ -170,7 +170,9 @@ def _gpus(file: JobFile, script: Script, launch: Launch | None) -> int:
     if request.gpus_per_node is None and request.gpus and request.nodes is None:
         if request.gpus > 1:
             why = "all on one node: the script names no nodes"
-            file.remarks.append(Remark(line_of(script, "gpus"), f"{request.gpus} GPUs", why, lost=False))
+            file.remarks.append(
+                Remark(line_of(script, "gpus"), counted(request.gpus, "GPU"), why, lost=False)
+            )
         return request.gpus
     per_task = launch.number("--gpus-per-task") if launch else None
     per_task = per_task or device_count(_given(script, "--gpus-per-task") or "")
@@ -179,13 +181,13 @@ def _gpus(file: JobFile, script: Script, launch: Launch | None) -> int:
         why += "and uses that of LOCAL_RANK"
         own = launch is not None and launch.number("--gpus-per-task")
         at = launch.line if launch is not None and own else line_of(script, "--gpus-per-task")
-        file.remarks.append(Remark(at, f"{per_task} GPUs for each task", why, lost=False))
+        file.remarks.append(Remark(at, f"{counted(per_task, 'GPU')} for each task", why, lost=False))
     if request.gpus_per_node is not None:
         return request.gpus_per_node
     count, at, _ = launch_nodes.devices_of_steps(script)
     if count:
         why = "only the launcher asks for them; jobgen's job does"
-        file.remarks.append(Remark(at, f"{count} GPUs of a node", why, lost=False))
+        file.remarks.append(Remark(at, f"{counted(count, 'GPU')} of a node", why, lost=False))
     return count or (per_task or 0) * _tasks(request)
 
 
@@ -259,10 +261,12 @@ def _devices(file: JobFile, script: Script, gpus: int, each: int) -> None:
         if option and file.try_add("directive", [*file.list("directive"), option]):
             file.values["accelerator"] = "cpu"
             why = f"{each} ranks share them: jobgen gives a device to each rank, so this is a directive"
-            file.remarks.append(Remark(line, f"{gpus} GPUs", why, lost=False))
+            file.remarks.append(Remark(line, counted(gpus, "GPU"), why, lost=False))
             return
         file.remarks.append(
-            Remark(line, f"{gpus} GPUs of {each} ranks", "jobgen gives each rank a device of its own")
+            Remark(
+                line, f"{counted(gpus, 'GPU')} of {each} ranks", "jobgen gives each rank a device of its own"
+            )
         )
         gpus = each
     directives = [without_devices(one, script.request.accelerator) for one in file.list("directive")]

@@ -203,13 +203,15 @@ def _job_directory(script: Script, source: Dialect, target: Dialect) -> Iterator
 def _rank_remarks(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
     """Yield remarks on the devices and the variables of a rank."""
     own = script.heeded.get(source.gpus_of_rank)
-    if own and (script.request.ranks or 1) > 1 and any(script.launched(source.scheduler.node_step or "")):
+    steps = list(script.launched(source.scheduler.node_step or ""))
+    most = max((one.number("-n", "--ntasks") or script.request.ranks or 1 for one in steps), default=0)
+    if own and most > (script.request.nodes or 1):
         mpi = MPI_FLAVOURS[mpi_of(script, target=target.name)].command
         why = f"{source.scheduler.node_step} shows each rank its own GPUs, {mpi} all of the node"
         yield Remark(own.line, f"{own.flag}={own.value}", why, lost=False)
     ranks = variables.rank_names(source, target, mpi_of(script, target=target.name))
     for name, line in inner_names(script).items():
-        if name in ranks and any(script.launched(source.scheduler.node_step or "")):
+        if name in ranks and steps:
             yield Remark(line, name, f"replaced by {ranks[name]}", lost=False)
 
 
