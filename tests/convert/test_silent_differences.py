@@ -1256,6 +1256,11 @@ NAMES = [
     ("#SBATCH -a 1-3 -o %x.log\n./a", "pbspro", 'exec > "$PBS_JOBNAME.log"'),
     ("#SBATCH -a 1-3 -o %x_%j.log\n./a", "pbspro", "${PBS_ARRAY_INDEX:+_$PBS_ARRAY_INDEX}.log"),
     ("#PBS -t 1-3\ncp $PBS_JOBNAME.csv x", "slurm", "PBS_JOBNAME=$SLURM_JOB_NAME-$SLURM_ARRAY_TASK_ID\n"),
+    (
+        "#PBS -l nodes=1\ncp $PBS_JOBNAME.csv $PBS_ARRAYID",
+        "slurm",
+        "PBS_JOBNAME=$SLURM_JOB_NAME${SLURM_ARRAY_TASK_ID:+-$SLURM_ARRAY_TASK_ID}\n",
+    ),
 ]
 
 

@@ -157,7 +157,7 @@ def translate(
         if all(index != name for name, _ in script.expansions):
             yield Definition(index, defined[index])  # for the programs
     if of_array:
-        _name_of_array(source, target, other, defined)
+        _name_of_array(source, target, other, defined, script.request.array is not None)
     ranks = rank_names(source, target, mpi) if not source.zeros else {}
     steps = not source.zeros or any(script.launched(source.scheduler.node_step or ""))
     own = variable_names.kept(script) | unset(script.request, source)
@@ -201,12 +201,15 @@ def translate(
             seen.add(name)
 
 
-def _name_of_array(source: Dialect, target: Dialect, other: dict[str, str], defined: dict[str, str]) -> None:
+def _name_of_array(
+    source: Dialect, target: Dialect, other: dict[str, str], defined: dict[str, str], is_array: bool
+) -> None:
     """Set the name of the job as the tasks of an array know it, if one scheduler adds the index to it."""
     name, new = source.variable("job_name"), target.variable("job_name")
     if name and new and source.name_of_array != target.name_of_array and other.pop(name, None):
         index = target.variable("array_index")
-        defined[name] = f"${new}-${index}" if source.name_of_array else target.name_of_array
+        added = f"-${index}" if is_array else f"${{{index}:+-${index}}}"
+        defined[name] = f"${new}{added}" if source.name_of_array else target.name_of_array
 
 
 def _unreadable(script: Script, source: Dialect) -> set[str]:
