@@ -240,7 +240,7 @@ def test_a_rendered_job_file_requests_the_same(
     again = Script(rendered(done.text).partition(MARK)[0].encode(), kind)
     ours, theirs = request_of(again), request_of(Script(text.encode(), kind))
     differ = {key for key in theirs if theirs[key] != ours[key] and not (key == "name" and not named)}
-    assert differ <= {key for key, word in {"cores": "core", "gpus": "GPUs"}.items() if word in remarked}, (
+    assert differ <= {key for key, word in {"cores": "core", "gpus": "GPU"}.items() if word in remarked}, (
         text,
         done.text,
         done.remarks,
