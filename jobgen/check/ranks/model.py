@@ -324,11 +324,34 @@ def _cores(script: Script, outer: Launch, tasks: int | None, each: int | None) -
     return task * tasks // each if each >= tasks else None
 
 
-def code_of_tasks(script: Script) -> Iterator[tuple[RankGroup, Node]]:
-    """Yield the code that every task of a launcher runs, and the processes that it is for."""
+class TaskCode(NamedTuple):
+    """Code that every task of a launcher runs, the nodes, and the tasks on each. ``group`` are the processes that it
+    is for: None in a script that the launcher starts."""
+
+    tree: Node
+    nodes: int | None
+    tasks: int | None
+    group: RankGroup | None
+
+    @property
+    def total(self) -> int:
+        """Return the number of tasks that certainly run it."""
+        return (self.nodes or 1) * (self.tasks or 1)
+
+    @property
+    def sets_ranks(self) -> bool:
+        """Return whether a launcher in it gives the ranks their numbers."""
+        return self.group is not None and self.group.sets_ranks
+
+
+def code_of_tasks(script: Script) -> Iterator[TaskCode]:
+    """Yield the code that every task of a launcher runs: texts of ``bash -c``, and a whole script that it starts."""
     for one in ranks(script):
         if one.text is not None and one.outer is not None and one.outer.row.line.reaches_nodes:
-            yield one, code(one.text)
+            yield TaskCode(code(one.text), one.nodes, one.tasks, one)
+    outer = script.starter.call.outer if script.starter is not None else None
+    if outer is not None and outer.row.line.reaches_nodes and script.starter is not None:
+        yield TaskCode(script.tree, *size(script.starter.script, outer), None)
 
 
 def is_work(script: Script, launch: Launch) -> bool:

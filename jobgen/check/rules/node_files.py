@@ -141,9 +141,9 @@ def _is_below(path: str, words: str) -> bool:
     """,
 )
 def rm_in_ranks(script: Script) -> Iterator[Hit]:
-    for one, code in code_of_tasks(script):
-        tasks = (one.nodes or 1) * (one.tasks or 1)
-        inner = list(commands(code))
+    for code in code_of_tasks(script):
+        tasks = code.total
+        inner = list(commands(code.tree))
         for at, command in enumerate(inner):
             paths = [word.text for word in command.arguments if not word.text.startswith("-")]
             deletes = command.name == "rm" and any(

@@ -14,6 +14,7 @@ from jobgen.check.ranks.model import (
     A_NODE,
     HOSTFILES,
     RankGroup,
+    code_of_tasks,
     cores_of_option,
     cores_of_script,
     ranks,
@@ -412,27 +413,12 @@ def _of_all_machines(launch: Launch) -> int | None:
 def world_size(script: Script) -> Iterator[Hit]:
     if not script.in_job:
         return
-    environment = RankEnvironment.of(script)
+    yield from _of_world(script)
     for one in ranks(script):
         if one.sets_ranks:
             yield from _of_parallel(one)
         if one.outer is None or not one.outer.row.line.reaches_nodes or one.sets_ranks or not one.total:
             continue
-        value = environment.in_effect("WORLD_SIZE", one.start)
-        text = None if value is None else script.constants.value(value)
-        code = one.text.text if one.text is not None else ""
-        numbered = re.search(r"\bRANK=", code) and "WORLD_SIZE=" not in code
-        if text and text.isdigit() and int(text) != one.total and numbered:
-            yield Hit(
-                one.line,
-                f"WORLD_SIZE is {text}, but {one.outer.kind} starts {one.total} ranks"
-                + (
-                    f": they wait forever for ranks {one.total} to {int(text) - 1}"
-                    if int(text) > one.total
-                    else ""
-                ),
-            )
-            return
         yield from _of_parallel(one)
         for name, has, starts in _trainer(one):
             if has != starts:
@@ -441,6 +427,27 @@ def world_size(script: Script) -> Iterator[Hit]:
                     f"Lightning gets {name}={has}, but {one.outer.kind} starts tasks for {name}={starts}: it refuses that",
                 )
                 return
+
+
+def _of_world(script: Script) -> Iterator[Hit]:
+    """Yield an exported WORLD_SIZE that is not the number of the tasks, whose code sets their RANK."""
+    for code in code_of_tasks(script):
+        numbered = re.search(r"\bRANK=", code.tree.text)
+        if code.sets_ranks or numbered is None or "WORLD_SIZE=" in code.tree.text:
+            continue
+        above, start, outer = script, 0, None
+        line, total = 0, code.nodes * code.tasks if code.nodes and code.tasks else None
+        if code.group is not None:
+            start, line, outer, total = code.group.start, code.group.line, code.group.outer, code.group.total
+        elif script.starter is not None:
+            above, start, outer = script.starter.script, script.starter.call.file.start, script.starter.call.outer
+            line = 1 + code.tree.text.count("\n", 0, numbered.start())
+        value = RankEnvironment.of(above).in_effect("WORLD_SIZE", start)
+        text = None if value is None else above.constants.value(value)
+        if text and text.isdigit() and total and int(text) != total and outer is not None:
+            more = f": they wait forever for ranks {total} to {int(text) - 1}" if int(text) > total else ""
+            yield Hit(line, f"WORLD_SIZE is {text}, but {outer.kind} starts {total} ranks{more}")
+            return
 
 
 # Options of Megatron: megatron/training/arguments.py
