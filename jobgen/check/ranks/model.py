@@ -7,6 +7,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from jobgen.check.ranks.launcher_config import launches as configured
@@ -208,7 +209,9 @@ def _program(script: Script, launch: Launch) -> tuple[tuple[Node, ...], Node | N
     words = [script.constants.value(word) for word in own]
     at = command_start(words)
     if at < len(words) and os.path.basename(words[at] or "") in ("bash", "sh") and at + 1 < len(words):
-        text = next((one for one in own[at + 1 :] if one.type in ("string", "raw_string")), None)
+        joined = (one for flag, one in pairwise(own[at:]) if re.fullmatch(r"-[a-z]*c", flag.text))
+        texts = [one for one in own[at + 1 :] if one.type in ("string", "raw_string")]
+        text = next((one for one in joined if one.type == "concatenation"), next(iter(texts), None))
         if text is not None:
             inner = [word for last in list(commands(code(text)))[-1:] for word in last.words]
             return tuple(inner[command_start(forms(script, inner)) :]), text
@@ -308,9 +311,10 @@ def _step_size(script: Script, launch: Launch, total: int | None) -> tuple[int |
 def _cores(script: Script, outer: Launch, tasks: int | None, each: int | None) -> int | None:
     """Return the cores of a rank; None if the request does not determine them."""
     request = script.request
-    if request.exclusive or set(_CORES_OF_OTHERS) & set(script.heeded):
-        return None
     own = outer.number("-c", "--cpus-per-task")
+    more = request.exclusive or set(_CORES_OF_OTHERS) & set(script.heeded)
+    if more and not (own and outer.row.by_scheduler):
+        return None
     if own is None and outer.has("-c", "--cpus-per-task"):
         return None
     task = own or request.cpus_per_rank or (1 if not script.is_pbs else None)

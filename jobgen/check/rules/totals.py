@@ -181,9 +181,9 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
         yield from _of_numbers(script, one, gpus) if gpus else ()
     for launch in launches(script):
         each = launch.number(*launch.row.line.local_ranks) or _of_all_machines(launch)
-        has = _given_devices(launch.outer, gpus)
-        if each and has and each != has and (each > has or script.only(launch)):
-            more = each > has
+        has = _given_devices(launch.outer, of_node)
+        more = bool(each and has and each > has)
+        if each and has and each != has and (gpus if more else script.only(launch)):
             yield Hit(
                 launch.line,
                 f"{launch.title} starts {each} ranks on a node of {counted(has, 'GPU')}"
