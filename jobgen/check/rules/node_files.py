@@ -75,7 +75,8 @@ def first_node_files(script: Script) -> Iterator[Hit]:
             continue
         words = " ".join(_text(script, word) for word in outer.whole)
         for command, path in staged:
-            if command.node.start < one.start and _is_below(path, words):
+            call = script.call_of(command.node)
+            if (call or command).node.start < one.start and _is_below(path, words):
                 yield Hit.at(
                     command.node,
                     f"{path} is on the first node only: the ranks of the other nodes do not find it",
@@ -86,11 +87,23 @@ def first_node_files(script: Script) -> Iterator[Hit]:
 
 def _target(script: Script, command: Command) -> str:
     """Return the directory of the local disk that a command of the script itself fills; empty without one."""
-    if command.node.under("function_definition", "command_substitution", "heredoc_body", "if_statement"):
+    call = script.call_of(command.node)
+    around = [*command.node.above(), *(call.node.above() if call is not None else ())]
+    if any(one.type in _ELSEWHERE or (call is None and one.type == "function_definition") for one in around):
         return ""
-    words = [_text(script, word).strip("\"'") for word in command.arguments]
+    given = command.arguments if call is None else [_argument(word, call) for word in command.arguments]
+    words = [_text(script, word).strip("\"'") for word in given]
     found = [match[0] for word in words[-2:] if (match := _LOCAL.fullmatch(word.partition("=")[2] or word))]
     return found[-1].rstrip("/") if found else ""
+
+
+_ELSEWHERE = ("command_substitution", "heredoc_body", "if_statement")
+
+
+def _argument(word: Node, call: Command) -> Node:
+    """Return the argument of the call of a function that a word in it reads, as ``"$1"``; otherwise the word."""
+    match = re.fullmatch(r"\"?\$\{?([1-9])\}?\"?", word.text)
+    return call.words[int(match[1])] if match and int(match[1]) < len(call.words) else word
 
 
 def _text(script: Script, word: Node) -> str:
