@@ -15,7 +15,7 @@ from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.check.rules.rank_numbers import NUMBERS
 from jobgen.errors import counted
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import assignments, exported
+from jobgen.script.syntax import LATER, assignments, exported
 
 _CHOOSES = re.compile(r"set_device|cuda:|device_ids|\.to\(|torch\.device\(|\.cuda\(")
 _COPES = re.compile(r"device_count|VISIBLE_DEVICES")
@@ -310,6 +310,26 @@ def shared_devices(script: Script) -> Iterator[Hit]:
                 level=None if named else NOTE,
             )
             return
+    yield from _overlapping(script, environment)
+
+
+def _overlapping(script: Script, environment: RankEnvironment) -> Iterator[Hit]:
+    """Yield a process that sees some of the devices of one which still runs in the background, and others."""
+    ends = [one.node.start for one in script.named("wait", "kill", "pkill", "scancel")]
+    running: list[tuple[RankGroup, frozenset[int]]] = []
+    for one in sorted(ranks(script), key=lambda one: one.start):
+        seen = visible(environment, one)
+        if seen is None or one.is_step or one.command.node.under(*LATER):
+            continue
+        own = frozenset(seen.numbers)
+        running = [pair for pair in running if not any(pair[0].start < end < one.start for end in ends)]
+        for other, devices in running:
+            common = own & devices
+            if common and own - devices and devices - own:
+                numbers = ", ".join(map(str, sorted(common)))
+                yield Hit.at(seen.node, f"{seen.text} names device {numbers}, which the process of line {other.line} has, too")
+                return
+        running += [(one, own)] if one.command.background else []
 
 
 def _used(environment: RankEnvironment, one: RankGroup, has: int) -> frozenset[int] | None:

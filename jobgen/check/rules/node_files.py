@@ -9,7 +9,7 @@ from jobgen.check.ranks.model import code_of_tasks, ranks
 from jobgen.check.rule import WARNING, rule
 from jobgen.script.commands import Command, commands
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import Node
+from jobgen.script.syntax import Node, assignments, expansions
 
 _LOCAL = re.compile(
     r"(/tmp|/var/tmp|/dev/shm|\$\{?(SLURM_TMPDIR|TMPDIR|LOCALSCRATCH|LOCAL_SCRATCH|SLURM_SCRATCH)\b\}?)(/[^\s\"':;]*)?"
@@ -170,6 +170,51 @@ def rm_in_ranks(script: Script) -> Iterator[Hit]:
                     "there since they started",
                 )
                 return
+
+
+@rule(
+    "task-log",
+    WARNING,
+    "A file that every task empties",
+    """`>` in code that every task runs opens the same file in each of them. Each start empties what the others have written,
+    and each writes over the lines of the others: the log shows none of the ranks.""",
+    fix="put the number of the task into the name, as in log.$SLURM_PROCID, or leave the output to the launcher",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun bash -c 'exec python3 train.py > train.log'
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun bash -c 'exec python3 train.py > "train.$SLURM_PROCID.log"'
+    """,
+)
+def task_log(script: Script) -> Iterator[Hit]:
+    for code in code_of_tasks(script):
+        own = {name: value.text for name, value, _ in assignments(code.tree)}
+        for node in code.tree.all("file_redirect") if code.total > 1 else ():
+            file, sign = node.get("destination"), next((one.text for one in node.children if ">" in one.text), "")
+            command = next((one.get("body") for one in node.above() if one.type == "redirected_statement"), None)
+            name = command.get("name") if command is not None and command.type == "command" else None
+            if file is None or sign not in (">", "&>", ">|") or name is None or _on_condition(node):
+                continue
+            texts = [file.text, *(own.get(read, f"${read}") for read, _ in expansions(file))]
+            known = all(read in own or read in _OF_JOB for read, _ in expansions(file))
+            works = next((one.works for one in commands(code.tree) if one.node is command), False)
+            varies = any(_RANKED.search(text) or re.search(r"(?i)\$\(|`|\$[@*\d{]|host|node|%", text) for text in texts)
+            if known and works and not varies and not _LOCAL.match(file.text.strip("\"'")) and "/dev/" not in file.text:
+                yield Hit(node.line, f"each of the {code.total} tasks empties {file.text}, and writes over the lines of the others")
+                return
+
+
+_OF_JOB = ("SLURM_JOB_ID", "SLURM_JOBID", "PBS_JOBID", "SLURM_SUBMIT_DIR", "PBS_O_WORKDIR", "HOME", "USER", "PWD")
 
 
 def _on_condition(node: Node) -> bool:

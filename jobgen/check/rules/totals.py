@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from jobgen.check.ranks.devices import count, numbers
+from jobgen.check.ranks.devices import count, numbers, visible
 from jobgen.check.ranks.environment import RankEnvironment
 from jobgen.check.ranks.launcher_config import launches
 from jobgen.check.ranks.model import (
@@ -179,11 +179,13 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
         yield from _of_tasks(script, one, gpus, environment)
         yield from _shared_cores(script, one)
         yield from _of_numbers(script, one, gpus) if gpus else ()
+    limited = {one.start for one in ranks(script) if visible(environment, one) is not None}
     for launch in launches(script):
         each = launch.number(*launch.row.line.local_ranks) or _of_all_machines(launch)
         has = _given_devices(launch.outer, of_node)
         more = bool(each and has and each > has)
-        if each and has and each != has and (gpus if more else script.only(launch)):
+        chosen = launch.command.node.start in limited  # the others are for another process, or hidden: visible-devices
+        if each and has and each != has and (gpus if more else script.only(launch) and not chosen):
             yield Hit(
                 launch.line,
                 f"{launch.title} starts {each} ranks on a node of {counted(has, 'GPU')}"
