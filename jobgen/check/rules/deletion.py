@@ -11,7 +11,7 @@ from jobgen.check.ranks.model import RankGroup, code, ranks
 from jobgen.check.rule import NOTE, WARNING, rule
 from jobgen.script.commands import Command, commands
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import LOOPS, Node, expansions, literal
+from jobgen.script.syntax import LOOPS, Node, expansions, literal, on_condition
 
 _SET = r"HOME|USER|LOGNAME|PWD|OLDPWD|SHELL|HOSTNAME|SLURM_SUBMIT_DIR|(PBS|SLURM)_JOB_?ID|PBS_O_(WORKDIR|HOME)|RANDOM"
 _WHOLE = r"[\"']?\$(\w+|\{\w+\})[\"']?/[\"']?(\*|\.\*|\*\.\*)?[\"']?"
@@ -130,7 +130,8 @@ def rm_at_requeue(script: Script) -> Iterator[Hit]:
         call = script.call_of(command.node)
         place, inside = (command.node, ()) if call is None else (call.node, command.node.above())
         sometimes = any(one.type in _SOMETIMES and one.type != "function_definition" for one in inside)
-        if not _recursive(command) or sometimes or place.under(*_SOMETIMES) or command.guarded:
+        sometimes |= place.under(*_SOMETIMES) or on_condition(place) or on_condition(command.node)
+        if not _recursive(command) or sometimes or command.guarded:
             continue
         for word in command.arguments:
             text = script.constants.text(word).strip("\"'").rstrip("/*")
@@ -273,7 +274,7 @@ def _is_kept(script: Script, program: Command, path: str) -> bool:
         mentions = any(path in word or (name in word and one.name in _COPIES) for word in words)
         behind = one.node.start > program.node.start and one.name in _COPIES
         around = behind and any(
-            word[:1] == "$" and path.startswith(word.rstrip("/*.")) for word in words[:-1]
+            re.match(r"\$|/\w+/\w", word) and path.startswith(word.rstrip("/*.")) for word in words[:-1]
         )
         if one.node is not program.node and one.name not in _KEEPS_NOTHING and (mentions or around):
             return True
@@ -302,7 +303,10 @@ def _results(script: Script, program: Command) -> Iterator[tuple[str, str, str]]
     with the values of their variables."""
     for word, after in pairwise((*program.words, None)):
         name, equals, value = _plain(word.text).partition("=")
-        path, last = value or (after and _plain(after.text)) or "", name.lstrip("-").replace("-", "_").rpartition(".")[2]
+        path, last = (
+            value or (after and _plain(after.text)) or "",
+            name.lstrip("-").replace("-", "_").rpartition(".")[2],
+        )
         if (equals or name.startswith("--")) and _RESULTS.fullmatch(last) and re.match(r"/.|\$\w", path):
             whole = _plain(script.constants.text(word if equals or after is None else after))
             yield name, path, whole.partition("=")[2] if equals else whole

@@ -87,7 +87,9 @@ def _seen_by_number(script: Script) -> Iterator[Hit]:
             group = next((one for one in ranks(script.starter.script) if one.command.node is place), None)
         source = group.program.source if group is not None else None
         opens = source is None or any(
-            "LOCAL_RANK" in FRAMEWORKS[key].variables for key in FRAMEWORKS if source.imports(*FRAMEWORKS[key].modules)
+            "LOCAL_RANK" in FRAMEWORKS[key].variables
+            for key in FRAMEWORKS
+            if source.imports(*FRAMEWORKS[key].modules)
         )
         if source is not None and not opens:
             opens = "LOCAL_RANK" in source.reads and bool(_CHOOSES.search(source.text))
@@ -327,7 +329,10 @@ def _overlapping(script: Script, environment: RankEnvironment) -> Iterator[Hit]:
             common = own & devices
             if common and own - devices and devices - own:
                 numbers = ", ".join(map(str, sorted(common)))
-                yield Hit.at(seen.node, f"{seen.text} names device {numbers}, which the process of line {other.line} has, too")
+                yield Hit.at(
+                    seen.node,
+                    f"{seen.text} names device {numbers}, which the process of line {other.line} has, too",
+                )
                 return
         running += [(one, own)] if one.command.background else []
 

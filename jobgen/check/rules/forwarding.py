@@ -304,7 +304,9 @@ def _of_quotes(script: Script) -> Iterator[Hit]:
                     text,
                     f"${name} is empty in the code that {start} starts on another node: it is {whose}, and "
                     + ("single quotes pass its name" if single else "the backslash passes its name"),
-                    "write the code in double quotes: this script then expands it" if single else "leave the backslash out",
+                    "write the code in double quotes: this script then expands it"
+                    if single
+                    else "leave the backslash out",
                 )
                 return
 

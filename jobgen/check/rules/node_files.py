@@ -9,7 +9,7 @@ from jobgen.check.ranks.model import code_of_tasks, ranks
 from jobgen.check.rule import WARNING, rule
 from jobgen.script.commands import Command, commands
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import Node, assignments, expansions
+from jobgen.script.syntax import Node, assignments, expansions, on_condition
 
 _LOCAL = re.compile(
     r"(/tmp|/var/tmp|/dev/shm|\$\{?(SLURM_TMPDIR|TMPDIR|LOCALSCRATCH|LOCAL_SCRATCH|SLURM_SCRATCH)\b\}?)(/[^\s\"':;]*)?"
@@ -163,7 +163,7 @@ def rm_in_ranks(script: Script) -> Iterator[Hit]:
                 re.match(r"--recursive$|-\w*[rR]", word) for word in command.literals
             )
             own = any(_RANKED.search(path) or _LOCAL.match(path) for path in paths)
-            if deletes and tasks > 1 and not _on_condition(command.node) and not own and at + 1 < len(inner):
+            if deletes and tasks > 1 and not on_condition(command.node) and not own and at + 1 < len(inner):
                 yield Hit.at(
                     command.node,
                     f"each of the {tasks} tasks deletes {paths[0] if paths else 'it'}, and what the others have written "
@@ -200,28 +200,43 @@ def task_log(script: Script) -> Iterator[Hit]:
     for code in code_of_tasks(script):
         own = {name: value.text for name, value, _ in assignments(code.tree)}
         for node in code.tree.all("file_redirect") if code.total > 1 else ():
-            file, sign = node.get("destination"), next((one.text for one in node.children if ">" in one.text), "")
-            command = next((one.get("body") for one in node.above() if one.type == "redirected_statement"), None)
+            file, sign = (
+                node.get("destination"),
+                next((one.text for one in node.children if ">" in one.text), ""),
+            )
+            command = next(
+                (one.get("body") for one in node.above() if one.type == "redirected_statement"), None
+            )
             name = command.get("name") if command is not None and command.type == "command" else None
-            if file is None or sign not in (">", "&>", ">|") or name is None or _on_condition(node):
+            if file is None or sign not in (">", "&>", ">|") or name is None or on_condition(node):
                 continue
             texts = [file.text, *(own.get(read, f"${read}") for read, _ in expansions(file))]
             known = all(read in own or read in _OF_JOB for read, _ in expansions(file))
             works = next((one.works for one in commands(code.tree) if one.node is command), False)
-            varies = any(_RANKED.search(text) or re.search(r"(?i)\$\(|`|\$[@*\d{]|host|node|%", text) for text in texts)
-            if known and works and not varies and not _LOCAL.match(file.text.strip("\"'")) and "/dev/" not in file.text:
-                yield Hit(node.line, f"each of the {code.total} tasks empties {file.text}, and writes over the lines of the others")
+            varies = any(
+                _RANKED.search(text) or re.search(r"(?i)\$\(|`|\$[@*\d{]|host|node|%", text) for text in texts
+            )
+            if (
+                known
+                and works
+                and not varies
+                and not _LOCAL.match(file.text.strip("\"'"))
+                and "/dev/" not in file.text
+            ):
+                yield Hit(
+                    node.line,
+                    f"each of the {code.total} tasks empties {file.text}, and writes over the lines of the others",
+                )
                 return
 
 
-_OF_JOB = ("SLURM_JOB_ID", "SLURM_JOBID", "PBS_JOBID", "SLURM_SUBMIT_DIR", "PBS_O_WORKDIR", "HOME", "USER", "PWD")
-
-
-def _on_condition(node: Node) -> bool:
-    """Return whether a command runs only if another one succeeds or fails, as that behind ``[ ... ] &&``."""
-    for above in node.above():
-        if above.type in ("if_statement", "case_statement"):
-            return True
-        if above.type == "list" and above.children[0].end <= node.start:
-            return True
-    return False
+_OF_JOB = (
+    "SLURM_JOB_ID",
+    "SLURM_JOBID",
+    "PBS_JOBID",
+    "SLURM_SUBMIT_DIR",
+    "PBS_O_WORKDIR",
+    "HOME",
+    "USER",
+    "PWD",
+)

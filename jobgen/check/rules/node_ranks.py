@@ -59,7 +59,8 @@ def hostname_master(script: Script) -> Iterator[Hit]:
     for node in _run_by_all(script):
         names = "|".join(
             re.findall(
-                rf"(?m)(?:^|[\s;'\"])(\w+)=\\?[\"']?(?:{_HOSTNAME})(?::[\w\\${{}}]+)?\\?[\"']?\s*(?:;|&|$)", node.text
+                rf"(?m)(?:^|[\s;'\"])(\w+)=\\?[\"']?(?:{_HOSTNAME})(?::[\w\\${{}}]+)?\\?[\"']?\s*(?:;|&|$)",
+                node.text,
             )
         )
         own = (

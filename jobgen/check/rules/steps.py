@@ -102,7 +102,13 @@ def _whole_step(script: Script) -> tuple[Launch, Launch] | None:
         start, next_start = first.command.node.start, second.command.node.start
         shares = any(one.has(*_SHARES, "-w", "--nodelist", "-r", "--relative") for one in (first,))
         together = not any(start < at < next_start for at in ends) and _around(first) == _around(second)
-        if not first.command.background or shares or _ends_at_once(script, first) or second.has("--overlap", "-s", "-O", "--overcommit") or not together:
+        if (
+            not first.command.background
+            or shares
+            or _ends_at_once(script, first)
+            or second.has("--overlap", "-s", "-O", "--overcommit")
+            or not together
+        ):
             continue
         cores = first.number(*_CORES) if first.has(*_CORES) else request.cpus_per_rank
         if size(script, first) == whole and (cores or 0) >= request.cpus_per_rank:
@@ -114,7 +120,9 @@ def _ends_at_once(script: Script, launch: Launch) -> bool:
     """Return whether the program of a step is a short one, or one that returns and leaves a daemon."""
     words = [os.path.basename(word or "$") for word in last_words(script, launch)]
     monitor = re.search(r"\b(dmon|pmon)\b|\s(-l|--loop)", " ".join(words))
-    return bool(words) and ((words[0] in TRIFLES and not monitor) or bool(re.match(_DAEMONS, " ".join(words))))
+    return bool(words) and (
+        (words[0] in TRIFLES and not monitor) or bool(re.match(_DAEMONS, " ".join(words)))
+    )
 
 
 def _around(launch: Launch) -> list[int]:

@@ -184,7 +184,9 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
         each = launch.number(*launch.row.line.local_ranks) or _of_all_machines(launch)
         has = _given_devices(launch.outer, of_node)
         more = bool(each and has and each > has)
-        chosen = launch.command.node.start in limited  # the others are for another process, or hidden: visible-devices
+        chosen = (
+            launch.command.node.start in limited
+        )  # the others are for another process, or hidden: visible-devices
         if each and has and each != has and (gpus if more else script.only(launch) and not chosen):
             yield Hit(
                 launch.line,
@@ -442,7 +444,11 @@ def _of_world(script: Script) -> Iterator[Hit]:
         if code.group is not None:
             start, line, outer, total = code.group.start, code.group.line, code.group.outer, code.group.total
         elif script.starter is not None:
-            above, start, outer = script.starter.script, script.starter.call.file.start, script.starter.call.outer
+            above, start, outer = (
+                script.starter.script,
+                script.starter.call.file.start,
+                script.starter.call.outer,
+            )
             line = 1 + code.tree.text.count("\n", 0, numbered.start())
         value = RankEnvironment.of(above).in_effect("WORLD_SIZE", start)
         text = None if value is None else above.constants.value(value)
