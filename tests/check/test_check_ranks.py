@@ -55,6 +55,12 @@ FOUND = [
         SLURM
         + "I=i.sif\nexport MASTER_ADDR=$(hostname)\nsrun bash -c 'RANK=$SLURM_PROCID apptainer exec --cleanenv '\"$I\"' python t.py'\n",
     ),
+    ("rank-number", SLURM + "srun bash -c 'RANK=$((SLURM_NODEID * 8 + SLURM_LOCALID)) python t.py'\n"),
+    (
+        "rank-number",
+        SLURM + "export G=2\nsrun bash -c 'RANK=$(($SLURM_NODEID*$G+$SLURM_LOCALID)) python t.py'\n",
+    ),
+    ("ranks-mismatch", ONE + "export MASTER_ADDR=localhost\nsrun --gpus=1 python t.py\n"),
     ("world-size", MANY + "srun bash -c 'RANK=$SLURM_PROCID python t.py'\n"),
     ("task-devices", SLURM + f"srun bash -c '{BOTH}; python t.py'\n"),
     ("task-devices", SLURM + "srun bash -c 'LOCAL_RANK=$SLURM_LOCALID CUDA_VISIBLE_DEVICES=$SLURM_LOCALID python t.py'\n"),
@@ -270,6 +276,12 @@ FOUND = [
     ("visible-devices", SLURM + f"export SINGULARITYENV_CUDA_VISIBLE_DEVICES=0\nsrun singularity exec --nv i.sif bash -c '{SET}'\n"),
 ]  # fmt: skip
 SILENT = [
+    ("rank-number", SLURM + "srun bash -c 'RANK=$((SLURM_NODEID * 4 + SLURM_LOCALID)) python t.py'\n"),
+    (
+        "rank-number",
+        SLURM + "srun bash -c 'RANK=$((SLURM_NODEID*SLURM_NTASKS_PER_NODE+SLURM_LOCALID)) python t.py'\n",
+    ),
+    ("ranks-mismatch", ONE + "export MASTER_ADDR=localhost\nsrun --gpus=4 python t.py\n"),
     ("too-many-threads", WHOLE + "export OMP_NUM_THREADS=8\n" + RUN),
     (
         "ranks-mismatch",

@@ -329,8 +329,10 @@ def _cores(script: Script, outer: Launch, tasks: int | None, each: int | None) -
 
 
 class TaskCode(NamedTuple):
-    """Code that every task of a launcher runs, the nodes, and the tasks on each. ``group`` are the processes that it
-    is for: None in a script that the launcher starts."""
+    """Code that every task of a launcher runs, the nodes, and the tasks on each.
+
+    ``group`` are the processes that it is for: None in a script that the launcher starts.
+    """
 
     tree: Node
     nodes: int | None
@@ -349,7 +351,7 @@ class TaskCode(NamedTuple):
 
 
 def code_of_tasks(script: Script) -> Iterator[TaskCode]:
-    """Yield the code that every task of a launcher runs: texts of ``bash -c``, and a whole script that it starts."""
+    """Yield the code that every task of a launcher runs: texts of ``bash -c``, a script that it starts."""
     for one in ranks(script):
         if one.text is not None and one.outer is not None and one.outer.row.line.reaches_nodes:
             yield TaskCode(code(one.text), one.nodes, one.tasks, one)

@@ -301,12 +301,10 @@ def _plain(text: str) -> str:
 def _results(script: Script, program: Command) -> Iterator[tuple[str, str, str]]:
     """Yield the options of a program that name where its results go, and the directories: as they are written, and
     with the values of their variables."""
-    for word, after in pairwise((*program.words, None)):
+    for word, after in pairwise((*program.words, *program.words[-1:])):
         name, equals, value = _plain(word.text).partition("=")
-        path, last = (
-            value or (after and _plain(after.text)) or "",
-            name.lstrip("-").replace("-", "_").rpartition(".")[2],
-        )
+        path = value if equals else _plain(after.text)
+        last = name.lstrip("-").replace("-", "_").rpartition(".")[2]
         if (equals or name.startswith("--")) and _RESULTS.fullmatch(last) and re.match(r"/.|\$\w", path):
-            whole = _plain(script.constants.text(word if equals or after is None else after))
+            whole = _plain(script.constants.text(word if equals else after))
             yield name, path, whole.partition("=")[2] if equals else whole

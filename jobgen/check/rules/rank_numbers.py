@@ -79,7 +79,30 @@ def rank_number(script: Script) -> Iterator[Hit]:
                     f"use {_right(name, variable)}",
                     WARNING if is_device else None,
                 )
+        for node, each in _of_sum(script, code.tree):
+            if code.nodes and code.nodes > 1 and code.tasks and each != code.tasks:
+                yield Hit(
+                    node.line,
+                    f"RANK counts {each} ranks on a node, but {code.tasks} start there: "
+                    + ("some numbers are missing" if each > code.tasks else "some numbers are there twice")
+                    + ", and the rendezvous hangs",
+                    f"use {_right('RANK', 'SLURM_PROCID')}",
+                )
     yield from _same_rank(script)
+
+
+def _of_sum(script: Script, tree: Node) -> Iterator[tuple[Node, int]]:
+    """Yield each RANK that is the number of the node times a number plus the rank on the node, and this number."""
+    for name, value, node in assignments(tree):
+        match = _SUM.fullmatch(value.text.strip("\"'")) if name == "RANK" else None
+        found = script.constants.node(match[1]) if match and not match[1].isdigit() else None
+        text = match[1] if match and found is None else script.constants.value(found) if found else ""
+        if text and text.isascii() and text.isdigit() and len(text) < 5:
+            yield node, int(text)
+
+
+_NODEID = r"\$?\{?SLURM_NODEID\}?"
+_SUM = re.compile(rf"\$\(\( *\(?{_NODEID} *\* *\$?\{{?(\w+)\}}?\)? *\+ *\$?\{{?SLURM_LOCALID\}}? *\)\)")
 
 
 def _same_rank(script: Script) -> Iterator[Hit]:

@@ -182,7 +182,7 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
     limited = {one.start for one in ranks(script) if visible(environment, one) is not None}
     for launch in launches(script):
         each = launch.number(*launch.row.line.local_ranks) or _of_all_machines(launch)
-        has = _given_devices(launch.outer, of_node)
+        has = _given_devices(launch.outer, of_node, request.nodes == 1)
         more = bool(each and has and each > has)
         chosen = (
             launch.command.node.start in limited
@@ -208,7 +208,7 @@ def _of_tasks(
     script: Script, one: RankGroup, gpus: int | None, environment: RankEnvironment
 ) -> Iterator[Hit]:
     """Yield a program with more tasks on a node than GPUs, or with fewer if each is one rank with one of them."""
-    has = _given_devices(one.outer, gpus)
+    has = _given_devices(one.outer, gpus, script.request.nodes == 1)
     kind = one.outer.kind if one.outer else "the script"
     if one.tasks and has and one.tasks > has and not one.sets_ranks and environment.has_devices(one):
         starts = f"{kind} starts {one.tasks} ranks on a node of {counted(has, 'GPU')}"
@@ -335,11 +335,12 @@ def _number_of_devices(launch: Launch, option: str) -> int | None:
     return int(plain[2]) if plain else None
 
 
-def _given_devices(step: Launch | None, of_node: int | None) -> int | None:
-    """Return the GPUs that a step has of those of a node."""
+def _given_devices(step: Launch | None, of_node: int | None, one_node: bool) -> int | None:
+    """Return the GPUs that a step has of those of a node. ``one_node``: the job has no other."""
     if step is None or not of_node or not step.row.by_scheduler:
         return of_node
     own = _number_of_devices(step, "--gpus-per-node") or _number_of_devices(step, "--gres")
+    own = own or (_number_of_devices(step, "--gpus") if one_node else None)
     return min(own or of_node, of_node)
 
 
