@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -317,24 +318,28 @@ def shared_devices(script: Script) -> Iterator[Hit]:
 
 def _overlapping(script: Script, environment: RankEnvironment) -> Iterator[Hit]:
     """Yield a process that sees some of the devices of one which still runs in the background, and others."""
-    ends = [one.node.start for one in script.named("wait", "kill", "pkill", "scancel")]
-    running: list[tuple[RankGroup, frozenset[int]]] = []
+    ends = sorted(one.node.start for one in script.named("wait", "kill", "pkill", "scancel"))
+    running: dict[frozenset[int], int] = {}  # the lines of those that run, by their devices
+    last = 0
     for one in sorted(ranks(script), key=lambda one: one.start):
         seen = visible(environment, one)
         if seen is None or one.is_step or one.command.node.under(*LATER):
             continue
-        own = frozenset(seen.numbers)
-        running = [pair for pair in running if not any(pair[0].start < end < one.start for end in ends)]
-        for other, devices in running:
+        if bisect_left(ends, last) < bisect_left(ends, one.start):
+            running = {}
+        last, own = one.start, frozenset(seen.numbers)
+        for devices, line in running.items():
             common = own & devices
             if common and own - devices and devices - own:
                 numbers = ", ".join(map(str, sorted(common)))
-                yield Hit.at(
-                    seen.node,
-                    f"{seen.text} names device {numbers}, which the process of line {other.line} has, too",
-                )
+                reason = f"{seen.text} names device {numbers}, which the process of line {line} has, too"
+                yield Hit.at(seen.node, reason)
                 return
-        running += [(one, own)] if one.command.background else []
+        if one.command.background and len(running) < _MOST:
+            running.setdefault(own, one.line)
+
+
+_MOST = 32  # processes in the background that are compared with each other
 
 
 def _used(environment: RankEnvironment, one: RankGroup, has: int) -> frozenset[int] | None:

@@ -199,29 +199,24 @@ def rm_in_ranks(script: Script) -> Iterator[Hit]:
 def task_log(script: Script) -> Iterator[Hit]:
     for code in code_of_tasks(script):
         own = {name: value.text for name, value, _ in assignments(code.tree)}
+        works = {id(one.node) for one in commands(code.tree) if one.works}
         for node in code.tree.all("file_redirect") if code.total > 1 else ():
+            around = next((one for one in node.above() if one.type == "redirected_statement"), None)
             file, sign = (
                 node.get("destination"),
                 next((one.text for one in node.children if ">" in one.text), ""),
             )
-            command = next(
-                (one.get("body") for one in node.above() if one.type == "redirected_statement"), None
-            )
-            name = command.get("name") if command is not None and command.type == "command" else None
-            if file is None or sign not in (">", "&>", ">|") or name is None or on_condition(node):
+            of_work = around is not None and id(around.get("body")) in works
+            if file is None or not of_work or sign not in (">", "&>", ">|") or on_condition(node):
                 continue
-            texts = [file.text, *(own.get(read, f"${read}") for read, _ in expansions(file))]
-            known = all(read in own or read in _OF_JOB for read, _ in expansions(file))
-            works = next((one.works for one in commands(code.tree) if one.node is command), False)
-            varies = any(
-                _RANKED.search(text) or re.search(r"(?i)\$\(|`|\$[@*\d{]|host|node|%", text) for text in texts
-            )
+            names = [name for name, _ in expansions(file)]
+            text = " ".join([file.text, *(own.get(name, "") for name in names)])
+            known = all(name in own or name in _OF_JOB for name in names)
             if (
                 known
-                and works
-                and not varies
-                and not _LOCAL.match(file.text.strip("\"'"))
-                and "/dev/" not in file.text
+                and not _RANKED.search(text)
+                and not _VARIES.search(text)
+                and not _LOCAL.match(text.strip("\"'"))
             ):
                 yield Hit(
                     node.line,
@@ -230,6 +225,7 @@ def task_log(script: Script) -> Iterator[Hit]:
                 return
 
 
+_VARIES = re.compile(r"(?i)\$\(|`|\$[@*\d{]|host|node|%|/dev/")
 _OF_JOB = (
     "SLURM_JOB_ID",
     "SLURM_JOBID",

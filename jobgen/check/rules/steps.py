@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -97,18 +98,13 @@ def _whole_step(script: Script) -> tuple[Launch, Launch] | None:
     whole = (request.nodes or 1, request.ranks_per_node or request.ranks)
     if not script.is_batch or script.components or not request.cpus_per_rank or not whole[1]:
         return None
-    ends = [one.node.start for one in script.named("wait", "kill", "exit")]
+    ends = sorted(one.node.start for one in script.named("wait", "kill", "exit"))
     for first, second in pairwise(steps):
-        start, next_start = first.command.node.start, second.command.node.start
-        shares = any(one.has(*_SHARES, "-w", "--nodelist", "-r", "--relative") for one in (first,))
-        together = not any(start < at < next_start for at in ends) and _around(first) == _around(second)
-        if (
-            not first.command.background
-            or shares
-            or _ends_at_once(script, first)
-            or second.has("--overlap", "-s", "-O", "--overcommit")
-            or not together
-        ):
+        start, end = first.command.node.start, second.command.node.start
+        shares = first.has(*_SHARES, "-w", "--nodelist", "-r", "--relative")
+        shares |= second.has("--overlap", "-s", "-O", "--overcommit")
+        apart = bisect_left(ends, start) < bisect_left(ends, end) or _around(first) != _around(second)
+        if not first.command.background or shares or apart or _ends_at_once(script, first):
             continue
         cores = first.number(*_CORES) if first.has(*_CORES) else request.cpus_per_rank
         if size(script, first) == whole and (cores or 0) >= request.cpus_per_rank:
