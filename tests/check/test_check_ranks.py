@@ -55,6 +55,7 @@ FOUND = [
         SLURM
         + "I=i.sif\nexport MASTER_ADDR=$(hostname)\nsrun bash -c 'RANK=$SLURM_PROCID apptainer exec --cleanenv '\"$I\"' python t.py'\n",
     ),
+    ("ranks-mismatch", ONE + "CUDA_VISIBLE_DEVICES=0,1,2,3 torchrun --nproc-per-node=2 t.py\n"),
     ("rank-number", SLURM + "srun bash -c 'RANK=$((SLURM_NODEID * 8 + SLURM_LOCALID)) python t.py'\n"),
     (
         "rank-number",
