@@ -56,6 +56,7 @@ FOUND = [
         + "I=i.sif\nexport MASTER_ADDR=$(hostname)\nsrun bash -c 'RANK=$SLURM_PROCID apptainer exec --cleanenv '\"$I\"' python t.py'\n",
     ),
     ("ranks-mismatch", ONE + "CUDA_VISIBLE_DEVICES=0,1,2,3 torchrun --nproc-per-node=2 t.py\n"),
+    ("ranks-mismatch", ONE + "CUDA_VISIBLE_DEVICES=0 torchrun --nproc-per-node=1 t.py\n"),
     ("rank-number", SLURM + "srun bash -c 'RANK=$((SLURM_NODEID * 8 + SLURM_LOCALID)) python t.py'\n"),
     (
         "rank-number",
@@ -286,7 +287,7 @@ SILENT = [
     ("too-many-threads", WHOLE + "export OMP_NUM_THREADS=8\n" + RUN),
     (
         "ranks-mismatch",
-        WHOLE + "CUDA_VISIBLE_DEVICES=0,1 accelerate launch --num_processes 2 --num_machines 1 t.py\n",
+        WHOLE + "CUDA_VISIBLE_DEVICES=2,3 vllm serve m &\nCUDA_VISIBLE_DEVICES=0,1 accelerate launch --num_processes 2 --num_machines 1 t.py\n",
     ),
     ("ranks-mismatch", WHOLE + "torchrun --standalone --nproc-per-node=8 t.py\n"),
     ("local-master", NODES + ADDRESS + "srun ray start --address=${H[0]}:6379 --block &\nwait\n"),

@@ -180,12 +180,13 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
         yield from _shared_cores(script, one)
         yield from _of_numbers(script, one, gpus) if gpus else ()
     seen = {one.start: len(found.numbers) for one in ranks(script) if (found := visible(environment, one))}
+    beside = any(one.command.background for one in ranks(script))
     for launch in launches(script):
         each = launch.number(*launch.row.line.local_ranks) or _of_all_machines(launch)
         has = _given_devices(launch.outer, of_node, request.nodes == 1)
         more = bool(each and has and each > has)
-        # The other devices are for another process, or hidden: visible-devices
-        chosen = bool(each and seen.get(launch.command.node.start, each + 1) <= each)
+        # The other devices are for a process in the background.
+        chosen = bool(each and beside and seen.get(launch.command.node.start, each + 1) <= each)
         if each and has and each != has and (gpus if more else script.only(launch) and not chosen):
             yield Hit(
                 launch.line,
