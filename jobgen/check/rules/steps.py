@@ -29,7 +29,7 @@ _MEMORY = ("--mem", "--mem-per-cpu", "--mem-per-gpu")
     """Since Slurm 20.11 a step takes all cores of its nodes, unless `--exact` or `--cpus-per-task` says how many,
     and all memory of the job, unless `--mem` says how much: steps that were to run side by side run one after
     the other, or the second one waits for ever ("step creation temporarily disabled"). `--overlap` shares what
-    another step has.""",
+    another step has: a monitor or a server in the background that starts all tasks of the job needs it.""",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=1
