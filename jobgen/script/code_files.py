@@ -67,7 +67,8 @@ def written(
         path, adds = file
         document = _document(command.node.parent)
         text = document[0] if document is not None else output(command.name, command.arguments, None)
-        if text is None or (literal and not _is_literal(command)):
+        body = next(above.all("heredoc_body"), None) if (above := command.node.parent) is not None else None
+        if text is None or (literal and (body is None or not is_literal(body))):
             continue
         line = document[1] if document is not None else command.line
         key, old = name(path, constants), ""
@@ -77,10 +78,9 @@ def written(
     return files
 
 
-def _is_literal(command: Command) -> bool:
-    above = command.node.parent
-    begun = next(above.all("heredoc_redirect"), None) if above is not None else None
-    return begun is not None and re.match(r"<<-?\s*['\"\\]", begun.text) is not None
+def is_literal(body: Node) -> bool:
+    """Return whether the script expands nothing in a here-document: quotes are around its delimiter."""
+    return body.parent is not None and re.match(r"<<-?\s*['\"\\]", body.parent.text) is not None
 
 
 def target(command: Command) -> tuple[Node, bool] | None:

@@ -286,6 +286,12 @@ class Script:
         nodes = reversed(list(self.tree.all("function_definition")))
         return {name.text: node.text for node in nodes if (name := node.get("name")) is not None}
 
+    def call_of(self, node: syntax.Node) -> Command | None:
+        """Return the only call of the function around a node; None without it, and for that of a function."""
+        name = syntax.function_of(node)
+        calls = list(self.named(name)) if name else []
+        return calls[0] if len(calls) == 1 and not syntax.function_of(calls[0].node) else None
+
     @cached_property
     def exported_functions(self) -> set[str]:
         """The names of the functions that other shells get."""

@@ -341,6 +341,16 @@ def statement(node: Node) -> Node:
     return node
 
 
+def on_condition(node: Node) -> bool:
+    """Return whether a command runs only if another one succeeds or fails, as that behind ``[ ... ] &&``."""
+    for above in node.above():
+        if above.type in ("if_statement", "case_statement"):
+            return True
+        if above.type == "list" and above.children[0].end <= node.start:
+            return True
+    return False
+
+
 def in_background(node: Node) -> bool:
     """Return whether ``&`` follows the statement or a compound statement around it."""
     whole = statement(node)

@@ -32,7 +32,54 @@ REMOTE = f"'cd $PWD; {RUN.strip()}'"
 
 QUOTED = 'srun bash -c "torchrun --nnodes=2 --nproc-per-node=4 --master_addr="$M" {more} t.py"\n'
 
+WHOLE = NODES.replace("#SBATCH --time", "#SBATCH --exclusive\n#SBATCH --time")
+OUT = "OUT=/scratch/run\n"
+BOTH = "export CUDA_VISIBLE_DEVICES=$SLURM_LOCALID LOCAL_RANK=$SLURM_LOCALID"
+ADDRESS = "H=($(scontrol show hostnames))\n"
+MANY = SLURM + "export WORLD_SIZE=$SLURM_NNODES\n"
+
 FOUND = [
+    ("too-many-threads", WHOLE + "export OMP_NUM_THREADS=8\nsrun -c 8 " + RUN),
+    (
+        "ranks-mismatch",
+        WHOLE
+        + "export G=4\nsrun bash -c 'accelerate launch --num_processes $G --num_machines 2 --machine_rank $SLURM_NODEID t.py'\n",
+    ),
+    ("local-master", NODES + "A=127.0.0.1:6379\nsrun -w $W ray start --address=$A --block &\nwait\n"),
+    ("local-master", NODES + 'srun -n 1 -w $W ray start --address "localhost:$P" --block &\nwait\n'),
+    ("master-address", NODES + "A=$SLURM_NODELIST\nsrun ray start --address $A:6379 --block &\nwait\n"),
+    ("unpassed-variable", PBS + 'export M=a\nssh $H "cd $PWD; torchrun --master_addr=\\$M t.py" &\nwait\n'),
+    ("unpassed-variable", PBS + 'M=a\nssh $H "echo \\${M}" &\nwait\n'),
+    (
+        "unpassed-variable",
+        SLURM
+        + "I=i.sif\nexport MASTER_ADDR=$(hostname)\nsrun bash -c 'RANK=$SLURM_PROCID apptainer exec --cleanenv '\"$I\"' python t.py'\n",
+    ),
+    ("ranks-mismatch", ONE + "CUDA_VISIBLE_DEVICES=0,1,2,3 torchrun --nproc-per-node=2 t.py\n"),
+    ("ranks-mismatch", ONE + "CUDA_VISIBLE_DEVICES=0 torchrun --nproc-per-node=1 t.py\n"),
+    ("rank-number", SLURM + "srun bash -c 'RANK=$((SLURM_NODEID * 8 + SLURM_LOCALID)) python t.py'\n"),
+    (
+        "rank-number",
+        SLURM + "export G=2\nsrun bash -c 'RANK=$(($SLURM_NODEID*$G+$SLURM_LOCALID)) python t.py'\n",
+    ),
+    ("ranks-mismatch", ONE + "export MASTER_ADDR=localhost\nsrun --gpus=1 python t.py\n"),
+    ("world-size", MANY + "srun bash -c 'RANK=$SLURM_PROCID python t.py'\n"),
+    ("task-devices", SLURM + f"srun bash -c '{BOTH}; python t.py'\n"),
+    ("task-devices", SLURM + "srun bash -c 'LOCAL_RANK=$SLURM_LOCALID CUDA_VISIBLE_DEVICES=$SLURM_LOCALID python t.py'\n"),
+    ("hostname-master", NODES + "cat > n.sh <<'E'\nA=$(hostname):2000\nexec torchrun --nnodes=2 --rdzv_endpoint=$A t.py\nE\nsrun bash n.sh\n"),
+    ("rm-at-requeue", REQUEUE + OUT + 'new() {\n    rm -rf "$OUT"\n}\nnew\nsrun python t.py --save "$OUT"\n'),
+    ("rm-at-requeue", REQUEUE + OUT + 'rm -rf "$OUT/c"\nsrun python t.py --save $OUT/c\n'),
+    ("lost-output", ONE + "C=/tmp/$USER/c\nmkdir -p $C\nsrun python t.py --checkpoint_dir $C\n"),
+    ("first-node-files", SLURM + 'D=/tmp/d.$SLURM_JOB_ID\nput() {\n    tar -xf d.tar -C "$1"\n}\nput "$D"\nsrun python t.py --data $D\n'),
+    ("blocking-steps", NODES + "srun nvidia-smi dmon > dmon.log &\nsrun " + RUN),
+    ("blocking-steps", SLURM + "srun -n 8 -c 8 python serve.py &\nsrun -n 1 python t.py\n"),
+    ("blocking-steps", ONE + "srun python serve.py &\nsrun python t.py\n"),
+    ("shared-devices", ONE + "CUDA_VISIBLE_DEVICES=0,1 vllm serve m &\nCUDA_VISIBLE_DEVICES=1,2 torchrun --nproc-per-node=2 t.py\n"),
+    ("function-program", SLURM + "f() {\n    python t.py\n}\nexport -f f\nsrun -n 4 f\n"),
+    ("function-program", SLURM + "f() {\n    python t.py\n}\ntimeout 1h f\n"),
+    ("function-program", SLURM + "f() {\n    python t.py\n}\nls | xargs -n 1 f\n"),
+    ("task-log", SLURM + "srun bash -c 'L=a/$SLURM_JOB_ID.log; python t.py &> $L'\n"),
+    ("task-log", NODES + f"srun bash -c '{RUN.strip()} > t.log'\n"),
     ("first-node-only", NODES + "srun nvidia-smi\nmpirun hostname\n" + RUN),
     ("first-node-only", NODES + "srun -n 1 python prepare.py\nnumactl -N 0 " + RUN),
     ("first-node-only", PBS + "mpirun -np 8 ./bench\naccelerate launch --num_machines 2 t.py\n"),
@@ -231,6 +278,48 @@ FOUND = [
     ("visible-devices", SLURM + f"export SINGULARITYENV_CUDA_VISIBLE_DEVICES=0\nsrun singularity exec --nv i.sif bash -c '{SET}'\n"),
 ]  # fmt: skip
 SILENT = [
+    ("rank-number", SLURM + "srun bash -c 'RANK=$((SLURM_NODEID * 4 + SLURM_LOCALID)) python t.py'\n"),
+    (
+        "rank-number",
+        SLURM + "srun bash -c 'RANK=$((SLURM_NODEID*SLURM_NTASKS_PER_NODE+SLURM_LOCALID)) python t.py'\n",
+    ),
+    ("ranks-mismatch", ONE + "export MASTER_ADDR=localhost\nsrun --gpus=4 python t.py\n"),
+    ("too-many-threads", WHOLE + "export OMP_NUM_THREADS=8\n" + RUN),
+    (
+        "ranks-mismatch",
+        WHOLE + "CUDA_VISIBLE_DEVICES=2,3 vllm serve m &\nCUDA_VISIBLE_DEVICES=0,1 accelerate launch --num_processes 2 --num_machines 1 t.py\n",
+    ),
+    ("ranks-mismatch", WHOLE + "torchrun --standalone --nproc-per-node=8 t.py\n"),
+    ("local-master", NODES + ADDRESS + "srun ray start --address=${H[0]}:6379 --block &\nwait\n"),
+    ("local-master", NODES + "srun -n 1 ray status --address localhost:6379\n"),
+    ("unpassed-variable", PBS + 'M=a\nssh $H "M=$M; echo \\$M" &\nwait\n'),
+    ("unpassed-variable", PBS + 'export M=a\nssh $H "awk \'{print \\$1}\' $M" &\nwait\n'),
+    ("world-size", SLURM + "export WORLD_SIZE=$SLURM_NTASKS\nsrun bash -c 'RANK=$SLURM_PROCID python t.py'\n"),
+    ("world-size", MANY + "srun bash -c 'WORLD_SIZE=$SLURM_NTASKS RANK=$SLURM_PROCID python t.py'\n"),
+    ("task-devices", SLURM + f"srun bash -c '{BOTH.replace('RANK=$SLURM_LOCALID', 'RANK=0')}; python t.py'\n"),
+    ("task-devices", SLURM + "srun bash -c 'LOCAL_RANK=$SLURM_LOCALID; CUDA_VISIBLE_DEVICES=$LOCAL_RANK python t.py'\n"),
+    ("hostname-master", NODES + "cat > n.sh <<E\nA=$(hostname):2000\nexec torchrun --nnodes=2 --rdzv_endpoint=$A t.py\nE\nsrun bash n.sh\n"),
+    ("rm-at-requeue", REQUEUE + OUT + 'new() {\n    rm -rf "$OUT"\n}\n[ -n "$NEW" ] && new\nsrun python t.py --save "$OUT"\n'),
+    ("rm-at-requeue", REQUEUE + OUT + 'new() {\n    rm -rf "$OUT"\n}\nsrun python t.py --save "$OUT"\nnew\n'),
+    ("lost-output", ONE + "C=/tmp/$USER/c\nsrun python t.py --checkpoint_dir $C\ncp -r /tmp/$USER/c $HOME\n"),
+    ("lost-output", ONE + "T=/tmp/x\nC=$T/c\nsrun python t.py --checkpoint_dir $C\ncp -r $T/* $HOME\n"),
+    ("first-node-files", SLURM + 'D=/tmp/d\nput() {\n    tar -xf d.tar -C "$1"\n}\nexport -f put\nsrun bash -c "put $D"\nsrun python t.py --data $D\n'),
+    ("blocking-steps", NODES + "srun --overlap nvidia-smi dmon > dmon.log &\nsrun " + RUN),
+    ("blocking-steps", NODES + "srun nvidia-smi dmon > dmon.log &\nsrun --overlap " + RUN),
+    ("blocking-steps", NODES + "srun nvidia-smi &\nsrun " + RUN),
+    ("blocking-steps", NODES + "srun -N 1 -n 1 python serve.py &\nsrun -N 1 -n 1 python t.py\n"),
+    ("blocking-steps", NODES + "srun python one.py &\nwait\nsrun python two.py\n"),
+    ("blocking-steps", NODES + "if [ $A ]; then\n    srun python one.py &\nelse\n    srun python two.py &\nfi\nwait\n"),
+    ("shared-devices", ONE + "CUDA_VISIBLE_DEVICES=0,1 vllm serve m &\nCUDA_VISIBLE_DEVICES=2,3 torchrun --nproc-per-node=2 t.py\n"),
+    ("shared-devices", ONE + "CUDA_VISIBLE_DEVICES=0,1 vllm serve m &\nkill $!\nCUDA_VISIBLE_DEVICES=1,2 torchrun --nproc-per-node=2 t.py\n"),
+    ("function-program", SLURM + "f() {\n    python t.py\n}\nexport -f f\nsrun -n 4 bash -c f\ntime f\n"),
+    ("function-program", SLURM + 'python3() {\n    command python3 -u "$@"\n}\nsrun python3 t.py\n'),
+    ("function-program", SLURM + "f() {\n    srun python t.py\n}\neval f\n"),
+    ("task-log", SLURM + "srun bash -c 'python t.py > log.$SLURM_PROCID'\n"),
+    ("task-log", SLURM + "srun bash -c 'L=log.$(hostname); python t.py > $L'\n"),
+    ("task-log", SLURM + "srun bash -c 'python t.py > $L'\nsrun bash -c 'python t.py > /dev/null'\n"),
+    ("task-log", SLURM + "srun bash -c 'if [ $SLURM_PROCID = 0 ]; then python t.py > log; fi'\n"),
+    ("task-log", SLURM + "srun bash -c 'echo $PATH > path.txt; exec python t.py'\n"),
     ("unwaited-background", PBS + f"for h in $H; do ssh $h {REMOTE} & done\nsleep 60\nwait\nsleep 900\n"),
     ("unwaited-background", NODES + "vllm serve m &\nsleep infinity\n"),
     ("nodes-mismatch", NODES.replace("nodes=2", "nodes=4") + f"srun -N 2 -c 8 {RUN}"),

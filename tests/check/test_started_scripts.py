@@ -128,3 +128,45 @@ def test_a_script_that_ssh_starts_has_no_exported_variables(tmp_path: Path) -> N
     call = "export N=4\n{} bash run.sh"
     assert ("jobs/run.sh", 3, "nodes-mismatch") in errors(tmp_path, call.format("srun"))
     assert errors(tmp_path, call.format("pbsdsh")) == set()
+
+
+RANKS = HEAD.replace("ntasks-per-node=1", "ntasks-per-node=4")
+SET = "export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID\n"
+OPENS = "import os\nimport torch\n\ntorch.cuda.set_device(int(os.environ['LOCAL_RANK']))\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "rules"),
+    [
+        ("export MASTER_PORT=$(shuf -i 2000-9000 -n 1)", {"random-rendezvous"}),
+        ("rm -rf old", {"rm-in-ranks"}),
+        ("export CUDA_VISIBLE_DEVICES=$SLURM_LOCALID", {"task-devices"}),
+        ("export WORLD_SIZE=$SLURM_NTASKS", set()),
+        ("python prepare.py > prepare.log", {"task-log"}),
+    ],
+)
+@pytest.mark.parametrize("start", ["srun", "srun bash"])
+def test_it_is_code_of_each_task(line: str, start: str, rules: set[str], tmp_path: Path) -> None:
+    (tmp_path / "rank.sh").write_text(INNER.format(f'{SET}{line}\nexec "$@"'))
+    (tmp_path / "t.py").write_text(OPENS)
+    found = check(f"{RANKS}{start} ./rank.sh python t.py\n".encode(), "job.sh", folder=str(tmp_path))
+    named = {"random-rendezvous", "rm-in-ranks", "task-devices", "world-size", "task-log"}
+    assert {one.rule for one in found if one.file == "rank.sh"} & named == rules
+
+
+@pytest.mark.parametrize(("size", "found"), [("$SLURM_NNODES", True), ("$SLURM_NTASKS", False)])
+def test_the_world_size_of_ranks_that_it_numbers(size: str, found: bool, tmp_path: Path) -> None:
+    (tmp_path / "rank.sh").write_text(INNER.format(f'{SET}exec "$@"'))
+    script = f"{RANKS}export WORLD_SIZE={size}\nsrun ./rank.sh python t.py\n"
+    rules = {(one.file, one.line, one.rule) for one in check(script.encode(), "job.sh", folder=str(tmp_path))}
+    assert (("rank.sh", 3, "world-size") in rules) is found
+
+
+@pytest.mark.parametrize(("option", "found"), [("-u ", False), ("", True)])
+def test_pbsdsh_starts_it_once_on_a_node(option: str, found: bool, tmp_path: Path) -> None:
+    (tmp_path / "node.sh").write_text(INNER.format("torchrun --nnodes=2 --nproc_per_node=4 t.py"))
+    script = (
+        f"#!/bin/bash\n#PBS -l nodes=2:ppn=8:gpus=4\nset -e\npbsdsh {option}bash $PBS_O_WORKDIR/node.sh\n"
+    )
+    rules = {one.rule for one in check(script.encode(), "job.sh", folder=str(tmp_path))}
+    assert ("nested-tasks" in rules) is found

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from jobgen.script.commands import commands
@@ -12,6 +14,7 @@ from jobgen.script.script import Script
 from jobgen.script.syntax import LOOPS, Node, assignments, expansions
 
 _ADDRESSES = ("--master-addr", "--main-process-ip")
+_ENDPOINT, _OF_RAY = "--rdzv-endpoint", "--address"
 _PORTS = ("--master-port", "--main-process-port")
 _NAME = r"SLURM_(?:JOB_|STEP_)?NODELIST"
 _LIST = rf"\$(?:{_NAME}\b|\{{{_NAME}\}})"
@@ -76,16 +79,28 @@ def _given(script: Script, variables: Sequence[str], options: Sequence[str]) -> 
         if name in variables:
             yield Address(node.line, value, name)
     for launch in script.launches:
-        for name in (*options, "--rdzv-endpoint"):
+        for name in (*options, _ENDPOINT):
             if (word := launch.nodes.get(name)) is not None:
                 yield Address(launch.line, word, name)
+    if re.search(r"\bray\s+start\b", script.tree.text):
+        yield from _of_ray(script)
+
+
+def _of_ray(script: Script) -> Iterator[Address]:
+    """Yield the addresses at which Ray's workers on other nodes look for its head."""
+    for one in script.programs:
+        words = [one.file, *one.arguments]
+        texts = [os.path.basename(one.constants.text(word).strip("\"'")) for word in words[:2]]
+        for word, after in pairwise((*words, words[-1])) if texts == ["ray", "start"] else ():
+            if word.text == _OF_RAY or word.text.startswith(f"{_OF_RAY}="):
+                yield Address(one.line, after if word.text == _OF_RAY else word, _OF_RAY)
 
 
 def host(script: Script, address: Address) -> str:
     """Return the host of an address, if the text has it; else empty."""
     text = script.constants.text(address.node)
     text = text.partition("=")[2] if text.startswith("--") else text
-    text = re.sub(r":[^:]*$", "", text) if address.name == "--rdzv-endpoint" else text
+    text = re.sub(r":[^:]*$", "", text) if address.name in (_ENDPOINT, _OF_RAY) else text
     return "" if has_variable(text) else text
 
 
@@ -94,7 +109,7 @@ def host_fault(script: Script, address: Address) -> str:
     text = address.node.text.strip("\"'")
     if address.name.startswith("--"):
         text = text.partition("=")[2] if text.startswith("--") else text
-        text = re.sub(r":[^:}]*$", "", text) if address.name == "--rdzv-endpoint" else text
+        text = re.sub(r":[^:}]*$", "", text) if address.name in (_ENDPOINT, _OF_RAY) else text
     return _fault(script, text, address.node, 0)
 
 

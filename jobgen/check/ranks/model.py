@@ -7,6 +7,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from jobgen.check.ranks.launcher_config import launches as configured
@@ -208,7 +209,9 @@ def _program(script: Script, launch: Launch) -> tuple[tuple[Node, ...], Node | N
     words = [script.constants.value(word) for word in own]
     at = command_start(words)
     if at < len(words) and os.path.basename(words[at] or "") in ("bash", "sh") and at + 1 < len(words):
-        text = next((one for one in own[at + 1 :] if one.type in ("string", "raw_string")), None)
+        joined = (one for flag, one in pairwise(own[at:]) if re.fullmatch(r"-[a-z]*c", flag.text))
+        texts = [one for one in own[at + 1 :] if one.type in ("string", "raw_string")]
+        text = next((one for one in joined if one.type == "concatenation"), next(iter(texts), None))
         if text is not None:
             inner = [word for last in list(commands(code(text)))[-1:] for word in last.words]
             return tuple(inner[command_start(forms(script, inner)) :]), text
@@ -308,9 +311,10 @@ def _step_size(script: Script, launch: Launch, total: int | None) -> tuple[int |
 def _cores(script: Script, outer: Launch, tasks: int | None, each: int | None) -> int | None:
     """Return the cores of a rank; None if the request does not determine them."""
     request = script.request
-    if request.exclusive or set(_CORES_OF_OTHERS) & set(script.heeded):
-        return None
     own = outer.number("-c", "--cpus-per-task")
+    more = request.exclusive or set(_CORES_OF_OTHERS) & set(script.heeded)
+    if more and not (own and outer.row.by_scheduler):
+        return None
     if own is None and outer.has("-c", "--cpus-per-task"):
         return None
     task = own or request.cpus_per_rank or (1 if not script.is_pbs else None)
@@ -324,11 +328,36 @@ def _cores(script: Script, outer: Launch, tasks: int | None, each: int | None) -
     return task * tasks // each if each >= tasks else None
 
 
-def code_of_tasks(script: Script) -> Iterator[tuple[RankGroup, Node]]:
-    """Yield the code that every task of a launcher runs, and the processes that it is for."""
+class TaskCode(NamedTuple):
+    """Code that every task of a launcher runs, the nodes, and the tasks on each.
+
+    ``group`` are the processes that it is for: None in a script that the launcher starts.
+    """
+
+    tree: Node
+    nodes: int | None
+    tasks: int | None
+    group: RankGroup | None
+
+    @property
+    def total(self) -> int:
+        """Return the number of tasks that certainly run it."""
+        return (self.nodes or 1) * (self.tasks or 1)
+
+    @property
+    def sets_ranks(self) -> bool:
+        """Return whether a launcher in it gives the ranks their numbers."""
+        return self.group is not None and self.group.sets_ranks
+
+
+def code_of_tasks(script: Script) -> Iterator[TaskCode]:
+    """Yield the code that every task of a launcher runs: texts of ``bash -c``, a script that it starts."""
     for one in ranks(script):
         if one.text is not None and one.outer is not None and one.outer.row.line.reaches_nodes:
-            yield one, code(one.text)
+            yield TaskCode(code(one.text), one.nodes, one.tasks, one)
+    outer = script.starter.call.outer if script.starter is not None else None
+    if outer is not None and outer.row.line.reaches_nodes and script.starter is not None:
+        yield TaskCode(script.tree, *size(script.starter.script, outer), None)
 
 
 def is_work(script: Script, launch: Launch) -> bool:

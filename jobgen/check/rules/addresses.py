@@ -312,9 +312,9 @@ def low_port(script: Script) -> Iterator[Hit]:
     """,
 )
 def random_rendezvous(script: Script) -> Iterator[Hit]:
-    for one, code in code_of_tasks(script):
-        several = (one.nodes or 1) > 1 or (not one.sets_ranks and (one.tasks or 1) > 1)
-        for line, name in drawn_in(code) if several else ():
+    for code in code_of_tasks(script):
+        several = (code.nodes or 1) > 1 or (not code.sets_ranks and (code.tasks or 1) > 1)
+        for line, name in drawn_in(code.tree) if several else ():
             yield Hit(
                 line, f"{name} differs in each task: the nodes get different values, and wait for each other"
             )

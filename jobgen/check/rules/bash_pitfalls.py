@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.launch.wrappers import inputs_start, wrappers
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import Node
 
@@ -134,3 +136,65 @@ def array_braces(script: Script) -> Iterator[Hit]:
                 f"write ${{{name}{index[0]}}}",
             )
             return
+
+
+@rule(
+    "function-program",
+    ERROR,
+    "A function in the place of a program",
+    """`srun`, `mpirun`, `timeout`, `nohup` and `xargs` start programs. They do not know the functions of the script, also
+    not those of `export -f`: "No such file or directory". Only a shell that they start does: `bash -c`.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --ntasks=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    train_rank() {
+        python3 train.py --seed "$SLURM_PROCID"
+    }
+    export -f train_rank
+    srun train_rank
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --ntasks=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    train_rank() {
+        python3 train.py --seed "$SLURM_PROCID"
+    }
+    export -f train_rank
+    srun bash -c train_rank
+    """,
+)
+def function_program(script: Script) -> Iterator[Hit]:
+    if not script.functions:
+        return
+    found = [(one.program, one.kind) for one in script.launches if not one.remote]
+    found += [(one.words, "") for one in script.commands]
+    for words, starter in found:
+        texts = [script.constants.value(word) for word in words]
+        at = 0
+        for _, start, end in wrappers(texts):
+            name = os.path.basename(texts[start] or "")
+            at, starter = end, name if name in _EXECUTE else "" if name in _OWN_SHELL else starter
+        if texts and os.path.basename(texts[0] or "") == "xargs":
+            at, starter = inputs_start(texts, 0), "xargs"
+        name = texts[at] or "" if at < len(texts) else ""
+        if starter and name in script.functions and not _is_program(script, name):
+            yield Hit.at(
+                words[at],
+                f"{name} is a function of this script: {starter} starts programs only, and finds none of this name",
+                f"export -f {name}, and write {starter} bash -c {name}",
+            )
+            return
+
+
+def _is_program(script: Script, name: str) -> bool:
+    """Return whether a function has the name of a program, which it calls itself."""
+    return re.search(rf"(command|which|/)\s*{re.escape(name)}\b", script.functions[name]) is not None
+
+
+# Commands that execute a program; those of the shell itself call its functions.
+_EXECUTE = ("timeout", "nohup", "setsid", "env", "nice", "numactl", "taskset", "stdbuf", "exec", "sudo")
+_OWN_SHELL = ("eval", "time", "coproc")

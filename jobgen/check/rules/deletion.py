@@ -11,7 +11,7 @@ from jobgen.check.ranks.model import RankGroup, code, ranks
 from jobgen.check.rule import NOTE, WARNING, rule
 from jobgen.script.commands import Command, commands
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import LOOPS, Node, expansions, literal
+from jobgen.script.syntax import LOOPS, Node, expansions, literal, on_condition
 
 _SET = r"HOME|USER|LOGNAME|PWD|OLDPWD|SHELL|HOSTNAME|SLURM_SUBMIT_DIR|(PBS|SLURM)_JOB_?ID|PBS_O_(WORKDIR|HOME)|RANDOM"
 _WHOLE = r"[\"']?\$(\w+|\{\w+\})[\"']?/[\"']?(\*|\.\*|\*\.\*)?[\"']?"
@@ -127,20 +127,25 @@ def rm_at_requeue(script: Script) -> Iterator[Hit]:
     if not again or "RESTART_COUNT" in script.tree.text:
         return
     for command in script.own_running("rm"):
-        if not _recursive(command) or command.node.under(*_SOMETIMES) or command.guarded:
+        call = script.call_of(command.node)
+        place, inside = (command.node, ()) if call is None else (call.node, command.node.above())
+        sometimes = any(one.type in _SOMETIMES and one.type != "function_definition" for one in inside)
+        sometimes |= place.under(*_SOMETIMES) or on_condition(place) or on_condition(command.node)
+        if not _recursive(command) or sometimes or command.guarded:
             continue
         for word in command.arguments:
-            text = word.text.strip("\"'").rstrip("/*")
-            later = (one for one in ranks(script) if one.start > command.node.end)
+            text = script.constants.text(word).strip("\"'").rstrip("/*")
+            later = (one for one in ranks(script) if one.start > place.end)
             writer = next((one for one in later if _saves(script, one, text)), None)
             if writer is not None and text:
                 yield Hit.at(
                     command.node,
-                    f"a second start of the job deletes {text}, to which {writer.name} saves in line {writer.line}",
+                    f"a second start of the job deletes {word.text.strip(_QUOTES)}, to which {writer.name} saves in line {writer.line}",
                 )
                 return
 
 
+_QUOTES = "\"'"
 _SOMETIMES = (*LOOPS, "if_statement", "case_statement", "function_definition", "subshell")
 _SAVES = re.compile(
     r"--?\w*(out|save|checkpoint|ckpt|log|run|resume|work|result)\w*[-_]?(dir|path|folder|to)?", re.I
@@ -150,7 +155,7 @@ _SAVES = re.compile(
 def _saves(script: Script, one: RankGroup, path: str) -> bool:
     """Return whether a program has an option for its results with this path."""
     nodes = one.inner.program if one.inner is not None else one.command.words
-    texts = [word.text.strip("\"'") for word in nodes]
+    texts = [script.constants.text(word).strip("\"'") for word in nodes]
     for before, text in pairwise(["", *texts]):
         option, equals, value = text.partition("=")
         name, given = (option, value.strip("\"'")) if equals else (before, text)
@@ -237,11 +242,11 @@ def skipped_cleanup(script: Script) -> Iterator[Hit]:
 )
 def lost_output(script: Script) -> Iterator[Hit]:
     for one in ranks(script) if script.is_batch else ():
-        for option, path in _results(one.command):
-            if _is_kept(script, one.command, path):
+        for option, path, whole in _results(script, one.command):
+            if _is_kept(script, one.command, path) or _is_kept(script, one.command, whole):
                 continue
             line = _deletion(script, path, one.start)
-            if line or _LOCAL.match(path):
+            if line or _LOCAL.match(path) or _LOCAL.match(whole):
                 where = (
                     f"which line {line} deletes: nothing keeps the results"
                     if line
@@ -265,11 +270,11 @@ def _is_kept(script: Script, program: Command, path: str) -> bool:
     """Return whether another command, a variable or a trap may use a directory with results."""
     name = os.path.basename(path)
     for one in script.own_runs:
-        words = [_plain(word.text) for word in one.arguments]
+        words = [_plain(text) for word in one.arguments for text in {word.text, script.constants.text(word)}]
         mentions = any(path in word or (name in word and one.name in _COPIES) for word in words)
         behind = one.node.start > program.node.start and one.name in _COPIES
         around = behind and any(
-            word[:1] == "$" and path.startswith(word.rstrip("/*.")) for word in words[:-1]
+            re.match(r"\$|/\w+/\w", word) and path.startswith(word.rstrip("/*.")) for word in words[:-1]
         )
         if one.node is not program.node and one.name not in _KEEPS_NOTHING and (mentions or around):
             return True
@@ -293,10 +298,13 @@ def _plain(text: str) -> str:
     return re.sub(r"\$\{(\w+)\}", r"$\1", re.sub("[\"']", "", text)).rstrip("/")
 
 
-def _results(program: Command) -> Iterator[tuple[str, str]]:
-    """Yield the options of a program that name where its results go, and the directories as they are written."""
-    for word, after in pairwise([*(_plain(word.text) for word in program.words), ""]):
-        name, equals, value = word.partition("=")
-        path, last = value if equals else after, name.lstrip("-").replace("-", "_").rpartition(".")[2]
-        if (equals or word.startswith("--")) and _RESULTS.fullmatch(last) and re.match(r"/.|\$\w", path):
-            yield name, path
+def _results(script: Script, program: Command) -> Iterator[tuple[str, str, str]]:
+    """Yield the options of a program that name where its results go, and the directories: as they are written, and
+    with the values of their variables."""
+    for word, after in pairwise((*program.words, *program.words[-1:])):
+        name, equals, value = _plain(word.text).partition("=")
+        path = value if equals else _plain(after.text)
+        last = name.lstrip("-").replace("-", "_").rpartition(".")[2]
+        if (equals or name.startswith("--")) and _RESULTS.fullmatch(last) and re.match(r"/.|\$\w", path):
+            whole = _plain(script.constants.text(word if equals else after))
+            yield name, path, whole.partition("=")[2] if equals else whole

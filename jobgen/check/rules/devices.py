@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -10,10 +11,12 @@ from itertools import pairwise
 from jobgen.check.ranks.devices import VISIBLE, Visible, count, numbers, visible
 from jobgen.check.ranks.environment import RankEnvironment
 from jobgen.check.ranks.frameworks import FRAMEWORKS
-from jobgen.check.ranks.model import RankGroup, beside, ranks
+from jobgen.check.ranks.model import RankGroup, beside, code_of_tasks, ranks
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.check.rules.rank_numbers import NUMBERS
 from jobgen.errors import counted
 from jobgen.script.script import Hit, Script
+from jobgen.script.syntax import LATER, assignments, exported
 
 _CHOOSES = re.compile(r"set_device|cuda:|device_ids|\.to\(|torch\.device\(|\.cuda\(")
 _COPES = re.compile(r"device_count|VISIBLE_DEVICES")
@@ -50,6 +53,7 @@ _LOCAL_IDS = ("LOCAL_RANK", "SLURM_LOCALID")
     schedulers=("slurm",),
 )
 def task_devices(script: Script) -> Iterator[Hit]:
+    yield from _seen_by_number(script)
     of_job = {key: script.heeded[key].value for key in _OF_TASKS if key in script.heeded}
     if any(name == "SLURM_GPU_BIND" for name, _, _ in script.assignments):
         return
@@ -68,6 +72,42 @@ def task_devices(script: Script) -> Iterator[Hit]:
             return
 
 
+def _seen_by_number(script: Script) -> Iterator[Hit]:
+    """Yield code that lets each task see the device of its local rank only, and passes this local rank on, too."""
+    for code in code_of_tasks(script):
+        numbered = {
+            name: node
+            for name, value, node in assignments(code.tree)
+            if _LOCAL_NUMBER.fullmatch(value.text) and (exported(node) or f"export {name}" in code.tree.text)
+        }
+        device, group = next((name for name in VISIBLE if name in numbered), ""), code.group
+        if not device or "LOCAL_RANK" not in numbered or code.tasks == 1 or code.sets_ranks:
+            continue
+        if group is None and script.starter is not None:
+            place = script.starter.call.command.node
+            group = next((one for one in ranks(script.starter.script) if one.command.node is place), None)
+        source = group.program.source if group is not None else None
+        opens = source is None or any(
+            "LOCAL_RANK" in FRAMEWORKS[key].variables
+            for key in FRAMEWORKS
+            if source.imports(*FRAMEWORKS[key].modules)
+        )
+        if source is not None and not opens:
+            opens = "LOCAL_RANK" in source.reads and bool(_CHOOSES.search(source.text))
+        if opens and not (source is not None and _COPES.search(source.text)):
+            yield Hit(
+                numbered[device].line,
+                f"with this {device} each task sees one device, number 0, but its program gets LOCAL_RANK as the number "
+                "of its device, too: all tasks of a node but the first one fail",
+                "leave one of the two out",
+                None if source is None else ERROR,
+            )
+            return
+
+
+_LOCAL_NUMBER = re.compile(
+    rf"[\"']?\$\{{?(?:LOCAL_RANK|{'|'.join(key for key, number in NUMBERS.items() if number == NUMBERS['SLURM_LOCALID'])})\}}?[\"']?"
+)
 _OF_TASKS = ("--gpus-per-task", "--gpu-bind")
 
 
@@ -273,6 +313,33 @@ def shared_devices(script: Script) -> Iterator[Hit]:
                 level=None if named else NOTE,
             )
             return
+    yield from _overlapping(script, environment)
+
+
+def _overlapping(script: Script, environment: RankEnvironment) -> Iterator[Hit]:
+    """Yield a process that sees some of the devices of one which still runs in the background, and others."""
+    ends = sorted(one.node.start for one in script.named("wait", "kill", "pkill", "scancel"))
+    running: dict[frozenset[int], int] = {}  # the lines of those that run, by their devices
+    last = 0
+    for one in sorted(ranks(script), key=lambda one: one.start):
+        seen = visible(environment, one)
+        if seen is None or one.is_step or one.command.node.under(*LATER):
+            continue
+        if bisect_left(ends, last) < bisect_left(ends, one.start):
+            running = {}
+        last, own = one.start, frozenset(seen.numbers)
+        for devices, line in running.items():
+            common = own & devices
+            if common and own - devices and devices - own:
+                numbers = ", ".join(map(str, sorted(common)))
+                reason = f"{seen.text} names device {numbers}, which the process of line {line} has, too"
+                yield Hit.at(seen.node, reason)
+                return
+        if one.command.background and len(running) < _MOST:
+            running.setdefault(own, one.line)
+
+
+_MOST = 32  # processes in the background that are compared with each other
 
 
 def _used(environment: RankEnvironment, one: RankGroup, has: int) -> frozenset[int] | None:

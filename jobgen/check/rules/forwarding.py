@@ -17,7 +17,7 @@ from jobgen.errors import shown
 from jobgen.launch.wrappers import REMOTE, command_start
 from jobgen.script.commands import Command, commands
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import assignments, expansions, exported
+from jobgen.script.syntax import Node, assignments, expansions, exported
 
 _NAMED = 4  # variables in a message
 # Prefixes of the variables that DeepSpeed's pdsh runner exports.
@@ -270,7 +270,8 @@ def _of_started(script: Script) -> Iterator[Hit]:
 
 
 def _of_quotes(script: Script) -> Iterator[Hit]:
-    """Yield the variables in single quotes that a shell on another node is to expand: it has none of them."""
+    """Yield the variables in single quotes, or behind a backslash, that a shell on another node is to expand: it
+    has none of them."""
     for command in script.commands:
         words = [script.constants.value(word) for word in command.words]
         at = command_start(words)
@@ -278,7 +279,9 @@ def _of_quotes(script: Script) -> Iterator[Hit]:
         if start not in REMOTE or command.node.under("function_definition"):
             continue
         own_task = script.is_pbs and start in ("pbsdsh", "pbs_tmrsh")  # it gets the variables of PBS
-        for text in (word for word in command.words[at + 1 :] if word.type == "raw_string"):
+        for text in (word for word in command.words[at + 1 :] if word.type in ("raw_string", "string")):
+            if text.type == "string" and "\\$" not in text.text:
+                continue
             tree = code(text)
             if any(
                 not ACTIVATES.search(one.node.text)
@@ -290,24 +293,33 @@ def _of_quotes(script: Script) -> Iterator[Hit]:
                 continue
             own = set(re.findall(r"(?<![\w$])([A-Za-z_]\w*)=|\b(?:for|read)\s+(?:-\w+\s+)*(\w+)", tree.text))
             known = {name for pair in own for name in pair}
-            for name, node in expansions(tree):
-                plain = node.type != "expansion" or re.fullmatch(r"\$\{\w+\}", node.text)
+            for name in _passed_names(text, tree):
                 of_script = name in script.values or name in script.loop_variables
                 of_job = not own_task and re.match(r"(SLURM|PBS)_", name) is not None
-                if (
-                    not plain
-                    or name in {*known, *_OF_LOGIN}
-                    or name.endswith("PATH")
-                    or not (of_script or of_job)
-                ):
+                if name in {*known, *_OF_LOGIN} or name.endswith("PATH") or not (of_script or of_job):
                     continue
                 whose = "a variable of the job" if of_job else "set in this script"
+                single = text.type == "raw_string"
                 yield Hit.at(
                     text,
-                    f"${name} is empty in the code that {start} starts on another node: it is {whose}, and single quotes pass its name",
-                    "write the code in double quotes: this script then expands it",
+                    f"${name} is empty in the code that {start} starts on another node: it is {whose}, and "
+                    + ("single quotes pass its name" if single else "the backslash passes its name"),
+                    "write the code in double quotes: this script then expands it"
+                    if single
+                    else "leave the backslash out",
                 )
                 return
+
+
+def _passed_names(text: Node, tree: Node) -> Iterator[str]:
+    """Yield the variables whose names a text passes to another shell, which reads them without a default."""
+    if text.type == "string":
+        pairs = re.findall(r"(?<!\\)\\\$(?:([A-Za-z_]\w*)|\{(\w+)\})", text.text)
+        yield from (name or braced for name, braced in pairs)
+        return
+    for name, node in expansions(tree):
+        if node.type != "expansion" or re.fullmatch(r"\$\{\w+\}", node.text):
+            yield name
 
 
 def _of_code(one: RankGroup) -> tuple[frozenset[str], frozenset[str]]:

@@ -441,11 +441,20 @@ def nested_tasks(script: Script) -> Iterator[Hit]:
             yield _nested(launch, outer.kind, tasks, "" if outer.row.by_scheduler else fix)
     lines = script.request.lines_per_node or 1
     for launch in script.launches if lines > 1 else ():
-        once = re.search(r"\bpbsdsh(\s+-[vos])*\s+-[unhc]", launch.command.node.text)
+        once = any(re.search(r"\bpbsdsh(\s+-[vos])*\s+-[unhc]", text) for text in _starting(script, launch))
         if launch.remote == "pbsdsh" and launch.row.once_a_node and _starts_several(launch) and not once:
             yield _nested(
                 launch, "pbsdsh", lines, "start one on each node: pbsdsh -u on Torque, mpiprocs=1 on PBS Pro"
             )
+
+
+def _starting(script: Script, launch: Launch) -> Iterator[str]:
+    """Yield the text of the command of a launch, and those of the commands that start its script."""
+    yield launch.command.node.text
+    starter = script.starter
+    while starter is not None:
+        yield starter.call.command.node.text
+        starter = starter.script.starter
 
 
 def _starts_several(launch: Launch) -> bool:

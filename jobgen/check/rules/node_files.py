@@ -9,7 +9,7 @@ from jobgen.check.ranks.model import code_of_tasks, ranks
 from jobgen.check.rule import WARNING, rule
 from jobgen.script.commands import Command, commands
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import Node
+from jobgen.script.syntax import Node, assignments, expansions, on_condition
 
 _LOCAL = re.compile(
     r"(/tmp|/var/tmp|/dev/shm|\$\{?(SLURM_TMPDIR|TMPDIR|LOCALSCRATCH|LOCAL_SCRATCH|SLURM_SCRATCH)\b\}?)(/[^\s\"':;]*)?"
@@ -75,7 +75,8 @@ def first_node_files(script: Script) -> Iterator[Hit]:
             continue
         words = " ".join(_text(script, word) for word in outer.whole)
         for command, path in staged:
-            if command.node.start < one.start and _is_below(path, words):
+            call = script.call_of(command.node)
+            if (call or command).node.start < one.start and _is_below(path, words):
                 yield Hit.at(
                     command.node,
                     f"{path} is on the first node only: the ranks of the other nodes do not find it",
@@ -86,11 +87,23 @@ def first_node_files(script: Script) -> Iterator[Hit]:
 
 def _target(script: Script, command: Command) -> str:
     """Return the directory of the local disk that a command of the script itself fills; empty without one."""
-    if command.node.under("function_definition", "command_substitution", "heredoc_body", "if_statement"):
+    call = script.call_of(command.node)
+    around = [*command.node.above(), *(call.node.above() if call is not None else ())]
+    if any(one.type in _ELSEWHERE or (call is None and one.type == "function_definition") for one in around):
         return ""
-    words = [_text(script, word).strip("\"'") for word in command.arguments]
+    given = command.arguments if call is None else [_argument(word, call) for word in command.arguments]
+    words = [_text(script, word).strip("\"'") for word in given]
     found = [match[0] for word in words[-2:] if (match := _LOCAL.fullmatch(word.partition("=")[2] or word))]
     return found[-1].rstrip("/") if found else ""
+
+
+_ELSEWHERE = ("command_substitution", "heredoc_body", "if_statement")
+
+
+def _argument(word: Node, call: Command) -> Node:
+    """Return the argument of the call of a function that a word in it reads, as ``"$1"``; otherwise the word."""
+    match = re.fullmatch(r"\"?\$\{?([1-9])\}?\"?", word.text)
+    return call.words[int(match[1])] if match and int(match[1]) < len(call.words) else word
 
 
 def _text(script: Script, word: Node) -> str:
@@ -141,16 +154,16 @@ def _is_below(path: str, words: str) -> bool:
     """,
 )
 def rm_in_ranks(script: Script) -> Iterator[Hit]:
-    for one, code in code_of_tasks(script):
-        tasks = (one.nodes or 1) * (one.tasks or 1)
-        inner = list(commands(code))
+    for code in code_of_tasks(script):
+        tasks = code.total
+        inner = list(commands(code.tree))
         for at, command in enumerate(inner):
             paths = [word.text for word in command.arguments if not word.text.startswith("-")]
             deletes = command.name == "rm" and any(
                 re.match(r"--recursive$|-\w*[rR]", word) for word in command.literals
             )
             own = any(_RANKED.search(path) or _LOCAL.match(path) for path in paths)
-            if deletes and tasks > 1 and not _on_condition(command.node) and not own and at + 1 < len(inner):
+            if deletes and tasks > 1 and not on_condition(command.node) and not own and at + 1 < len(inner):
                 yield Hit.at(
                     command.node,
                     f"each of the {tasks} tasks deletes {paths[0] if paths else 'it'}, and what the others have written "
@@ -159,11 +172,67 @@ def rm_in_ranks(script: Script) -> Iterator[Hit]:
                 return
 
 
-def _on_condition(node: Node) -> bool:
-    """Return whether a command runs only if another one succeeds or fails, as that behind ``[ ... ] &&``."""
-    for above in node.above():
-        if above.type in ("if_statement", "case_statement"):
-            return True
-        if above.type == "list" and above.children[0].end <= node.start:
-            return True
-    return False
+@rule(
+    "task-log",
+    WARNING,
+    "A file that every task empties",
+    """`>` in code that every task runs opens the same file in each of them. Each start empties what the others have written,
+    and each writes over the lines of the others: the log shows none of the ranks.""",
+    fix="put the number of the task into the name, as in log.$SLURM_PROCID, or leave the output to the launcher",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun bash -c 'exec python3 train.py > train.log'
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun bash -c 'exec python3 train.py > "train.$SLURM_PROCID.log"'
+    """,
+)
+def task_log(script: Script) -> Iterator[Hit]:
+    for code in code_of_tasks(script):
+        own = {name: value.text for name, value, _ in assignments(code.tree)}
+        works = {id(one.node) for one in commands(code.tree) if one.works}
+        for node in code.tree.all("file_redirect") if code.total > 1 else ():
+            around = next((one for one in node.above() if one.type == "redirected_statement"), None)
+            file, sign = (
+                node.get("destination"),
+                next((one.text for one in node.children if ">" in one.text), ""),
+            )
+            of_work = around is not None and id(around.get("body")) in works
+            if file is None or not of_work or sign not in (">", "&>", ">|") or on_condition(node):
+                continue
+            names = [name for name, _ in expansions(file)]
+            text = " ".join([file.text, *(own.get(name, "") for name in names)])
+            known = all(name in own or name in _OF_JOB for name in names)
+            if (
+                known
+                and not _RANKED.search(text)
+                and not _VARIES.search(text)
+                and not _LOCAL.match(text.strip("\"'"))
+            ):
+                yield Hit(
+                    node.line,
+                    f"each of the {code.total} tasks empties {file.text}, and writes over the lines of the others",
+                )
+                return
+
+
+_VARIES = re.compile(r"(?i)\$\(|`|\$[@*\d{]|host|node|%|/dev/")
+_OF_JOB = (
+    "SLURM_JOB_ID",
+    "SLURM_JOBID",
+    "PBS_JOBID",
+    "SLURM_SUBMIT_DIR",
+    "PBS_O_WORKDIR",
+    "HOME",
+    "USER",
+    "PWD",
+)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from jobgen.check.ranks.launcher_config import launches
 from jobgen.check.rule import ERROR, WARNING, rule
+from jobgen.script import code_files
 from jobgen.script.launches import Launch
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import LOOPS, Node, expansions
@@ -57,7 +58,10 @@ def hostname_master(script: Script) -> Iterator[Hit]:
         return
     for node in _run_by_all(script):
         names = "|".join(
-            re.findall(rf"(?m)(?:^|[\s;'\"])(\w+)=\\?[\"']?(?:{_HOSTNAME})\\?[\"']?\s*(?:;|&|$)", node.text)
+            re.findall(
+                rf"(?m)(?:^|[\s;'\"])(\w+)=\\?[\"']?(?:{_HOSTNAME})(?::[\w\\${{}}]+)?\\?[\"']?\s*(?:;|&|$)",
+                node.text,
+            )
         )
         own = (
             rf"(?:--master[-_]addr|--main_process_ip|--rdzv[-_]endpoint)[= ]\\?[\"']?\$\{{?(?:{names})\b"
@@ -77,7 +81,14 @@ def _run_by_all(script: Script) -> Iterator[Node]:
         if (outer is not None and _is_for_all(outer)) or re.search(_RANKS, script.tree.text):
             yield script.tree  # a script that srun or mpirun starts
         return
-    yield from (node for node in script.tree.all("heredoc_body") if re.search(_RANKS, node.text))
+    inner = [one for one in script.launches if one.outer is not None and one.outer.row.line.reaches_nodes]
+    lines = {one.line for one in inner if one.outer is not None and _is_for_all(one.outer)}
+    for node in script.tree.all("heredoc_body"):
+        written = code_files.is_literal(node) and lines.intersection(
+            range(node.line, node.line + 1 + node.text.count("\n"))
+        )
+        if written or re.search(_RANKS, node.text):
+            yield node
     for launch in script.launches:
         if launch.outer is None and launch.row.line.reaches_nodes and _is_for_all(launch):
             words = [script.constants.origin(word) for word in launch.program]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from jobgen.check.ranks.environment import RankEnvironment
 from jobgen.check.ranks.frameworks import FRAMEWORKS, Framework
-from jobgen.check.ranks.model import RankGroup, code_of_tasks, ranks, size
+from jobgen.check.ranks.model import RankGroup, code_of_tasks, ranks
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.script.commands import commands
 from jobgen.script.script import Hit, Script
@@ -65,11 +65,11 @@ _COPES = re.compile(r"device_count|VISIBLE_DEVICES")
 )
 def rank_number(script: Script) -> Iterator[Hit]:
     seen: set[tuple[int, str]] = set()
-    for one, tree, nodes, tasks in _code(script):
-        for line, name, variable in _settings(tree, launcher_sets=one is not None and one.sets_ranks):
-            effect = _effect(name, NUMBERS.get(variable, ""), nodes, tasks)
+    for code in code_of_tasks(script):
+        for line, name, variable in _settings(code.tree, launcher_sets=code.sets_ranks):
+            effect = _effect(name, NUMBERS.get(variable, ""), code.nodes, code.tasks)
             is_device = name in ("LOCAL_RANK", *_DEVICES)
-            source = one.program.source if one is not None else None
+            source = code.group.program.source if code.group is not None else None
             copes = is_device and source is not None and _COPES.search(source.text)
             if effect and not copes and (line, name) not in seen:
                 seen.add((line, name))
@@ -79,7 +79,30 @@ def rank_number(script: Script) -> Iterator[Hit]:
                     f"use {_right(name, variable)}",
                     WARNING if is_device else None,
                 )
+        for node, each in _of_sum(script, code.tree):
+            if code.nodes and code.nodes > 1 and code.tasks and each != code.tasks:
+                yield Hit(
+                    node.line,
+                    f"RANK counts {each} ranks on a node, but {code.tasks} start there: "
+                    + ("some numbers are missing" if each > code.tasks else "some numbers are there twice")
+                    + ", and the rendezvous hangs",
+                    f"use {_right('RANK', 'SLURM_PROCID')}",
+                )
     yield from _same_rank(script)
+
+
+def _of_sum(script: Script, tree: Node) -> Iterator[tuple[Node, int]]:
+    """Yield each RANK that is the number of the node times a number plus the rank on the node, and this number."""
+    for name, value, node in assignments(tree):
+        match = _SUM.fullmatch(value.text.strip("\"'")) if name == "RANK" else None
+        found = script.constants.node(match[1]) if match and not match[1].isdigit() else None
+        text = match[1] if match and found is None else script.constants.value(found) if found else ""
+        if text and text.isascii() and text.isdigit() and len(text) < 5:
+            yield node, int(text)
+
+
+_NODEID = r"\$?\{?SLURM_NODEID\}?"
+_SUM = re.compile(rf"\$\(\( *\(?{_NODEID} *\* *\$?\{{?(\w+)\}}?\)? *\+ *\$?\{{?SLURM_LOCALID\}}? *\)\)")
 
 
 def _same_rank(script: Script) -> Iterator[Hit]:
@@ -101,15 +124,6 @@ def _same_rank(script: Script) -> Iterator[Hit]:
 
 def _own_rank(one: RankGroup) -> str:
     return "SLURM_PROCID" if one.is_step else "OMPI_COMM_WORLD_RANK"
-
-
-def _code(script: Script) -> Iterator[tuple[RankGroup | None, Node, int | None, int | None]]:
-    """Yield the code that every task runs, and the nodes and the tasks on each."""
-    for one, tree in code_of_tasks(script):
-        yield one, tree, one.nodes, one.tasks
-    outer = script.starter.call.outer if script.starter is not None else None
-    if outer is not None and outer.row.line.reaches_nodes and script.starter is not None:
-        yield None, script.tree, *size(script.starter.script, outer)
 
 
 def _settings(tree: Node, launcher_sets: bool) -> Iterator[tuple[int, str, str]]:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
+from itertools import pairwise
 
 from jobgen.check.ranks.environment import ACTIVATES
-from jobgen.check.ranks.model import last_words
+from jobgen.check.ranks.model import TRIFLES, last_words, size
 from jobgen.check.rule import NOTE, WARNING, rule
 from jobgen.schedulers.versions import Span
+from jobgen.script.launches import Launch
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import LOOPS, Node
+from jobgen.script.syntax import LATER, LOOPS, Node
 
 _WHOLE_NODES = Span(since="20.11")  # a step takes all cores of its nodes
 _SHARES = ("--exact", "--overlap", "--exclusive", "--whole", "-O", "--overcommit", "-s", "--oversubscribe")
@@ -26,7 +29,7 @@ _MEMORY = ("--mem", "--mem-per-cpu", "--mem-per-gpu")
     """Since Slurm 20.11 a step takes all cores of its nodes, unless `--exact` or `--cpus-per-task` says how many,
     and all memory of the job, unless `--mem` says how much: steps that were to run side by side run one after
     the other, or the second one waits for ever ("step creation temporarily disabled"). `--overlap` shares what
-    another step has.""",
+    another step has: a monitor or a server in the background that starts all tasks of the job needs it.""",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=1
@@ -55,6 +58,13 @@ _MEMORY = ("--mem", "--mem-per-cpu", "--mem-per-gpu")
 )
 def blocking_steps(script: Script) -> Iterator[Hit]:
     request = script.request
+    if (whole := _whole_step(script)) is not None:
+        yield Hit(
+            whole[0].line,
+            f"this step has all tasks and cores of the job: the step of line {whole[1].line} waits until it ends",
+            "add --overlap, for a monitor or a server that shares the nodes",
+        )
+        return
     one_node = request.nodes == 1 or (request.nodes is None and request.ranks is not None)
     if not one_node or not script.is_batch or not _WHOLE_NODES.holds(script.version):
         return
@@ -79,6 +89,42 @@ def blocking_steps(script: Script) -> Iterator[Hit]:
             f"this step takes all memory of the job ({memory.value}): the steps beside it wait until it ends",
             "add --mem with the part of this step",
         )
+
+
+def _whole_step(script: Script) -> tuple[Launch, Launch] | None:
+    """Return a step in the background that starts all tasks of the job, and one that starts while it runs."""
+    request = script.request
+    steps = [one for one in script.launched("srun") if one.outer is None and not one.unknown]
+    whole = (request.nodes or 1, request.ranks_per_node or request.ranks)
+    if not script.is_batch or script.components or not request.cpus_per_rank or not whole[1]:
+        return None
+    ends = sorted(one.node.start for one in script.named("wait", "kill", "exit"))
+    for first, second in pairwise(steps):
+        start, end = first.command.node.start, second.command.node.start
+        shares = first.has(*_SHARES, "-w", "--nodelist", "-r", "--relative")
+        shares |= second.has("--overlap", "-s", "-O", "--overcommit")
+        apart = bisect_left(ends, start) < bisect_left(ends, end) or _around(first) != _around(second)
+        if not first.command.background or shares or apart or _ends_at_once(script, first):
+            continue
+        cores = first.number(*_CORES) if first.has(*_CORES) else request.cpus_per_rank
+        if size(script, first) == whole and (cores or 0) >= request.cpus_per_rank:
+            return first, second
+    return None
+
+
+def _ends_at_once(script: Script, launch: Launch) -> bool:
+    """Return whether the program of a step is a short one, or one that returns and leaves a daemon."""
+    words = [os.path.basename(word or "$") for word in last_words(script, launch)]
+    monitor = re.search(r"\b(dmon|pmon)\b|\s(-l|--loop)", " ".join(words))
+    return bool(words) and (
+        (words[0] in TRIFLES and not monitor) or bool(re.match(_DAEMONS, " ".join(words)))
+    )
+
+
+def _around(launch: Launch) -> list[int]:
+    """Return the places of the loops, branches and functions around a launch."""
+    blocks = (*LATER, "elif_clause", "else_clause", "case_item", "subshell")
+    return [above.start for above in launch.command.node.above() if above.type in blocks]
 
 
 def _waits_in_loops(script: Script, node: Node) -> bool:

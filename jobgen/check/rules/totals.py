@@ -7,13 +7,14 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from jobgen.check.ranks.devices import count, numbers
+from jobgen.check.ranks.devices import count, numbers, visible
 from jobgen.check.ranks.environment import RankEnvironment
 from jobgen.check.ranks.launcher_config import launches
 from jobgen.check.ranks.model import (
     A_NODE,
     HOSTFILES,
     RankGroup,
+    code_of_tasks,
     cores_of_option,
     cores_of_script,
     ranks,
@@ -178,11 +179,15 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
         yield from _of_tasks(script, one, gpus, environment)
         yield from _shared_cores(script, one)
         yield from _of_numbers(script, one, gpus) if gpus else ()
+    seen = {one.start: len(found.numbers) for one in ranks(script) if (found := visible(environment, one))}
+    beside = any(one.command.background for one in ranks(script))
     for launch in launches(script):
         each = launch.number(*launch.row.line.local_ranks) or _of_all_machines(launch)
-        has = _given_devices(launch.outer, gpus)
-        if each and has and each != has and (each > has or script.only(launch)):
-            more = each > has
+        has = _given_devices(launch.outer, of_node, request.nodes == 1)
+        more = bool(each and has and each > has)
+        # The other devices are for a process in the background.
+        chosen = bool(each and beside and seen.get(launch.command.node.start, each + 1) <= each)
+        if each and has and each != has and (gpus if more else script.only(launch) and not chosen):
             yield Hit(
                 launch.line,
                 f"{launch.title} starts {each} ranks on a node of {counted(has, 'GPU')}"
@@ -203,7 +208,7 @@ def _of_tasks(
     script: Script, one: RankGroup, gpus: int | None, environment: RankEnvironment
 ) -> Iterator[Hit]:
     """Yield a program with more tasks on a node than GPUs, or with fewer if each is one rank with one of them."""
-    has = _given_devices(one.outer, gpus)
+    has = _given_devices(one.outer, gpus, script.request.nodes == 1)
     kind = one.outer.kind if one.outer else "the script"
     if one.tasks and has and one.tasks > has and not one.sets_ranks and environment.has_devices(one):
         starts = f"{kind} starts {one.tasks} ranks on a node of {counted(has, 'GPU')}"
@@ -330,11 +335,12 @@ def _number_of_devices(launch: Launch, option: str) -> int | None:
     return int(plain[2]) if plain else None
 
 
-def _given_devices(step: Launch | None, of_node: int | None) -> int | None:
-    """Return the GPUs that a step has of those of a node."""
+def _given_devices(step: Launch | None, of_node: int | None, one_node: bool) -> int | None:
+    """Return the GPUs that a step has of those of a node. ``one_node``: the job has no other."""
     if step is None or not of_node or not step.row.by_scheduler:
         return of_node
     own = _number_of_devices(step, "--gpus-per-node") or _number_of_devices(step, "--gres")
+    own = own or (_number_of_devices(step, "--gpus") if one_node else None)
     return min(own or of_node, of_node)
 
 
@@ -412,27 +418,12 @@ def _of_all_machines(launch: Launch) -> int | None:
 def world_size(script: Script) -> Iterator[Hit]:
     if not script.in_job:
         return
-    environment = RankEnvironment.of(script)
+    yield from _of_world(script)
     for one in ranks(script):
         if one.sets_ranks:
             yield from _of_parallel(one)
         if one.outer is None or not one.outer.row.line.reaches_nodes or one.sets_ranks or not one.total:
             continue
-        value = environment.in_effect("WORLD_SIZE", one.start)
-        text = None if value is None else script.constants.value(value)
-        code = one.text.text if one.text is not None else ""
-        numbered = re.search(r"\bRANK=", code) and "WORLD_SIZE=" not in code
-        if text and text.isdigit() and int(text) != one.total and numbered:
-            yield Hit(
-                one.line,
-                f"WORLD_SIZE is {text}, but {one.outer.kind} starts {one.total} ranks"
-                + (
-                    f": they wait forever for ranks {one.total} to {int(text) - 1}"
-                    if int(text) > one.total
-                    else ""
-                ),
-            )
-            return
         yield from _of_parallel(one)
         for name, has, starts in _trainer(one):
             if has != starts:
@@ -441,6 +432,31 @@ def world_size(script: Script) -> Iterator[Hit]:
                     f"Lightning gets {name}={has}, but {one.outer.kind} starts tasks for {name}={starts}: it refuses that",
                 )
                 return
+
+
+def _of_world(script: Script) -> Iterator[Hit]:
+    """Yield an exported WORLD_SIZE that is not the number of the tasks, whose code sets their RANK."""
+    for code in code_of_tasks(script):
+        numbered = re.search(r"\bRANK=", code.tree.text)
+        if code.sets_ranks or numbered is None or "WORLD_SIZE=" in code.tree.text:
+            continue
+        above, start, outer = script, 0, None
+        line, total = 0, code.nodes * code.tasks if code.nodes and code.tasks else None
+        if code.group is not None:
+            start, line, outer, total = code.group.start, code.group.line, code.group.outer, code.group.total
+        elif script.starter is not None:
+            above, start, outer = (
+                script.starter.script,
+                script.starter.call.file.start,
+                script.starter.call.outer,
+            )
+            line = 1 + code.tree.text.count("\n", 0, numbered.start())
+        value = RankEnvironment.of(above).in_effect("WORLD_SIZE", start)
+        text = None if value is None else above.constants.value(value)
+        if text and text.isdigit() and total and int(text) != total and outer is not None:
+            more = f": they wait forever for ranks {total} to {int(text) - 1}" if int(text) > total else ""
+            yield Hit(line, f"WORLD_SIZE is {text}, but {outer.kind} starts {total} ranks{more}")
+            return
 
 
 # Options of Megatron: megatron/training/arguments.py
