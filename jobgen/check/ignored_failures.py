@@ -31,7 +31,7 @@ INFORM = {
     "head", "tail", "nvcc", "ulimit", "umask", "uptime", "true", "false", ":", "[", "test", "let", "read",
     "clear", "deactivate", "sinfo", "sacct", "seff", "sprio", "sshare", "sreport", "qstat", "pbsnodes",
     "rocminfo", "clinfo", "lshw", "gpustat", "ibstat", "ibv_devinfo", "ds_report", "hostnamectl", "checkjob",
-    "nodeset", "pidof", "ps", "groups",
+    "nodeset", "pidof", "ps", "groups", "deviceQuery",
 }  # fmt: skip
 # Tools that measure, send a message, or change jobs, keys, devices and text: they are not the work of a job.
 _ASIDE = {
@@ -42,7 +42,10 @@ _ASIDE = {
     "ssh-add", "ssh-agent", "ssh-keygen", "ssh-keyscan", "keychain", "kinit", "klist", "aklog", "mkfifo",
 }  # fmt: skip
 # Programs that print what a node, an installation or a job has.
-_PRINTS = re.compile(r"(?i)\w*?(info|query|quota|version|stats|status|report|collect_env|mail)(\.(py|sh))?")
+_PRINTS = re.compile(
+    r"(?i)\w*?(info|query|quota|version|stats|status|report|collect_env|mail|bandwidth\w*|latency\w*)(\.(py|sh))?"
+)
+_PRINTING_CODE = re.compile(r"\s-c\s+(['\"])\s*(?:echo|hostname|date|nvidia-smi)\b[^;&|]*\1$")  # bash -c 'echo $HOME'
 # Parts of the shell's language, and commands that end the script.
 _SHELL = {
     "export", "declare", "typeset", "local", "readonly", "set", "unset", "shift", "alias", "shopt", "trap",
@@ -108,7 +111,7 @@ def named(command: Command) -> set[str]:
 
 
 def is_work(command: Command) -> bool:
-    query = named(command) & _ASKS
+    query = named(command) & _ASKS or _PRINTING_CODE.search(command.node.text)
     return command.works and not query and not command.node.under("command_substitution")
 
 
@@ -220,7 +223,7 @@ def _runs_once(script: Script, loop: Node) -> bool:
 
 
 _SEARCHED_LOG = re.compile(r"grep\b.*(?i:log|out|err|slurm|result)")
-_JUDGES = re.compile(r"\b(?:e?grep|diff|cmp)\b|\[+\s+(?:!\s*)?-[efs]\s")
+JUDGES = re.compile(r"\b(?:e?grep|diff|cmp)\b|\[+\s+(?:!\s*)?-[efs]\s")
 
 
 def _is_judged(script: Script, works: Sequence[Command], work: Command) -> bool:
@@ -229,7 +232,7 @@ def _is_judged(script: Script, works: Sequence[Command], work: Command) -> bool:
     files = [text for text in files if re.search(r"[\w}]\.\w|[/$]", text)]
     for node in script.tree.all("if_statement", "list"):
         first = node.get("condition") or next(iter(node.children), node)
-        if first.start < work.node.end or not _JUDGES.search(first.text):
+        if first.start < work.node.end or not JUDGES.search(first.text):
             continue
         if any(one.node in node for one in works):
             continue  # it decides on a further run
@@ -256,70 +259,45 @@ def _is_sent_again(script: Script, work: Command) -> bool:
 
 # Environments
 
-# Commands that select the programs behind them.
+# Commands that select the python of the programs behind them. (Without its module a program finds no python, or one
+# without its packages, and fails.)
 _ACTIVATE = {"source", ".", "conda", "mamba", "micromamba", "pyenv", "workon", "spack", "uenv"}
 _LOAD = {"module", "ml", "setpkgs", "vpkg_require", "soft", "use"}
 _ELSEWHERE = {"torchrun", "deepspeed", "accelerate", "colossalai", "horovodrun"}
 _IMAGES = {name for name, row in WRAPPERS.items() if row.container} | {"charliecloud", "enroot", "udocker"}
 _MANAGERS = ("conda", "mamba", "micromamba", "uv", "poetry", "pipenv", "pixi", "hatch")  # behind them: run
-# The modules that have an interpreter, or without which its program runs in another way.
-_OF_PYTHON = re.compile(
-    r"(?i)(?:^|/)(?:\w*python\d*|(?:ana|mini|geo)?conda\d*|mamba|miniforge\d*|py[-_]\w|ipython|jupyter|pymods|\w*torch\w*|"
-    r"tensorflow|keras|jax|theano|cntk|mxnet|caffe|paddle|horovod|transformers|\w*-transformers|opencv|numpy|scipy|pandas|"
-    r"scikit|h5py|mpi4py|spconv|rapids)|-python-?\d|[-_]py\d"
-)
-_OF_GPU = re.compile(r"(?i)(?:^|/)(?:foss)?(?:cuda|cudnn|nccl|rocm|nvhpc)")
-_OF_PERL = re.compile("(?i)perl")
-
-
+_OF_GPU = re.compile(r"(?i)(?:^|/)(?:foss)?(?:cuda|cudnn|nccl|rocm|nvhpc)")  # modules without which it runs on the CPU
 # Files that set up a shell, or a compiler.
 _OTHER_SOURCE = re.compile(r"(?i)/etc/profile|profile$|\w*rc$|/(?:gcc|intel|oneapi|pgi|\w*mpi)[-/\d]")
 
 
 def _environments(script: Script, works: Sequence[Command], own: Sequence[Command]) -> Iterator[Command]:
-    """Yield the preparations without which another program of the same name runs, the best known first."""
-    selecting = [one for one in own if one.name in _ACTIVATE or one.name in _LOAD]
-    if not selecting:
-        return
-    later = [(one.node.start, name) for one in works if (name := _interpreter(script, one))]
-    found = []
-    for at, one in enumerate(selecting):
-        rank = _rank(one, {name for start, name in later if start > one.node.start})
-        if rank is not None:
-            found.append((not re.search("activate", one.node.text), one.name in _LOAD, rank, at, one))
-    yield from (one for *_, one in sorted(found, key=lambda row: row[:4]))
+    """Yield the preparations without which a program of python runs in another way, the best known first."""
+    selecting = [one for one in own if _activates(one) or _loads_gpu(one)]
+    last = max((one.node.start for one in works if selecting and _is_of_python(script, one)), default=0)
+    before = (one for one in selecting if one.node.start < last)
+    yield from sorted(before, key=lambda one: (not re.search("activate", one.node.text), one.name in _LOAD))
 
 
-def _rank(command: Command, interpreters: set[str]) -> int | None:
-    """Return the rank of a command that selects one of these interpreters; None for other commands."""
+def _activates(command: Command) -> bool:
+    other = command.name in ("source", ".") and _OTHER_SOURCE.search(command.node.text)
+    return command.name in _ACTIVATE and not other and not _lists(command)
+
+
+def _loads_gpu(command: Command) -> bool:
     words = command.literals
-    if not interpreters:
-        return None
-    if command.name in ("source", "."):
-        text = " ".join(word.text for word in command.arguments)
-        return None if _OTHER_SOURCE.search(text) else 0
-    if command.name in _ACTIVATE:
-        return None if _lists(command) else 0
-    if {"purge", "list", "avail", "unload", "rm", "use", "restore"} & set(words):
-        return None
-    names = [word for word in words if word not in ("load", "add")]
-    patterns = [_OF_PERL] if "perl" in interpreters else []
-    patterns += [_OF_PYTHON, _OF_GPU] if "python" in interpreters else []
-    ranks = (at for at, one in enumerate(patterns) if any(map(one.search, names)))
-    return next(ranks, None)
+    other = {"purge", "list", "avail", "unload", "rm", "use", "restore"}.intersection(words)
+    return command.name in _LOAD and not other and any(map(_OF_GPU.search, words))
 
 
-def _interpreter(script: Script, work: Command) -> str:
-    """Return the interpreter of a program that each system has: python or perl, not R or julia."""
+def _is_of_python(script: Script, work: Command) -> bool:
+    """Return whether the search path selects the python of a program."""
     words = [part for word in work.words for part in script.constants.text(word).split()]
-    names = {one for one in words if "/" not in one}
     if _IMAGES.intersection(words) or any(one.startswith("--container-image") for one in words):
-        return ""
+        return False
     if any(one in _MANAGERS and "run" in words[at + 1 : at + 3] for at, one in enumerate(words)):
-        return ""
-    if "perl" in names:
-        return "perl"
-    return "python" if any(is_python(one) for one in names) or names & _ELSEWHERE else ""
+        return False
+    return any(one in _ELSEWHERE or ("/" not in one and is_python(one)) for one in words)
 
 
 # Inputs
@@ -446,16 +424,17 @@ def _may_fail(script: Script, command: Command) -> bool:
     asks = query or _lists(command) or is_work(command) != command.works
     waits = {command.name, command.program} & INTERRUPTED or "--pty" in command.literals
     return (
-        not (ends or asks or waits or _prints(command)) and _is_command(command) and not _is_unknown(command)
+        not (ends or asks or waits or _prints(command)) and _is_command(command) and not _is_unknown(script, command)
     )
 
 
-def _is_unknown(command: Command) -> bool:
-    """Return whether a name without a path stands alone: it may be a function of a sourced file."""
+def _is_unknown(script: Script, command: Command) -> bool:
+    """Return whether a name without a path may be a function of a sourced file: it stands alone, or is of words."""
     name = command.words[0].text
     if "/" in name or "$" in name or command.works:
         return False
-    return len(command.words) == 1 and not _files(command)
+    of_file = re.fullmatch(r"[a-z]+(_[a-z]+)+", name) and any(script.named("source", "."))
+    return bool(of_file) or (len(command.words) == 1 and not _files(command))
 
 
 def _prints(command: Command) -> bool:
