@@ -45,7 +45,7 @@ _ASIDE = {
 _PRINTS = re.compile(
     r"(?i)\w*?(info|query|quota|version|stats|status|report|collect_env|mail|bandwidth\w*|latency\w*)(\.(py|sh))?"
 )
-_PRINTING_CODE = re.compile(r"\s-c\s+(['\"])\s*(?:echo|hostname|date|nvidia-smi)\b[^;&|]*\1$")  # bash -c 'echo $HOME'
+_PRINTING_CODE = re.compile(r"\s-c\s+(['\"])\s*(?:echo|hostname|date|nvidia-smi)\b[^;&|]*\1$")  # of bash
 # Parts of the shell's language, and commands that end the script.
 _SHELL = {
     "export", "declare", "typeset", "local", "readonly", "set", "unset", "shift", "alias", "shopt", "trap",
@@ -259,29 +259,35 @@ def _is_sent_again(script: Script, work: Command) -> bool:
 
 # Environments
 
-# Commands that select the python of the programs behind them. (Without its module a program finds no python, or one
-# without its packages, and fails.)
-_ACTIVATE = {"source", ".", "conda", "mamba", "micromamba", "pyenv", "workon", "spack", "uenv"}
+# Commands that select the python of the programs behind them. (Without a module of python a program fails: it finds
+# none, or one without its packages.)
+_ACTIVATE = {"conda", "mamba", "micromamba", "pyenv", "workon", "spack", "uenv"}
 _LOAD = {"module", "ml", "setpkgs", "vpkg_require", "soft", "use"}
 _ELSEWHERE = {"torchrun", "deepspeed", "accelerate", "colossalai", "horovodrun"}
 _IMAGES = {name for name, row in WRAPPERS.items() if row.container} | {"charliecloud", "enroot", "udocker"}
 _MANAGERS = ("conda", "mamba", "micromamba", "uv", "poetry", "pipenv", "pixi", "hatch")  # behind them: run
-_OF_GPU = re.compile(r"(?i)(?:^|/)(?:foss)?(?:cuda|cudnn|nccl|rocm|nvhpc)")  # modules without which it runs on the CPU
-# Files that set up a shell, or a compiler.
-_OTHER_SOURCE = re.compile(r"(?i)/etc/profile|profile$|\w*rc$|/(?:gcc|intel|oneapi|pgi|\w*mpi)[-/\d]")
+# Files that set up a shell, the command module or a compiler.
+_OTHER_SOURCE = re.compile(
+    r"(?i)/etc/profile|profile$|\w*rc$|/init/|/(?:gcc|intel|oneapi|pgi|\w*mpi)[-/\d]|conda\.sh\b"
+)
+_OF_GPU = re.compile(r"(?i)(?:^|/)(?:foss)?(?:cuda|cudnn|nccl|rocm|nvhpc)")
+_ENVIRONMENT = re.compile(r"(?i)activate\b|env|conda|torch|tensorflow|py")  # in the name of a sourced file
 
 
 def _environments(script: Script, works: Sequence[Command], own: Sequence[Command]) -> Iterator[Command]:
-    """Yield the preparations without which a program of python runs in another way, the best known first."""
-    selecting = [one for one in own if _activates(one) or _loads_gpu(one)]
-    last = max((one.node.start for one in works if selecting and _is_of_python(script, one)), default=0)
-    before = (one for one in selecting if one.node.start < last)
-    yield from sorted(before, key=lambda one: (not re.search("activate", one.node.text), one.name in _LOAD))
+    """Yield what a program of python runs without, in another way: the last activation, or modules of the GPU."""
+    last = max((one.node.start for one in works if _is_of_python(script, one)), default=0)
+    before = [one for one in own if one.node.start < last]
+    found = [one for one in before if _activates(one)]
+    has_gpus = any(request.gpus or request.gpus_per_node for request in script.requests)
+    yield from found[-1:] or (one for one in before if has_gpus and _loads_gpu(one))
 
 
 def _activates(command: Command) -> bool:
-    other = command.name in ("source", ".") and _OTHER_SOURCE.search(command.node.text)
-    return command.name in _ACTIVATE and not other and not _lists(command)
+    if command.name in ("source", "."):
+        text = command.node.text
+        return _ENVIRONMENT.search(text) is not None and not _OTHER_SOURCE.search(text)
+    return command.name in _ACTIVATE and not _lists(command)
 
 
 def _loads_gpu(command: Command) -> bool:
@@ -420,16 +426,15 @@ def _may_fail(script: Script, command: Command) -> bool:
     if command.name == "eval" and next(command.node.all("command_substitution"), None):
         return False  # such as the hook of conda
     ends = _CLEANS.fullmatch(command.program) or sends(command) or _HARMLESS.match(command.node.text)
-    query = command.name not in _ACTIVATE and named(command) & _ASKS
+    query = command.name not in {*_ACTIVATE, "source", "."} and named(command) & _ASKS
     asks = query or _lists(command) or is_work(command) != command.works
     waits = {command.name, command.program} & INTERRUPTED or "--pty" in command.literals
-    return (
-        not (ends or asks or waits or _prints(command)) and _is_command(command) and not _is_unknown(script, command)
-    )
+    none = ends or asks or waits or _prints(command) or _is_unknown(script, command)
+    return not none and _is_command(command)
 
 
 def _is_unknown(script: Script, command: Command) -> bool:
-    """Return whether a name without a path may be a function of a sourced file: it stands alone, or is of words."""
+    """Return whether a name without a path may be a function of a sourced file."""
     name = command.words[0].text
     if "/" in name or "$" in name or command.works:
         return False

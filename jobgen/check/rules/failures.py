@@ -92,7 +92,9 @@ def _note(script: Script, works: Sequence[Command], command: Command, why: Reaso
             piped = any(above.type == "pipeline" for above in command.node.above())
             status = "${PIPESTATUS[0]}" if piped else "$?"
             fix = f"write status={status} behind it, and exit $status at the end"
-    elif any(value.text == "$?" for _, value, _ in script.assignments):
+    else:
+        reason = f"{reason}: {why.value}"
+    if why is not Reason.STATUS and any(value.text == "$?" for _, value, _ in script.assignments):
         fix = "write || exit 1 behind it"
     return Hit(command.line, reason, fix, NOTE)
 
