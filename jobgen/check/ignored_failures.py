@@ -259,8 +259,8 @@ def _is_sent_again(script: Script, work: Command) -> bool:
 
 # Environments
 
-# Commands that select the python of the programs behind them. (Without a module of python a program fails: it finds
-# none, or one without its packages.)
+# Commands that select the python of the programs behind them. (A program fails without a module of python: it
+# finds none, or one without its packages.)
 _ACTIVATE = {"conda", "mamba", "micromamba", "pyenv", "workon", "spack", "uenv"}
 _LOAD = {"module", "ml", "setpkgs", "vpkg_require", "soft", "use"}
 _ELSEWHERE = {"torchrun", "deepspeed", "accelerate", "colossalai", "horovodrun"}
@@ -275,7 +275,7 @@ _ENVIRONMENT = re.compile(r"(?i)activate\b|env|conda|torch|tensorflow|py")  # in
 
 
 def _environments(script: Script, works: Sequence[Command], own: Sequence[Command]) -> Iterator[Command]:
-    """Yield what a program of python runs without, in another way: the last activation, or modules of the GPU."""
+    """Yield the last activation, else modules of the GPU, without which a program of python runs differently."""
     last = max((one.node.start for one in works if _is_of_python(script, one)), default=0)
     before = [one for one in own if one.node.start < last]
     found = [one for one in before if _activates(one)]

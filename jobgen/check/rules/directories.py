@@ -14,7 +14,9 @@ from jobgen.script.syntax import Node
 # Directories that always exist: this one, those above it, the home directory and the root.
 _EXISTING = re.compile(r"\.{1,2}(/\.{1,2})*/?|\$\{?(PWD|OLDPWD|HOME)\}?|\$\(pwd\)|`pwd`|-|~/?|/(tmp/?)?")
 # The value of a variable that names a directory, or nothing: that of a cd in front of it, a new one, that of the script.
-_RESOLVED = re.compile(r"(\bpwd( -P)?|\bmktemp [^|;]*)\s*[)`]\"?$|^\"?(\$\(|`)dirname -?-? ?\"?\$\{?(0|BASH_SOURCE)[^/|;]*[)`]\"?$")
+_RESOLVED = re.compile(
+    r"(\bpwd( -P)?|\bmktemp [^|;]*)\s*[)`]\"?$|^\"?(\$\(|`)dirname -?-? ?\"?\$\{?(0|BASH_SOURCE)[^/|;]*[)`]\"?$"
+)
 # What depends on the working directory: a relative path, a file with an extension, a pattern.
 _RELATIVE = re.compile(
     r"(?![-/~$\"'`<&(]|\w+:/)[\w@%+.,:=-]*(/|\.[A-Za-z]\w{0,4}$)|.*[*?]|[\w-]+=(?![/~$\"'])[\w.-]+(/|\.[a-z])"
@@ -223,7 +225,8 @@ def _depends(command: Command) -> bool:
     """Return whether what a command does depends on the working directory."""
     if command.name in _FILE_COMMANDS:
         return any(not re.match(r"[-/~$\"]", word.text) for word in command.arguments)
-    if command.name in ("echo", "printf", "module", "ml", "cd", "export"):
+    hook = command.name == "conda" and "shell.bash" in command.literals
+    if hook or command.name in ("echo", "printf", "module", "ml", "cd", "export"):
         return _writes_here(command)
     words = [word.text for word in command.words]
     relative = command.name == "make" or any(_RELATIVE.match(word.strip("\"'")) for word in words)

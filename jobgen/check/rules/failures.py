@@ -92,10 +92,10 @@ def _note(script: Script, works: Sequence[Command], command: Command, why: Reaso
             piped = any(above.type == "pipeline" for above in command.node.above())
             status = "${PIPESTATUS[0]}" if piped else "$?"
             fix = f"write status={status} behind it, and exit $status at the end"
-    else:
+    elif why is not Reason.STATUS:
         reason = f"{reason}: {why.value}"
-    if why is not Reason.STATUS and any(value.text == "$?" for _, value, _ in script.assignments):
-        fix = "write || exit 1 behind it"
+        if any(value.text == "$?" for _, value, _ in script.assignments):
+            fix = "write || exit 1 behind it"
     return Hit(command.line, reason, fix, NOTE)
 
 
@@ -234,7 +234,7 @@ def _is_lost(script: Script, work: Command, end: _End) -> bool:
     ):
         return False  # the job lasts until its time limit
     after = [one for one in run(script) if work.node.end < one.node.start]
-    return not any(one.name == "exit" and one.node is not end.last for one in after)
+    return not any(one.name == "exit" and one.arguments and one.node is not end.last for one in after)
 
 
 # Programs that do not end by themselves.
