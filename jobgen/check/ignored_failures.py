@@ -222,6 +222,7 @@ def _runs_once(script: Script, loop: Node) -> bool:
     return len([one for one in values[0].children if one.type not in ("(", ")", "comment")]) == 1
 
 
+_MISSES = re.compile(r"\[+\s+!\s*-[efs]\s")  # a message that a file is missing
 _SEARCHED_LOG = re.compile(r"grep\b.*(?i:log|out|err|slurm|result)")
 JUDGES = re.compile(r"\b(?:e?grep|diff|cmp)\b|\[+\s+(?:!\s*)?-[efs]\s")
 
@@ -236,8 +237,14 @@ def _is_judged(script: Script, works: Sequence[Command], work: Command) -> bool:
             continue
         if any(one.node in node for one in works):
             continue  # it decides on a further run
-        ends = any(one.name == "exit" and one.node in node for one in script.commands)
-        if ends or any(text in first.text for text in files) or _SEARCHED_LOG.search(first.text):
+        inner = {one.name for one in script.commands if one.node in node and one.node not in first}
+        tells = _MISSES.search(first.text) is not None and inner <= {"echo", "printf", *script.functions}
+        if (
+            tells
+            or "exit" in inner
+            or any(text in first.text for text in files)
+            or _SEARCHED_LOG.search(first.text)
+        ):
             return True
     return False
 
@@ -278,7 +285,7 @@ def _environments(script: Script, works: Sequence[Command], own: Sequence[Comman
     """Yield the last activation, else modules of the GPU, without which a program of python runs differently."""
     last = max((one.node.start for one in works if _is_of_python(script, one)), default=0)
     before = [one for one in own if one.node.start < last]
-    found = [one for one in before if _activates(one)]
+    found = sorted(filter(_activates, before), key=lambda one: "activate" in one.node.text)
     has_gpus = any(request.gpus or request.gpus_per_node for request in script.requests)
     yield from found[-1:] or (one for one in before if has_gpus and _loads_gpu(one))
 
@@ -287,7 +294,7 @@ def _activates(command: Command) -> bool:
     if command.name in ("source", "."):
         text = command.node.text
         return _ENVIRONMENT.search(text) is not None and not _OTHER_SOURCE.search(text)
-    return command.name in _ACTIVATE and not _lists(command)
+    return command.name in _ACTIVATE and "install" not in command.literals and not _lists(command)
 
 
 def _loads_gpu(command: Command) -> bool:
@@ -332,6 +339,8 @@ def _feeds(script: Script, command: Command, later: Sequence[Command]) -> bool:
     texts = [text for word in command.arguments if not (text := _plain(word)).startswith("-")]
     program, *sources = command.program, *texts[:-1]
     target = texts[-1] if texts else ""
+    if program in ("conda", "mamba", "micromamba"):
+        return "install" in texts
     if program == "git":
         return bool(_FETCHES & set(texts[:2]))
     if program in ("tar", "unzip", "wget"):

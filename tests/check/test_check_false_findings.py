@@ -557,6 +557,7 @@ def test_the_joined_log_of_nqsv() -> None:
         "srun ./a > a.log\nif grep -q passed a.log; then\nmv a.log ok\nelse\nmv a.log bad\nfi",
         "srun ./a\nif [ ! -s out.h5 ]; then\nexit 1\nfi\ncp out.h5 /data",
         "srun ./a\n[ -f model.pt ] || exit 1\ncp model.pt /data",
+        "srun ./a\nif [[ ! -s $out.tmp ]]; then\necho no results\nfi\nsrun ./b",
         "srun ./a\nif [ $n -lt 5 ]; then\nsbatch $0\nfi\ncp out /data",
         # Programs that fail themselves in a folder without the files
         "mkdir -p $RUN\ncd $RUN\ncp /data/a.in .\nsrun ./a",
@@ -608,10 +609,14 @@ def test_failures_that_hide_nothing(lines: str) -> None:
         ("module load cuda\nsource env/bin/activate\nsrun python3 a.py", 4),
         ("source conda/bin/activate\nconda activate a\nsrun python3 a.py", 4),
         ("source py3_environment\npython3 a.py", 3),
+        ("conda activate a\nconda install -y torch\npython3 a.py", 3),
+        ("conda install -y samtools\nsamtools sort a.bam", 3),
+        ("source env/bin/activate\nsource other_env.sh\npython3 a.py", 3),
         ("sizes=(1 2)\nfor n in ${sizes[@]}; do\nsrun ./a $n\ndone", 5),
         ("srun ./a\nsbatch next.sh", 3),
         ('srun ./a\nsbatch -J a next.sh "$folder"', 3),
         ("srun ./a\nif [ ! -f b.out ]; then\nsrun ./b\nfi", 3),
+        ("srun ./a\nif [ ! -f b.out ]; then\ncp a.out b.out\nfi\nsrun ./b", 3),
     ],
 )
 def test_failures_on_which_later_commands_depend(lines: str, line: int) -> None:
