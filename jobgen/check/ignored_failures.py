@@ -238,7 +238,8 @@ def _is_judged(script: Script, works: Sequence[Command], work: Command) -> bool:
         if any(one.node in node for one in works):
             continue  # it decides on a further run
         inner = {one.name for one in script.commands if one.node in node and one.node not in first}
-        tells = _MISSES.search(first.text) is not None and inner <= {"echo", "printf", *script.functions}
+        between = any(work.node.end < one.node.start < first.start for one in works)
+        tells = not between and _MISSES.search(first.text) and inner <= {"echo", "printf"}
         if (
             tells
             or "exit" in inner
