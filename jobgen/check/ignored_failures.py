@@ -283,7 +283,7 @@ _ENVIRONMENT = re.compile(r"(?i)activate\b|env|conda|torch|tensorflow|py")  # in
 
 
 def _environments(script: Script, works: Sequence[Command], own: Sequence[Command]) -> Iterator[Command]:
-    """Yield the last activation, else modules of the GPU, without which a program of python runs differently."""
+    """Yield the last activation, or modules of the GPU: a program of python runs without them, differently."""
     last = max((one.node.start for one in works if _is_of_python(script, one)), default=0)
     before = [one for one in own if one.node.start < last]
     found = sorted(filter(_activates, before), key=lambda one: "activate" in one.node.text)

@@ -163,10 +163,12 @@ def _succeeding(script: Script, node: Node, work: Command, calls: tuple[str, ...
     if node.type in ("declaration_command", "unset_command"):
         return node
     inner = next(commands(node), None) if node.type == "command" else None
-    if inner is not None and inner.name not in script.functions:
+    if inner is None:
+        ends = _ends(node)
+    elif inner.name not in script.functions or inner.name in calls:
         return node if _succeeds(script, inner) else None
-    calls = (*calls, inner.name) if inner else calls
-    ends = _ends(script, node, inner) if len(calls) == len({*calls}) else []
+    else:
+        ends, calls = _body(script, inner.name), (*calls, inner.name)
     lasts = [_succeeding(script, end, work, calls) for end in ends]
     if not lasts or None in lasts:
         return None
@@ -174,8 +176,16 @@ def _succeeding(script: Script, node: Node, work: Command, calls: tuple[str, ...
     return next(around, lasts[0])
 
 
-def _ends(script: Script, node: Node, call: Command | None) -> list[Node]:
-    """Return the statements that have to succeed for a statement or a call to succeed; none if others have to."""
+def _body(script: Script, function: str) -> list[Node]:
+    """Return the body of a function, if nothing in it returns or exits."""
+    nodes = script.tree.all("function_definition")
+    named = (node for node in nodes if (name := node.get("name")) is not None and name.text == function)
+    bodies = [body for node in named if (body := node.get("body")) is not None][:1]
+    return [one for one in bodies if not any(inner.name in ("return", "exit") for inner in commands(one))]
+
+
+def _ends(node: Node) -> list[Node]:
+    """Return the statements that have to succeed for a statement to succeed; none if others have to."""
     parts = _statements(node)
     if node.type == "list":
         return parts[::-1]
@@ -185,17 +195,7 @@ def _ends(script: Script, node: Node, call: Command | None) -> list[Node]:
             return []  # the script tests its results
         clauses = [one for one in parts if one.type in _CLAUSES]
         return [*clauses, *[one for one in parts if one not in clauses][-1:]]
-    if call is not None:
-        named = (one for one in script.tree.all("function_definition") if _name_of(one) == call.name)
-        body = next((body for one in named if (body := one.get("body"))), None)
-        ends = body is None or any(one.name in ("return", "exit") for one in commands(body))
-        return [] if ends or body is None else [body]
     return parts[-1:] if node.type in ("redirected_statement", *LOOPS, *_GROUPS) else []
-
-
-def _name_of(function: Node) -> str:
-    name = function.get("name")
-    return name.text if name is not None else ""
 
 
 def _succeeds(script: Script, command: Command) -> bool:
@@ -207,7 +207,8 @@ def _succeeds(script: Script, command: Command) -> bool:
     if name == "rm":
         forced = any(re.match("-[a-zA-Z]*f", word) for word in words)
         return forced or all(_is_made(script, word) for word in command.arguments if word.text[0] != "-")
-    return not command.arguments if name == "cat" else name in _SUCCEED  # cat of a here-document
+    alone = name in ("cat", "ls") and all(word.text[0] == "-" for word in command.arguments)
+    return alone or name in _SUCCEED
 
 
 def _is_made(script: Script, word: Node) -> bool:
@@ -240,11 +241,8 @@ def _is_lost(script: Script, work: Command, end: _End) -> bool:
 # Programs that do not end by themselves.
 _SERVES = re.compile(r"(?i)ipcontroller|ipengine|jupyter|dask|scheduler|server|redis|ray start|mongod|daemon")
 # Commands that succeed whatever failed before them, and those that do with some first words.
-_SUCCEED = {
-    "echo", "printf", "date", "hostname", "pwd", "whoami", "uptime", "true", ":", "deactivate", "set", "unset",
-    "trap", "sleep", "times", "export", "squeue", "sacct", "seff", "clear", "uname", "id", "env", "printenv", "nproc",
-    "free", "df", "nvidia-smi", "touch", "qstat", "sstat", "lscpu", "ulimit", "sync", "clean_scratch",
-}  # fmt: skip
+_SUCCEED = INFORM - set("false [ test let read which type pidof nvcc head tail cat ls".split())
+_SUCCEED |= {"set", "unset", "trap", "times", "export", "touch", "sync", "clean_scratch"}
 _SUCCEED_WITH = {
     **dict.fromkeys(("conda", "mamba"), (["deactivate"],)),
     **dict.fromkeys(("module", "ml"), (["purge"], ["unload"], ["list"])),
