@@ -45,7 +45,9 @@ _ASIDE = {
 _PRINTS = re.compile(
     r"(?i)\w*?(info|query|quota|version|stats|status|report|collect_env|mail|bandwidth\w*|latency\w*)(\.(py|sh))?"
 )
-_PRINTING_CODE = re.compile(r"\s-c\s+(['\"])\s*(?:echo|hostname|date|nvidia-smi)\b[^;&|]*\1$")  # of bash
+_PRINTING_CODE = re.compile(  # of bash
+    r"\s-c\s+(['\"])\s*(?:(?:echo|hostname|date|nvidia-smi)\b[^;&|]*|python3?\s+-c\s[^&|]*)\1$"
+)
 # Parts of the shell's language, and commands that end the script.
 _SHELL = {
     "export", "declare", "typeset", "local", "readonly", "set", "unset", "shift", "alias", "shopt", "trap",
@@ -190,12 +192,14 @@ _AT_THE_END = {*INFORM, *_ASIDE, *_PREPARE, *_SHELL, *TEXT, *_SAVES}
 
 def _is_followed(script: Script, work: Command) -> bool:
     """Return whether a later command changes the status of the script."""
-    after = [one for one in run(script) if one.node.start > work.statement.end and _is_command(one)]
-    function, kept = function_of(work.node), ("wait", "trap", "set")
-    if function and function not in (function_of(one.node) for one in after):
-        # The status is that of its only call.
-        calls = [one for one in run(script) if one.name == function]
-        after = [one for one in after if one not in calls or len(calls) > 1 or one.node.under(*LOOPS)]
+    function, kept, end = function_of(work.node), ("wait", "trap", "set"), work.statement.end
+    calls = [one for one in run(script) if function and one.name == function]
+    inner = (one for one in run(script) if calls and function_of(one.node) == function)
+    if calls and not any(one.node.start > end for one in inner):
+        if len(calls) > 1 or calls[0].node.under(*LOOPS):
+            return True
+        end = calls[0].statement.end  # the status of the function is that of the program
+    after = [one for one in run(script) if one.node.start > end and _is_command(one)]
     after = [one for one in after if not handled(one) and not _alternative(one, work)]
     return any(one.arguments if one.name == "exit" else one.name not in kept for one in after)
 
@@ -269,7 +273,7 @@ def _is_sent_again(script: Script, work: Command) -> bool:
 
 # Commands that select the python of the programs behind them. (A program fails without a module of python: it
 # finds none, or one without its packages.)
-_ACTIVATE = {"conda", "mamba", "micromamba", "pyenv", "workon", "spack", "uenv"}
+_ACTIVATE = {"conda", "mamba", "micromamba", "pyenv", "workon"}
 _LOAD = {"module", "ml", "setpkgs", "vpkg_require", "soft", "use"}
 _ELSEWHERE = {"torchrun", "deepspeed", "accelerate", "colossalai", "horovodrun"}
 _IMAGES = {name for name, row in WRAPPERS.items() if row.container} | {"charliecloud", "enroot", "udocker"}

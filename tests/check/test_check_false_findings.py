@@ -585,6 +585,10 @@ def test_the_joined_log_of_nqsv() -> None:
         "source lib.sh\nparse_command_line $*\nsrun ./a",
         "(make -s a) || exit 1\n{ make b; make c; } || exit 1\nsrun ./a".replace("make b; ", ""),
         "srun bash -c 'echo $HOSTNAME'\nsrun ./a",
+        "srun bash -c 'python -c \"import torch; print(torch)\"'\nsrun ./a",
+        "spack load python@3.10\npython3 a.py",
+        # The call of the function is the last command
+        "f() { srun ./a $1; }\nfor i in 1 2; do\necho $i >> list\nchmod +x list\ndone\nf list",
         *(f"{name} > log\nsrun ./a" for name in ("p2pBandwidthLatencyTest", "/opt/osu_latency")),
         "module load cuda\nconda run -n env python3 a.py",
         # A function that nothing calls
@@ -609,6 +613,7 @@ def test_failures_that_hide_nothing(lines: str) -> None:
         ("module load cuda\nsource env/bin/activate\nsrun python3 a.py", 4),
         ("source conda/bin/activate\nconda activate a\nsrun python3 a.py", 4),
         ("source py3_environment\npython3 a.py", 3),
+        ("f() { srun ./a $1; }\nf x\nchmod +x out", 3),
         ("conda activate a\nconda install -y torch\npython3 a.py", 3),
         ("conda install -y samtools\nsamtools sort a.bam", 3),
         ("source env/bin/activate\nsource other_env.sh\npython3 a.py", 3),
@@ -847,6 +852,7 @@ def test_the_end_in_the_branch_of_the_program() -> None:
         ("for ((i = $1; i < $2; i++)); do\nf=B_0$i\nmkdir -p $f\ndone", "unquoted-path", 0),
         ("for i in $1; do\ni=$2\nf=B_0$i\nmkdir -p $f\ndone", "unquoted-path", 1),
         ("cp a /data/$username/", "unquoted-path", 0),
+        ("source $six_ALL_CCFRWORK/start\ncp a /data/$Nsamples/", "unquoted-path", 0),
         ('D="$(cd "$(dirname $0)" && pwd)"\ncd $D\n./a out/b', "unchecked-cd", 0),
         ("D=$(mktemp -d)\ncd $D\n./a out/b", "unchecked-cd", 0),
         ('D=$(dirname "$0")\ncd "$D"\n./a out/b', "unchecked-cd", 0),

@@ -241,7 +241,9 @@ def _is_lost(script: Script, work: Command, end: _End) -> bool:
 # Programs that do not end by themselves.
 _SERVES = re.compile(r"(?i)ipcontroller|ipengine|jupyter|dask|scheduler|server|redis|ray start|mongod|daemon")
 # Commands that succeed whatever failed before them, and those that do with some first words.
-_SUCCEED = INFORM - set(["false", "[", "test", "let", "read", "which", "type", "pidof", "nvcc", "head", "tail", "cat", "ls"])
+_SUCCEED = INFORM - set(
+    ["false", "[", "test", "let", "read", "which", "type", "pidof", "nvcc", "head", "tail", "cat", "ls"]
+)
 _SUCCEED |= {"set", "unset", "trap", "times", "export", "touch", "sync", "clean_scratch"}
 _SUCCEED_WITH = {
     **dict.fromkeys(("conda", "mamba"), (["deactivate"],)),

@@ -176,9 +176,9 @@ def _in_backquotes(node: Node) -> bool:
 
 # Names whose values have no blanks: those of schedulers except directories, and numbers, identifiers and dates.
 _UNSPLIT = re.compile(
-    r"HOME|USER|LOGNAME|HOSTNAME|(?:\w*_)?TMPDIR|(?:\w*_)?SCRATCH(?:DIR)?|WORK|RANDOM|UID|SECONDS|NCPUS|SLURM_(?!SUBMIT_DIR|JOB_NAME)\w+|PBS_(?!O_|JOBDIR)\w+|"
+    r"HOME|USER|LOGNAME|HOSTNAME|(?:\w*_)?TMPDIR|(?:\w*_)?SCRATCH(?:DIR)?|WORK|\w*CCFR(?:WORK|SCRATCH|STORE)|RANDOM|UID|SECONDS|NCPUS|SLURM_(?!SUBMIT_DIR|JOB_NAME)\w+|PBS_(?!O_|JOBDIR)\w+|"
     r"PBS_O_(?:HOST|LOGNAME|QUEUE)|OMP_NUM_THREADS|(?:LOCAL_)?RANK|WORLD_SIZE|(?i:(?:\w*_)?(?:(?:job|task|run|array|sample)_?(?:id|name)|p?pid|"
-    r"id|num|nodes|n?tasks|count|seed|rank|size|idx|index|iter|step|epoch|ver(?:sion)?|year|month|day|date|time|"
+    r"id|num|nodes|n?tasks|n_?samples|count|seed|rank|size|idx|index|iter|step|epoch|ver(?:sion)?|year|month|day|date|time|"
     r"port|np|n?procs?|threads|[cg]pus|level|fold|user(?:_?name)?)\d?)"
 )
 
