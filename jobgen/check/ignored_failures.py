@@ -22,6 +22,7 @@ from jobgen.script.commands import Command
 from jobgen.script.other_text import has_gap, is_template
 from jobgen.script.script import Script
 from jobgen.script.syntax import LOOPS, Node, function_of
+from jobgen.script.word_lists import expanded
 
 # Commands that print.
 INFORM = {
@@ -211,19 +212,14 @@ def _is_in_loop(script: Script, node: Node) -> bool:
 
 def _runs_once(script: Script, loop: Node) -> bool:
     """Return whether a loop has one item: ``for n in 8``, ``{1..1}``, an array of one."""
-    items = [child for child in loop.children if child.field == "value"]
+    values = [child for child in loop.children if child.field == "value"]
+    items = [one for value in values for one in expanded(value, script.constants, loop)]
     if loop.type != "for_statement" or len(items) != 1:
         return False
     if items[0].type == "brace_expression":
         return re.fullmatch(r"\{(\w+)\.\.\1\}", items[0].text) is not None
     text = script.constants.value(items[0])
-    if text is not None:
-        return not re.search(r"[\s*?\[{]", text)
-    array = re.fullmatch(r"\"?\$\{!?(\w+)\[[@*]\]\}\"?", items[0].text)
-    values = script.values.get(array[1], []) if array else []
-    if len(values) != 1 or values[0].type != "array":
-        return False
-    return len([one for one in values[0].children if one.type not in ("(", ")", "comment")]) == 1
+    return text is not None and not re.search(r"[\s*?\[{]", text)
 
 
 _MISSES = re.compile(r"\[+\s+!\s*-[efs]\s")  # a message that a file is missing
@@ -287,7 +283,7 @@ _ENVIRONMENT = re.compile(r"(?i)activate\b|env|conda|torch|tensorflow|py")  # in
 
 
 def _environments(script: Script, works: Sequence[Command], own: Sequence[Command]) -> Iterator[Command]:
-    """Yield the last activation, or modules of the GPU: a program of python runs without them, differently."""
+    """Yield the last activation, or modules of the GPU: without them a program of python runs differently."""
     last = max((one.node.start for one in works if _is_of_python(script, one)), default=0)
     before = [one for one in own if one.node.start < last]
     found = sorted(filter(_activates, before), key=lambda one: "activate" in one.node.text)

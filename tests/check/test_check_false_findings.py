@@ -1045,3 +1045,8 @@ def test_fields_of_a_template(line: str) -> None:
     text = f"#!/bin/bash\n#PBS -l select=1:ncpus=4\n#PBS {line}\nsolver\n"
     rules = {one.rule for one in check(text.encode())}
     assert not rules & {"bad-name", "bad-walltime", "placeholder"}
+
+
+@pytest.mark.parametrize("lines", ['f() {\n"$@"\n}\nf', "a=()\n${a[@]}"])
+def test_a_command_without_words(lines: str) -> None:
+    assert found(f"{HEAD}{lines}", "no-errexit") == []

@@ -39,10 +39,11 @@ from jobgen.script.syntax import LATER, LOOPS, Node, expansions, function_of
     command: a job whose training failed counts as successful if `echo` or `exit 0` follows. Its dependent jobs
     start, and no mail says that it failed. `set -u` ends many scripts at an activation of conda or at a variable
     that may be unset: add it only after a test. dash, which is `sh` on Debian and Ubuntu, has no `pipefail`. (It
-    is a note if a program goes on without its environment, such as `python3` without the activation above it, if a
-    later command reads what one makes, such as a compiler, if a later command may fail with the program, if the
-    program is one of several runs, and if its failure is reported, by `ctest` to a dashboard or with a mail of a file. It is silent about commands that only print, where the script judges the results
-    or submits itself again, and where nothing is hidden: without the module of its program a job fails anyway. `cd` is
+    is a note if python runs without the environment that is activated above it, or a program of a job with GPUs without
+    the module of CUDA, if a later command reads what one makes, such as a compiler, if a later command may fail with the
+    program, if the program is one of several runs, and if its failure is reported, by `ctest` to a dashboard or with a
+    mail of a file. It is silent about commands that only print, where the script judges the results or submits itself
+    again, and where nothing is hidden: without the module of its program or of python a job fails anyway. `cd` is
     the matter of unchecked-cd.)""",
     bad="""
     #!/bin/bash
@@ -241,10 +242,8 @@ def _is_lost(script: Script, work: Command, end: _End) -> bool:
 # Programs that do not end by themselves.
 _SERVES = re.compile(r"(?i)ipcontroller|ipengine|jupyter|dask|scheduler|server|redis|ray start|mongod|daemon")
 # Commands that succeed whatever failed before them, and those that do with some first words.
-_SUCCEED = INFORM - set(
-    ["false", "[", "test", "let", "read", "which", "type", "pidof", "nvcc", "head", "tail", "cat", "ls"]
-)
-_SUCCEED |= {"set", "unset", "trap", "times", "export", "touch", "sync", "clean_scratch"}
+_FAIL = {"false", "[", "test", "let", "read", "which", "type", "pidof", "nvcc", "head", "tail", "cat", "ls"}
+_SUCCEED = (INFORM - _FAIL) | {"set", "unset", "trap", "times", "export", "touch", "sync", "clean_scratch"}
 _SUCCEED_WITH = {
     **dict.fromkeys(("conda", "mamba"), (["deactivate"],)),
     **dict.fromkeys(("module", "ml"), (["purge"], ["unload"], ["list"])),
