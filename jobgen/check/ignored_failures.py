@@ -22,6 +22,7 @@ from jobgen.script.commands import Command
 from jobgen.script.other_text import has_gap, is_template
 from jobgen.script.script import Script
 from jobgen.script.syntax import LOOPS, Node, function_of
+from jobgen.script.word_lists import expanded
 
 # Commands that print.
 INFORM = {
@@ -31,7 +32,7 @@ INFORM = {
     "head", "tail", "nvcc", "ulimit", "umask", "uptime", "true", "false", ":", "[", "test", "let", "read",
     "clear", "deactivate", "sinfo", "sacct", "seff", "sprio", "sshare", "sreport", "qstat", "pbsnodes",
     "rocminfo", "clinfo", "lshw", "gpustat", "ibstat", "ibv_devinfo", "ds_report", "hostnamectl", "checkjob",
-    "nodeset", "pidof", "ps", "groups",
+    "nodeset", "pidof", "ps", "groups", "deviceQuery",
 }  # fmt: skip
 # Tools that measure, send a message, or change jobs, keys, devices and text: they are not the work of a job.
 _ASIDE = {
@@ -42,7 +43,12 @@ _ASIDE = {
     "ssh-add", "ssh-agent", "ssh-keygen", "ssh-keyscan", "keychain", "kinit", "klist", "aklog", "mkfifo",
 }  # fmt: skip
 # Programs that print what a node, an installation or a job has.
-_PRINTS = re.compile(r"(?i)\w*?(info|query|quota|version|stats|status|report|collect_env|mail)(\.(py|sh))?")
+_PRINTS = re.compile(
+    r"(?i)\w*?(info|query|quota|version|stats|status|report|collect_env|mail|bandwidth\w*|latency\w*)(\.(py|sh))?"
+)
+_PRINTING_CODE = re.compile(  # of bash
+    r"\s-c\s+(['\"])\s*(?:(?:echo|hostname|date|nvidia-smi)\b[^;&|]*|python3?\s+-c\s[^&|]*)\1$"
+)
 # Parts of the shell's language, and commands that end the script.
 _SHELL = {
     "export", "declare", "typeset", "local", "readonly", "set", "unset", "shift", "alias", "shopt", "trap",
@@ -108,7 +114,7 @@ def named(command: Command) -> set[str]:
 
 
 def is_work(command: Command) -> bool:
-    query = named(command) & _ASKS
+    query = named(command) & _ASKS or _PRINTING_CODE.search(command.node.text)
     return command.works and not query and not command.node.under("command_substitution")
 
 
@@ -187,12 +193,14 @@ _AT_THE_END = {*INFORM, *_ASIDE, *_PREPARE, *_SHELL, *TEXT, *_SAVES}
 
 def _is_followed(script: Script, work: Command) -> bool:
     """Return whether a later command changes the status of the script."""
-    after = [one for one in run(script) if one.node.start > work.statement.end and _is_command(one)]
-    function, kept = function_of(work.node), ("wait", "trap", "set")
-    if function and function not in (function_of(one.node) for one in after):
-        # The status is that of its only call.
-        calls = [one for one in run(script) if one.name == function]
-        after = [one for one in after if one not in calls or len(calls) > 1 or one.node.under(*LOOPS)]
+    function, kept, end = function_of(work.node), ("wait", "trap", "set"), work.statement.end
+    calls = [one for one in run(script) if function and one.name == function]
+    inner = (one for one in run(script) if calls and function_of(one.node) == function)
+    if calls and not any(one.node.start > end for one in inner):
+        if len(calls) > 1 or calls[0].node.under(*LOOPS):
+            return True
+        end = calls[0].statement.end  # the status of the function is that of the program
+    after = [one for one in run(script) if one.node.start > end and _is_command(one)]
     after = [one for one in after if not handled(one) and not _alternative(one, work)]
     return any(one.arguments if one.name == "exit" else one.name not in kept for one in after)
 
@@ -204,23 +212,19 @@ def _is_in_loop(script: Script, node: Node) -> bool:
 
 def _runs_once(script: Script, loop: Node) -> bool:
     """Return whether a loop has one item: ``for n in 8``, ``{1..1}``, an array of one."""
-    items = [child for child in loop.children if child.field == "value"]
+    values = [child for child in loop.children if child.field == "value"]
+    items = [one for value in values for one in expanded(value, script.constants, loop)]
     if loop.type != "for_statement" or len(items) != 1:
         return False
     if items[0].type == "brace_expression":
         return re.fullmatch(r"\{(\w+)\.\.\1\}", items[0].text) is not None
     text = script.constants.value(items[0])
-    if text is not None:
-        return not re.search(r"[\s*?\[{]", text)
-    array = re.fullmatch(r"\"?\$\{!?(\w+)\[[@*]\]\}\"?", items[0].text)
-    values = script.values.get(array[1], []) if array else []
-    if len(values) != 1 or values[0].type != "array":
-        return False
-    return len([one for one in values[0].children if one.type not in ("(", ")", "comment")]) == 1
+    return text is not None and not re.search(r"[\s*?\[{]", text)
 
 
+_MISSES = re.compile(r"\[+\s+!\s*-[efs]\s")  # a message that a file is missing
 _SEARCHED_LOG = re.compile(r"grep\b.*(?i:log|out|err|slurm|result)")
-_JUDGES = re.compile(r"\b(?:e?grep|diff|cmp)\b|\[+\s+(?:!\s*)?-[efs]\s")
+JUDGES = re.compile(r"\b(?:e?grep|diff|cmp)\b|\[+\s+(?:!\s*)?-[efs]\s")
 
 
 def _is_judged(script: Script, works: Sequence[Command], work: Command) -> bool:
@@ -229,12 +233,19 @@ def _is_judged(script: Script, works: Sequence[Command], work: Command) -> bool:
     files = [text for text in files if re.search(r"[\w}]\.\w|[/$]", text)]
     for node in script.tree.all("if_statement", "list"):
         first = node.get("condition") or next(iter(node.children), node)
-        if first.start < work.node.end or not _JUDGES.search(first.text):
+        if first.start < work.node.end or not JUDGES.search(first.text):
             continue
         if any(one.node in node for one in works):
             continue  # it decides on a further run
-        ends = any(one.name == "exit" and one.node in node for one in script.commands)
-        if ends or any(text in first.text for text in files) or _SEARCHED_LOG.search(first.text):
+        inner = {one.name for one in script.commands if one.node in node and one.node not in first}
+        between = any(work.node.end < one.node.start < first.start for one in works)
+        tells = not between and _MISSES.search(first.text) and inner <= {"echo", "printf"}
+        if (
+            tells
+            or "exit" in inner
+            or any(text in first.text for text in files)
+            or _SEARCHED_LOG.search(first.text)
+        ):
             return True
     return False
 
@@ -256,70 +267,52 @@ def _is_sent_again(script: Script, work: Command) -> bool:
 
 # Environments
 
-# Commands that select the programs behind them.
-_ACTIVATE = {"source", ".", "conda", "mamba", "micromamba", "pyenv", "workon", "spack", "uenv"}
+# Commands that select the python of the programs behind them. (A program fails without a module of python: it
+# finds none, or one without its packages.)
+_ACTIVATE = {"conda", "mamba", "micromamba", "pyenv", "workon"}
 _LOAD = {"module", "ml", "setpkgs", "vpkg_require", "soft", "use"}
 _ELSEWHERE = {"torchrun", "deepspeed", "accelerate", "colossalai", "horovodrun"}
 _IMAGES = {name for name, row in WRAPPERS.items() if row.container} | {"charliecloud", "enroot", "udocker"}
 _MANAGERS = ("conda", "mamba", "micromamba", "uv", "poetry", "pipenv", "pixi", "hatch")  # behind them: run
-# The modules that have an interpreter, or without which its program runs in another way.
-_OF_PYTHON = re.compile(
-    r"(?i)(?:^|/)(?:\w*python\d*|(?:ana|mini|geo)?conda\d*|mamba|miniforge\d*|py[-_]\w|ipython|jupyter|pymods|\w*torch\w*|"
-    r"tensorflow|keras|jax|theano|cntk|mxnet|caffe|paddle|horovod|transformers|\w*-transformers|opencv|numpy|scipy|pandas|"
-    r"scikit|h5py|mpi4py|spconv|rapids)|-python-?\d|[-_]py\d"
+# Files that set up a shell, the command module or a compiler.
+_OTHER_SOURCE = re.compile(
+    r"(?i)/etc/profile|profile$|\w*rc$|/init/|/(?:gcc|intel|oneapi|pgi|\w*mpi)[-/\d]|conda\.sh\b"
 )
 _OF_GPU = re.compile(r"(?i)(?:^|/)(?:foss)?(?:cuda|cudnn|nccl|rocm|nvhpc)")
-_OF_PERL = re.compile("(?i)perl")
-
-
-# Files that set up a shell, or a compiler.
-_OTHER_SOURCE = re.compile(r"(?i)/etc/profile|profile$|\w*rc$|/(?:gcc|intel|oneapi|pgi|\w*mpi)[-/\d]")
+_ENVIRONMENT = re.compile(r"(?i)activate\b|env|conda|torch|tensorflow|py")  # in the name of a sourced file
 
 
 def _environments(script: Script, works: Sequence[Command], own: Sequence[Command]) -> Iterator[Command]:
-    """Yield the preparations without which another program of the same name runs, the best known first."""
-    selecting = [one for one in own if one.name in _ACTIVATE or one.name in _LOAD]
-    if not selecting:
-        return
-    later = [(one.node.start, name) for one in works if (name := _interpreter(script, one))]
-    found = []
-    for at, one in enumerate(selecting):
-        rank = _rank(one, {name for start, name in later if start > one.node.start})
-        if rank is not None:
-            found.append((not re.search("activate", one.node.text), one.name in _LOAD, rank, at, one))
-    yield from (one for *_, one in sorted(found, key=lambda row: row[:4]))
+    """Yield the last activation, or modules of the GPU: without them a program of python runs differently."""
+    selecting = [one for one in own if _activates(one) or _loads_gpu(one)]
+    last = max((one.node.start for one in works if selecting and _is_of_python(script, one)), default=0)
+    before = [one for one in selecting if one.node.start < last]
+    found = sorted(filter(_activates, before), key=lambda one: "activate" in one.node.text)
+    has_gpus = any(request.gpus or request.gpus_per_node for request in script.requests)
+    yield from found[-1:] or (one for one in before if has_gpus and _loads_gpu(one))
 
 
-def _rank(command: Command, interpreters: set[str]) -> int | None:
-    """Return the rank of a command that selects one of these interpreters; None for other commands."""
-    words = command.literals
-    if not interpreters:
-        return None
+def _activates(command: Command) -> bool:
     if command.name in ("source", "."):
-        text = " ".join(word.text for word in command.arguments)
-        return None if _OTHER_SOURCE.search(text) else 0
-    if command.name in _ACTIVATE:
-        return None if _lists(command) else 0
-    if {"purge", "list", "avail", "unload", "rm", "use", "restore"} & set(words):
-        return None
-    names = [word for word in words if word not in ("load", "add")]
-    patterns = [_OF_PERL] if "perl" in interpreters else []
-    patterns += [_OF_PYTHON, _OF_GPU] if "python" in interpreters else []
-    ranks = (at for at, one in enumerate(patterns) if any(map(one.search, names)))
-    return next(ranks, None)
+        text = command.node.text
+        return _ENVIRONMENT.search(text) is not None and not _OTHER_SOURCE.search(text)
+    return command.name in _ACTIVATE and "install" not in command.literals and not _lists(command)
 
 
-def _interpreter(script: Script, work: Command) -> str:
-    """Return the interpreter of a program that each system has: python or perl, not R or julia."""
+def _loads_gpu(command: Command) -> bool:
+    words = command.literals
+    other = {"purge", "list", "avail", "unload", "rm", "use", "restore"}.intersection(words)
+    return command.name in _LOAD and not other and any(map(_OF_GPU.search, words))
+
+
+def _is_of_python(script: Script, work: Command) -> bool:
+    """Return whether the search path selects the python of a program."""
     words = [part for word in work.words for part in script.constants.text(word).split()]
-    names = {one for one in words if "/" not in one}
     if _IMAGES.intersection(words) or any(one.startswith("--container-image") for one in words):
-        return ""
+        return False
     if any(one in _MANAGERS and "run" in words[at + 1 : at + 3] for at, one in enumerate(words)):
-        return ""
-    if "perl" in names:
-        return "perl"
-    return "python" if any(is_python(one) for one in names) or names & _ELSEWHERE else ""
+        return False
+    return any(one in _ELSEWHERE or ("/" not in one and is_python(one)) for one in words)
 
 
 # Inputs
@@ -348,6 +341,8 @@ def _feeds(script: Script, command: Command, later: Sequence[Command]) -> bool:
     texts = [text for word in command.arguments if not (text := _plain(word)).startswith("-")]
     program, *sources = command.program, *texts[:-1]
     target = texts[-1] if texts else ""
+    if program in ("conda", "mamba", "micromamba"):
+        return "install" in texts
     if program == "git":
         return bool(_FETCHES & set(texts[:2]))
     if program in ("tar", "unzip", "wget"):
@@ -442,20 +437,20 @@ def _may_fail(script: Script, command: Command) -> bool:
     if command.name == "eval" and next(command.node.all("command_substitution"), None):
         return False  # such as the hook of conda
     ends = _CLEANS.fullmatch(command.program) or sends(command) or _HARMLESS.match(command.node.text)
-    query = command.name not in _ACTIVATE and named(command) & _ASKS
+    query = command.name not in {*_ACTIVATE, "source", "."} and named(command) & _ASKS
     asks = query or _lists(command) or is_work(command) != command.works
     waits = {command.name, command.program} & INTERRUPTED or "--pty" in command.literals
-    return (
-        not (ends or asks or waits or _prints(command)) and _is_command(command) and not _is_unknown(command)
-    )
+    none = ends or asks or waits or _prints(command) or _is_unknown(script, command)
+    return not none and _is_command(command)
 
 
-def _is_unknown(command: Command) -> bool:
-    """Return whether a name without a path stands alone: it may be a function of a sourced file."""
+def _is_unknown(script: Script, command: Command) -> bool:
+    """Return whether a name without a path may be a function of a sourced file."""
     name = command.words[0].text
     if "/" in name or "$" in name or command.works:
         return False
-    return len(command.words) == 1 and not _files(command)
+    of_file = re.fullmatch(r"[a-z]+(_[a-z]+)+", name) and any(script.named("source", "."))
+    return bool(of_file) or (len(command.words) == 1 and not _files(command))
 
 
 def _prints(command: Command) -> bool:

@@ -49,7 +49,8 @@ class Command(NamedTuple):
                 return True
             if above.type == "negated_command" or node.field == "condition":
                 return True
-            if above.type not in ("redirected_statement", "pipeline", "list"):
+            group = above.type in ("subshell", "compound_statement") and not _is_last(node)
+            if group or above.type not in _WITH_ITS_STATUS:
                 return False
             node = above
         return False
@@ -57,9 +58,7 @@ class Command(NamedTuple):
     @property
     def tested(self) -> bool:
         """Return whether the next statement reads the exit status of this one."""
-        after = self.statement.next()
-        while after is not None and after.type in (";", "comment"):
-            after = after.next()
+        after = _next(self.statement)
         return after is not None and uses(after, "?")
 
     @property
@@ -81,6 +80,24 @@ class Command(NamedTuple):
     @property
     def background(self) -> bool:
         return in_background(self.node)
+
+
+# What has the status of the last command in it.
+_WITH_ITS_STATUS = ("redirected_statement", "pipeline", "list", "subshell", "compound_statement")
+
+
+def _next(statement: Node) -> Node | None:
+    """Return what follows a statement."""
+    after = statement.next()
+    while after is not None and after.type in (";", "comment"):
+        after = after.next()
+    return after
+
+
+def _is_last(statement: Node) -> bool:
+    """Return whether no command follows a statement in its group."""
+    after = _next(statement)
+    return after is None or after.type in (")", "}")
 
 
 def names_command(text: str, name: str) -> bool:

@@ -314,8 +314,7 @@ def test_what_is_no_finding(rule: str, text: str) -> None:
         *(
             ("no-errexit", f"{HEAD}{lines}")
             for lines in (
-                "module load gcc python/3.9\nsrun python3 t.py",
-                "C='python t.py'\nmodule load anaconda\nsrun $C",
+                "C='python t.py'\nconda activate a\nsrun $C",
                 "source env/bin/activate\ntorchrun t.py",
                 "cp /data/a.in .\nsrun ./a",
                 "git pull\nsrun ./a",
@@ -558,6 +557,7 @@ def test_the_joined_log_of_nqsv() -> None:
         "srun ./a > a.log\nif grep -q passed a.log; then\nmv a.log ok\nelse\nmv a.log bad\nfi",
         "srun ./a\nif [ ! -s out.h5 ]; then\nexit 1\nfi\ncp out.h5 /data",
         "srun ./a\n[ -f model.pt ] || exit 1\ncp model.pt /data",
+        "srun ./a\nif [[ ! -s $out.tmp ]]; then\necho no results\nfi\nsrun ./b",
         "srun ./a\nif [ $n -lt 5 ]; then\nsbatch $0\nfi\ncp out /data",
         # Programs that fail themselves in a folder without the files
         "mkdir -p $RUN\ncd $RUN\ncp /data/a.in .\nsrun ./a",
@@ -571,7 +571,25 @@ def test_the_joined_log_of_nqsv() -> None:
             "module load node\nsrun python3 a.py",
             "module load julia\njulia a.jl",
             "module load a/b\npython3 a.py",
+            "module load gcc python/3.9\nsrun python3 a.py",
+            "module load anaconda pytorch\npython3 a.py",
+            "module load perl\nperl a.pl",
+            "module load cuda\npython3 a.py",  # a job without GPUs
         ),
+        # Files that set variables, the command module or conda
+        *(
+            f"source {file}\nsrun python3 a.py"
+            for file in ("settings.sh", "/opt/modules/init/bash", "conda/etc/profile.d/conda.sh")
+        ),
+        # Functions of sourced files, groups whose failure is handled, and programs that print
+        "source lib.sh\nparse_command_line $*\nsrun ./a",
+        "(make -s a) || exit 1\n{ make b; make c; } || exit 1\nsrun ./a".replace("make b; ", ""),
+        "srun bash -c 'echo $HOSTNAME'\nsrun ./a",
+        "srun bash -c 'python -c \"import torch; print(torch)\"'\nsrun ./a",
+        "spack load python@3.10\npython3 a.py",
+        # The call of the function is the last command
+        "f() { srun ./a $1; }\nfor i in 1 2; do\necho $i >> list\nchmod +x list\ndone\nf list",
+        *(f"{name} > log\nsrun ./a" for name in ("p2pBandwidthLatencyTest", "/opt/osu_latency")),
         "module load cuda\nconda run -n env python3 a.py",
         # A function that nothing calls
         "old() {\nsrun ./a 1\nsrun ./a 2\n}\nsrun ./b",
@@ -591,12 +609,19 @@ def test_failures_that_hide_nothing(lines: str) -> None:
         ("git checkout v2\nsrun python3 a.py", 3),
         ("prepare -o grid.dat\nsrun python3 a.py grid.dat", 3),
         ("prepare > grid.dat\nsrun python3 a.py < grid.dat", 3),
-        ("module load cuda\nmodule load apps/python/3.9\nsrun python3 a.py", 4),
+        ("#SBATCH --gpus=1\nmodule load apps/python/3.9\nmodule load cuda\nsrun python3 a.py", 5),
         ("module load cuda\nsource env/bin/activate\nsrun python3 a.py", 4),
+        ("source conda/bin/activate\nconda activate a\nsrun python3 a.py", 4),
+        ("source py3_environment\npython3 a.py", 3),
+        ("f() { srun ./a $1; }\nf x\nchmod +x out", 3),
+        ("conda activate a\nconda install -y torch\npython3 a.py", 3),
+        ("conda install -y samtools\nsamtools sort a.bam", 3),
+        ("source env/bin/activate\nsource other_env.sh\npython3 a.py", 3),
         ("sizes=(1 2)\nfor n in ${sizes[@]}; do\nsrun ./a $n\ndone", 5),
         ("srun ./a\nsbatch next.sh", 3),
         ('srun ./a\nsbatch -J a next.sh "$folder"', 3),
         ("srun ./a\nif [ ! -f b.out ]; then\nsrun ./b\nfi", 3),
+        ("srun ./a\nif [ ! -f b.out ]; then\ncp a.out b.out\nfi\nsrun ./b", 3),
     ],
 )
 def test_failures_on_which_later_commands_depend(lines: str, line: int) -> None:
@@ -786,11 +811,58 @@ def test_keys_are_no_work_of_a_job(command: str) -> None:
         ("f() {\nf\n}\n./a\nf", False),
         ("./a\n./b && echo", False),
         ("./a\n[ -e b ] && echo", False),
+        ("./a\nif [ -n $b ]; then\necho\nelif x; then\ndate\nelse\n:\nfi", True),
+        ("if x; then\n./a\necho 1\nelse\necho 2\nfi", True),
+        ("./a\nif [ -n $b ]; then\necho\nelse\n./b\nfi", False),
+        ("./a\nif grep -q ok log; then\necho\nfi", False),
+        ("./a\nif x; then\nexit 1\nfi", False),
+        ("./a\ncase $b in\n1) echo;;\n*) date;;\nesac", True),
+        ("./a\nfor i in 1 2; do\necho $i\ndone", True),
+        ("./a\nfor i in 1 2; do\n./b $i\ndone", False),
+        ("./a\necho\nexit", True),
+        ("./a\nexit", False),
+        ("./a\nscontrol show job $SLURM_JOB_ID", True),
+        ("./a\nscontrol requeue 1", False),
+        ("./a\nnvidia-smi -q", True),
+        ("mkdir -p $D\n./a\nrm -r $D", True),
+        ("./a\nrm -r $D", False),
+        ("./a\ncat <<END\nx\nEND", True),
+        ("./a\ncat log", False),
+        ("./a\nexport A=1", True),
+        ("./a\nunset A", True),
     ],
 )
 def test_the_end_of_a_script_that_hides_a_failure(text: str, hides: bool) -> None:
     levels = [one.severity for one in found(f"{HEAD}{text}", "no-errexit")]
     assert ("warning" in levels) is hides
+
+
+def test_the_end_in_the_branch_of_the_program() -> None:
+    text = f"{HEAD}if x; then\n./b\necho 1\nelse\n./a\necho 2\nfi"
+    (only,) = found(text, "no-errexit")
+    assert only.reason.endswith("'echo 2'")
+
+
+@pytest.mark.parametrize(
+    ("text", "rule", "count"),
+    [
+        ("#SBATCH --output=old/a.log\n#SBATCH --output=new/a.log\n./a", "output-directory", 1),
+        ("cd /a || exit\n#SBATCH --time=01:00:00\n./a", "late-directive", 0),
+        ("cd /a || exit\n#SBATCH --time=02:00:00\n./a", "late-directive", 1),
+        ("for ((i = $1; i < $2; i++)); do\nf=B_0$i\nmkdir -p $f\ndone", "unquoted-path", 0),
+        ("for i in $1; do\ni=$2\nf=B_0$i\nmkdir -p $f\ndone", "unquoted-path", 1),
+        ("cp a /data/$username/", "unquoted-path", 0),
+        ("source $six_ALL_CCFRWORK/start\ncp a /data/$Nsamples/", "unquoted-path", 0),
+        ('D="$(cd "$(dirname $0)" && pwd)"\ncd $D\n./a out/b', "unchecked-cd", 0),
+        ("D=$(mktemp -d)\ncd $D\n./a out/b", "unchecked-cd", 0),
+        ('D=$(dirname "$0")\ncd "$D"\n./a out/b', "unchecked-cd", 0),
+        ('D=$(dirname "$0")/run\ncd "$D"\n./a out/b', "unchecked-cd", 1),
+        ("D=$(cat path)\ncd $D\n./a out/b", "unchecked-cd", 1),
+        ('cd /a\neval "$(conda shell.bash hook)"\npython3 /b/t.py --out=/c', "unchecked-cd", 0),
+    ],
+)
+def test_directories_and_directives_that_matter(text: str, rule: str, count: int) -> None:
+    assert len(found(f"{HEAD}{text}", rule)) == count
 
 
 @pytest.mark.parametrize(
@@ -973,3 +1045,8 @@ def test_fields_of_a_template(line: str) -> None:
     text = f"#!/bin/bash\n#PBS -l select=1:ncpus=4\n#PBS {line}\nsolver\n"
     rules = {one.rule for one in check(text.encode())}
     assert not rules & {"bad-name", "bad-walltime", "placeholder"}
+
+
+@pytest.mark.parametrize("lines", ['f() {\n"$@"\n}\nf', "a=()\n${a[@]}"])
+def test_a_command_without_words(lines: str) -> None:
+    assert found(f"{HEAD}{lines}", "no-errexit") == []

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.errors import counted, shown
 from jobgen.schedulers.base import key_of
 from jobgen.schedulers.directive_options import read_options
+from jobgen.schedulers.request import DirectiveOption
 from jobgen.script.command_kinds import STATE, TOOLS
 from jobgen.script.dialects.table import SHELL
 from jobgen.script.directives import Line, apart
@@ -111,10 +112,9 @@ def foreign_scheduler(script: Script) -> Iterator[Hit]:
     """qsub and sbatch read directives up to the first command. Blank lines and comments do not end this
     part; everything else does, including `set -e` and assignments. Later directives are ignored without
     a message. (Those in a here-document, in a string, or below the `#!` of another script in the same file
-    are not reported, nor are those below the last command with other values of options in effect, which a person
+    are not reported, nor are those that repeat values in effect, and those below the last command with other values of options in effect, which a person
     keeps. A note are others below the last command, if the script has directives in effect; those of a script
-    without any that writes or submits a job itself, or has variables of another scheduler only; those that repeat
-    the value of a directive in effect; those that only pass variables of the submission; those whose option a command
+    without any that writes or submits a job itself, or has variables of another scheduler only; those that only pass variables of the submission; those whose option a command
     in a file beside the script gives, too; and those of which the script has several with different values, which are
     alternatives, unless programs run between them.)""",
     fix="move it above the first command",
@@ -160,6 +160,8 @@ def late(script: Script) -> Iterator[Hit]:
         if below and keys and keys <= script.heeded.keys():
             continue  # other values, which a person keeps
         options = read_options(line.rest, script.dialect.scheduler, line.number)
+        if _is_in_effect(script, options):
+            continue
         variable = any(has_variable(one.value) for one in options)
         yield Hit(
             line.number,
@@ -216,6 +218,13 @@ def _is_unset(script: Script, text: str) -> bool:
     return found is not None and found[1] not in script.values
 
 
+def _is_in_effect(script: Script, options: Sequence[DirectiveOption]) -> bool:
+    """Return whether a late directive repeats values that are in effect."""
+    pairs = settings(options, script.dialect.scheduler)
+    equal = [key in script.heeded and script.heeded[key].value == one.value for key, one in pairs]
+    return bool(equal) and all(equal)
+
+
 def _loses_nothing(script: Script, line: Line, values: dict[str, set[str]], in_turn: set[str]) -> bool:
     """Return whether a late directive is in effect anyway, passes variables only, or is one of several
     alternatives."""
@@ -225,7 +234,6 @@ def _loses_nothing(script: Script, line: Line, values: dict[str, set[str]], in_t
     return bool(options) and all(
         key in script.dialect.passed_variables
         or key in given
-        or (key in in_effect and in_effect[key].value == option.value)
         or (key == "-e" and "-j" in in_effect and in_effect["-j"].value == "oe")  # -e has no effect anyway
         or (key in in_effect and key in script.dialect.log_options)  # the log has its place
         or (len(values[key]) >= _ALTERNATIVES and key not in in_turn)

@@ -13,6 +13,10 @@ from jobgen.script.syntax import Node
 
 # Directories that always exist: this one, those above it, the home directory and the root.
 _EXISTING = re.compile(r"\.{1,2}(/\.{1,2})*/?|\$\{?(PWD|OLDPWD|HOME)\}?|\$\(pwd\)|`pwd`|-|~/?|/(tmp/?)?")
+# The value of a variable that names a directory, or nothing: that of a cd in front of it, a new one, that of the script.
+_RESOLVED = re.compile(
+    r"(\bpwd( -P)?|\bmktemp [^|;]*)\s*[)`]\"?$|^\"?(\$\(|`)dirname -?-? ?\"?\$\{?(0|BASH_SOURCE)[^/|;]*[)`]\"?$"
+)
 # What depends on the working directory: a relative path, a file with an extension, a pattern.
 _RELATIVE = re.compile(
     r"(?![-/~$\"'`<&(]|\w+:/)[\w@%+.,:=-]*(/|\.[A-Za-z]\w{0,4}$)|.*[*?]|[\w-]+=(?![/~$\"'])[\w.-]+(/|\.[a-z])"
@@ -146,7 +150,11 @@ def may_miss(script: Script, command: Command) -> bool:
     if inner or not command.arguments:
         return False
     word = command.arguments[-1]
-    return not any(_EXISTING.fullmatch(one.text.strip("\"'")) for one in (word, _value(script, word)))
+    values = script.values.get(_path(word).strip("${}"), [])
+    resolved = values and all(_RESOLVED.search(one.text) for one in values)
+    return not (
+        resolved or any(_EXISTING.fullmatch(one.text.strip("\"'")) for one in (word, _value(script, word)))
+    )
 
 
 def _value(script: Script, word: Node) -> Node:
@@ -217,7 +225,8 @@ def _depends(command: Command) -> bool:
     """Return whether what a command does depends on the working directory."""
     if command.name in _FILE_COMMANDS:
         return any(not re.match(r"[-/~$\"]", word.text) for word in command.arguments)
-    if command.name in ("echo", "printf", "module", "ml", "cd", "export"):
+    hook = command.name == "conda" and "shell.bash" in command.literals
+    if hook or command.name in ("echo", "printf", "module", "ml", "cd", "export"):
         return _writes_here(command)
     words = [word.text for word in command.words]
     relative = command.name == "make" or any(_RELATIVE.match(word.strip("\"'")) for word in words)
@@ -247,7 +256,7 @@ def _is_apart(script: Script, command: Command) -> bool:
         return True  # exec with redirections only
     if command.name in ("source", "."):
         return _ABSOLUTE.match(words[-1]) is not None
-    if _APART.fullmatch(command.name):
+    if _APART.fullmatch(command.name) or (command.name == "eval" and "conda" in command.node.text):
         return True
     interpreters = (at for at, word in enumerate(words) if _INTERPRETERS.fullmatch(word.rpartition("/")[2]))
     at = 0 if words[0].startswith("/") else next(interpreters, len(words))

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from jobgen.check.ignored_failures import (
     INFORM,
     INTERRUPTED,
+    JUDGES,
     QUERY,
     TEXT,
     Reason,
@@ -27,7 +28,7 @@ from jobgen.errors import shown
 from jobgen.launch.command_line import is_python
 from jobgen.script.commands import Command, commands
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import LOOPS, Node, expansions, function_of
+from jobgen.script.syntax import LATER, LOOPS, Node, expansions, function_of
 
 
 @rule(
@@ -38,10 +39,11 @@ from jobgen.script.syntax import LOOPS, Node, expansions, function_of
     command: a job whose training failed counts as successful if `echo` or `exit 0` follows. Its dependent jobs
     start, and no mail says that it failed. `set -u` ends many scripts at an activation of conda or at a variable
     that may be unset: add it only after a test. dash, which is `sh` on Debian and Ubuntu, has no `pipefail`. (It
-    is a note if a program goes on without its environment, such as `python3` without the activation above it, if a
-    later command reads what one makes, such as a compiler, if a later command may fail with the program, if the
-    program is one of several runs, and if its failure is reported, by `ctest` to a dashboard or with a mail of a file. It is silent about commands that only print, where the script judges the results
-    or submits itself again, and where nothing is hidden: without the module of its program a job fails anyway. `cd` is
+    is a note if python runs without the environment that is activated above it, or a program of a job with GPUs without
+    the module of CUDA, if a later command reads what one makes, such as a compiler, if a later command may fail with the
+    program, if the program is one of several runs, and if its failure is reported, by `ctest` to a dashboard or with a
+    mail of a file. It is silent about commands that only print, where the script judges the results or submits itself
+    again, and where nothing is hidden: without the module of its program or of python a job fails anyway. `cd` is
     the matter of unchecked-cd.)""",
     bad="""
     #!/bin/bash
@@ -66,7 +68,7 @@ def no_errexit(script: Script) -> Iterator[Hit]:
     works = [command for command in run(script) if is_work(command)] or programs(script)
     if not works:
         return
-    work, end = works[-1], _end(script)
+    work, end = works[-1], _end(script, works[-1])
     hides = script.in_job and not repeats(works, work) and not _reports(script, work)
     if hides and end is not None and _is_lost(script, work, end):
         yield Hit(
@@ -91,8 +93,10 @@ def _note(script: Script, works: Sequence[Command], command: Command, why: Reaso
             piped = any(above.type == "pipeline" for above in command.node.above())
             status = "${PIPESTATUS[0]}" if piped else "$?"
             fix = f"write status={status} behind it, and exit $status at the end"
-    elif any(value.text == "$?" for _, value, _ in script.assignments):
-        fix = "write || exit 1 behind it"
+    elif why is not Reason.STATUS:
+        reason = f"{reason}: {why.value}"
+        if any(value.text == "$?" for _, value, _ in script.assignments):
+            fix = "write || exit 1 behind it"
     return Hit(command.line, reason, fix, NOTE)
 
 
@@ -135,49 +139,82 @@ class _End(NamedTuple):
     last: Node
 
 
-def _end(script: Script) -> _End | None:
-    """Return the end of the script, if it succeeds whatever has failed before."""
-    ends = [node for node in script.tree.children if node.type not in ("comment", ";")]
-    statement = next((node for node in reversed(ends) if node.line <= script.last_line), None)
-    last = None if statement is None else _succeeding(script, statement)
-    return None if statement is None or last is None else _End(statement, last)
+def _end(script: Script, work: Command) -> _End | None:
+    """Return the end of the script behind a program, if it succeeds whatever has failed before."""
+    ends = [node for node in _statements(script.tree) if node.line <= script.last_line]
+    ends = [node for node in ends if node.type != "function_definition" and node.text != "exit"]
+    last = _succeeding(script, ends[-1], work) if ends else None
+    return None if last is None else _End(ends[-1], last)
 
 
-def _succeeding(script: Script, statement: Node) -> Node | None:
-    """Return the last command of a statement, or of the function that it calls, if the statement succeeds."""
-    functions = {
-        name.text: one for one in script.tree.all("function_definition") if (name := one.get("name"))
-    }
-    todo, last = [statement], None
-    while todo:
-        node = todo.pop()
-        parts = [one for one in node.children if one.type not in ("comment", ";", "&&", "||", "{", "}")]
-        inner = next(commands(node), None) if node.type == "command" else None
-        if node.type == "list" and parts:
-            todo += parts
-        elif node.type == "redirected_statement":
-            todo += parts[:1]
-        elif node.type in ("compound_statement", "function_definition") and parts:
-            if any(one.name in ("return", "exit") for one in commands(node)):
-                return None
-            todo.append(parts[-1])
-        elif inner is not None and inner.name in functions:
-            todo.append(functions.pop(inner.name))
-        elif inner is not None and _succeeds(inner):
-            last = last or inner.node
-        else:
-            return None
-    return last
+_CLAUSES = ("elif_clause", "else_clause", "case_item")
+_GROUPS = ("compound_statement", "do_group", *_CLAUSES)
+_STATEMENTS = {
+    *("command", "list", "pipeline", "redirected_statement", "subshell", "negated_command", "test_command"),
+    *("variable_assignment", "declaration_command", "unset_command", *_GROUPS, *LATER),
+}
 
 
-def _succeeds(command: Command) -> bool:
-    words = command.literals
-    if command.name in ("exit", "wait"):
-        return words == (["0"] if command.name == "exit" else []) and len(command.arguments) == len(words)
-    if command.name in ("conda", "mamba", "module", "ml"):
-        return words[:1] in (["deactivate"], ["purge"], ["unload"], ["list"])
-    forced = command.name == "rm" and any(re.match("-[a-zA-Z]*f", word) for word in words)
-    return forced or command.name in _SUCCEED
+def _statements(node: Node) -> list[Node]:
+    return [one for one in node.children if one.type in _STATEMENTS and one.field != "condition"]
+
+
+def _succeeding(script: Script, node: Node, work: Command, calls: tuple[str, ...] = ()) -> Node | None:
+    """Return the last command of a statement, if it succeeds: the one behind a program, of several branches."""
+    if node.type in ("declaration_command", "unset_command"):
+        return node
+    inner = next(commands(node), None) if node.type == "command" else None
+    if inner is None:
+        ends = _ends(node)
+    elif inner.name not in script.functions or inner.name in calls:
+        return node if _succeeds(script, inner) else None
+    else:
+        ends, calls = _body(script, inner.name), (*calls, inner.name)
+    lasts = [_succeeding(script, end, work, calls) for end in ends]
+    if not lasts or None in lasts:
+        return None
+    around = (last for end, last in zip(ends, lasts, strict=True) if end.parent and work.node in end.parent)
+    return next(around, lasts[0])
+
+
+def _body(script: Script, function: str) -> list[Node]:
+    """Return the body of a function, if nothing in it returns or exits."""
+    nodes = script.tree.all("function_definition")
+    named = (node for node in nodes if (name := node.get("name")) is not None and name.text == function)
+    bodies = [body for node in named if (body := node.get("body")) is not None][:1]
+    return [one for one in bodies if not any(inner.name in ("return", "exit") for inner in commands(one))]
+
+
+def _ends(node: Node) -> list[Node]:
+    """Return the statements that have to succeed for a statement to succeed; none if others have to."""
+    parts = _statements(node)
+    if node.type == "list":
+        return parts[::-1]
+    if node.type in ("if_statement", "case_statement"):
+        condition = node.get("condition")
+        if condition is not None and JUDGES.search(condition.text):
+            return []  # the script tests its results
+        clauses = [one for one in parts if one.type in _CLAUSES]
+        return [*clauses, *[one for one in parts if one not in clauses][-1:]]
+    return parts[-1:] if node.type in ("redirected_statement", *LOOPS, *_GROUPS) else []
+
+
+def _succeeds(script: Script, command: Command) -> bool:
+    name, words = command.name, command.literals
+    if name in ("exit", "wait"):
+        return words == (["0"] if name == "exit" else []) and len(command.arguments) == len(words)
+    if name in _SUCCEED_WITH:
+        return words[:1] in _SUCCEED_WITH[name]
+    if name == "rm":
+        forced = any(re.match("-[a-zA-Z]*f", word) for word in words)
+        return forced or all(_is_made(script, word) for word in command.arguments if word.text[0] != "-")
+    alone = name in ("cat", "ls") and all(word.text[0] == "-" for word in command.arguments)
+    return alone or name in _SUCCEED
+
+
+def _is_made(script: Script, word: Node) -> bool:
+    """Return whether the script makes a directory."""
+    return any(other.text == word.text for one in script.named("mkdir") for other in one.arguments)
 
 
 def _is_lost(script: Script, work: Command, end: _End) -> bool:
@@ -199,17 +236,19 @@ def _is_lost(script: Script, work: Command, end: _End) -> bool:
     ):
         return False  # the job lasts until its time limit
     after = [one for one in run(script) if work.node.end < one.node.start]
-    return not any(one.name == "exit" and one.node is not end.last for one in after)
+    return not any(one.name == "exit" and one.arguments and one.node is not end.last for one in after)
 
 
 # Programs that do not end by themselves.
 _SERVES = re.compile(r"(?i)ipcontroller|ipengine|jupyter|dask|scheduler|server|redis|ray start|mongod|daemon")
-# Commands that succeed whatever failed before them.
-_SUCCEED = {
-    "echo", "printf", "date", "hostname", "pwd", "whoami", "uptime", "true", ":", "deactivate", "set", "unset",
-    "trap", "sleep", "times", "export", "squeue", "sacct", "seff", "clear", "uname", "id", "env", "printenv", "nproc",
-    "free", "df",
-}  # fmt: skip
+# Commands that succeed whatever failed before them, and those that do with some first words.
+_FAIL = {"false", "[", "test", "let", "read", "which", "type", "pidof", "nvcc", "head", "tail", "cat", "ls"}
+_SUCCEED = (INFORM - _FAIL) | {"set", "unset", "trap", "times", "export", "touch", "sync", "clean_scratch"}
+_SUCCEED_WITH = {
+    **dict.fromkeys(("conda", "mamba"), (["deactivate"],)),
+    **dict.fromkeys(("module", "ml"), (["purge"], ["unload"], ["list"])),
+    **{"scontrol": (["show"],), "ray": (["stop"],), "mkdir": (["-p"],)},
+}
 
 
 def _set(script: Script, options: str) -> str:

@@ -106,7 +106,10 @@ def _lost(script: Script, path: str) -> str | None:
 def output_directory(script: Script) -> Iterator[Hit]:
     copied = script.dialect.copies_logs
     found: dict[str, DirectiveOption] = {}
+    in_effect = [option for part in script.heeded_by_component for option in part.values()]
     for option in _outputs(script):
+        if option not in in_effect:
+            continue  # another one below has its place
         folder = os.path.dirname(option.value.rpartition(":")[2] if copied else option.value)
         if folder and not re.search(r"[%$~^]", folder):
             found.setdefault(os.path.normpath(folder), option)

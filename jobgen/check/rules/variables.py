@@ -176,10 +176,10 @@ def _in_backquotes(node: Node) -> bool:
 
 # Names whose values have no blanks: those of schedulers except directories, and numbers, identifiers and dates.
 _UNSPLIT = re.compile(
-    r"HOME|USER|LOGNAME|HOSTNAME|(?:\w*_)?TMPDIR|(?:\w*_)?SCRATCH(?:DIR)?|WORK|RANDOM|UID|SECONDS|NCPUS|SLURM_(?!SUBMIT_DIR|JOB_NAME)\w+|PBS_(?!O_|JOBDIR)\w+|"
+    r"HOME|USER|LOGNAME|HOSTNAME|(?:\w*_)?TMPDIR|(?:\w*_)?SCRATCH(?:DIR)?|WORK|\w*CCFR(?:WORK|SCRATCH|STORE)|RANDOM|UID|SECONDS|NCPUS|SLURM_(?!SUBMIT_DIR|JOB_NAME)\w+|PBS_(?!O_|JOBDIR)\w+|"
     r"PBS_O_(?:HOST|LOGNAME|QUEUE)|OMP_NUM_THREADS|(?:LOCAL_)?RANK|WORLD_SIZE|(?i:(?:\w*_)?(?:(?:job|task|run|array|sample)_?(?:id|name)|p?pid|"
-    r"id|num|nodes|n?tasks|count|seed|rank|size|idx|index|iter|step|epoch|ver(?:sion)?|year|month|day|date|time|"
-    r"port|np|n?procs?|threads|[cg]pus|level|fold)\d?)"
+    r"id|num|nodes|n?tasks|n_?samples|count|seed|rank|size|idx|index|iter|step|epoch|ver(?:sion)?|year|month|day|date|time|"
+    r"port|np|n?procs?|threads|[cg]pus|level|fold|user(?:_?name)?)\d?)"
 )
 
 
@@ -237,6 +237,7 @@ def _may_split(script: Script, name: str, programs: Set[str]) -> bool:
         if (
             _UNSPLIT.fullmatch(one)
             or (one in script.loop_variables and not values)
+            or any(map(_is_counter, values))
             or _is_of_site(script, one, programs)
         ):
             continue
@@ -247,6 +248,13 @@ def _may_split(script: Script, name: str, programs: Set[str]) -> bool:
         seen |= inner
         todo += inner
     return False
+
+
+def _is_counter(value: Node) -> bool:
+    """Return whether a value is the first number of a loop: ``for ((i = $1; i < 9; i++))``."""
+    assignment = value.parent
+    loop = assignment.parent if assignment is not None else None
+    return loop is not None and loop.type == "c_style_for_statement"
 
 
 def _is_one_word(value: Node) -> bool:
