@@ -324,11 +324,26 @@ def _cores(script: Script, outer: Launch, tasks: int | None, each: int | None) -
     return task * tasks // each if each >= tasks else None
 
 
-def code_of_tasks(script: Script) -> Iterator[tuple[RankGroup, Node]]:
-    """Yield the code that every task of a launcher runs, and the processes that it is for."""
+class TaskCode(NamedTuple):
+    """Code that every task of a launcher runs: a text for a shell, whose processes are in ``group``, or the whole
+    of a script that a launcher in another one starts; the nodes, and the tasks on each."""
+
+    group: RankGroup | None
+    tree: Node
+    nodes: int | None
+    tasks: int | None
+    sets_ranks: bool
+
+
+def code_of_tasks(script: Script) -> Iterator[TaskCode]:
+    """Yield the code that every task of a launcher runs."""
     for one in ranks(script):
         if one.text is not None and one.outer is not None and one.outer.row.line.reaches_nodes:
-            yield one, code(one.text)
+            yield TaskCode(one, code(one.text), one.nodes, one.tasks, one.sets_ranks)
+    outer = script.starter.call.outer if script.starter is not None else None
+    if script.starter is not None and outer is not None and outer.row.line.reaches_nodes:
+        sets_ranks = any(launch.row.once_a_node for launch in script.launches)
+        yield TaskCode(None, script.tree, *size(script.starter.script, outer), sets_ranks)
 
 
 def is_work(script: Script, launch: Launch) -> bool:

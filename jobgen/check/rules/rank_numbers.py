@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from jobgen.check.ranks.environment import RankEnvironment
 from jobgen.check.ranks.frameworks import FRAMEWORKS, Framework
-from jobgen.check.ranks.model import RankGroup, code_of_tasks, ranks, size
+from jobgen.check.ranks.model import RankGroup, code_of_tasks, ranks
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.script.commands import commands
 from jobgen.script.script import Hit, Script
@@ -65,11 +65,12 @@ _COPES = re.compile(r"device_count|VISIBLE_DEVICES")
 )
 def rank_number(script: Script) -> Iterator[Hit]:
     seen: set[tuple[int, str]] = set()
-    for one, tree, nodes, tasks in _code(script):
-        for line, name, variable in _settings(tree, launcher_sets=one is not None and one.sets_ranks):
-            effect = _effect(name, NUMBERS.get(variable, ""), nodes, tasks)
+    for one in code_of_tasks(script):
+        launcher_sets = one.group is not None and one.sets_ranks
+        for line, name, variable in _settings(one.tree, launcher_sets):
+            effect = _effect(name, NUMBERS.get(variable, ""), one.nodes, one.tasks)
             is_device = name in ("LOCAL_RANK", *_DEVICES)
-            source = one.program.source if one is not None else None
+            source = one.group.program.source if one.group is not None else None
             copes = is_device and source is not None and _COPES.search(source.text)
             if effect and not copes and (line, name) not in seen:
                 seen.add((line, name))
@@ -101,15 +102,6 @@ def _same_rank(script: Script) -> Iterator[Hit]:
 
 def _own_rank(one: RankGroup) -> str:
     return "SLURM_PROCID" if one.is_step else "OMPI_COMM_WORLD_RANK"
-
-
-def _code(script: Script) -> Iterator[tuple[RankGroup | None, Node, int | None, int | None]]:
-    """Yield the code that every task runs, and the nodes and the tasks on each."""
-    for one, tree in code_of_tasks(script):
-        yield one, tree, one.nodes, one.tasks
-    outer = script.starter.call.outer if script.starter is not None else None
-    if outer is not None and outer.row.line.reaches_nodes and script.starter is not None:
-        yield None, script.tree, *size(script.starter.script, outer)
 
 
 def _settings(tree: Node, launcher_sets: bool) -> Iterator[tuple[int, str, str]]:

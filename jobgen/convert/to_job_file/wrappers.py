@@ -26,11 +26,20 @@ _NEUTRAL = ("time", "nohup", "exec", "command", "eval", "setsid")
 # Commands whose effect all processes inherit: once for each rank is the same as once for all.
 _INHERITED = ("env", "numactl", "nice", "ionice", "taskset", "chrt", "timeout", "stdbuf", "conda", "mamba")
 _ENVIRONMENT = ("source", ".", "module", "ml", "conda", "mamba", "micromamba", "spack", "export", "ulimit")
-_LETTERS = """
+_APPTAINER = """
 -B --bind -H --home -W --workdir -S --scratch -o --overlay -e --cleanenv -c --contain -C --containall
--w --writable -v --volume -i --image -V --volume -m --module
+-w --writable -i --ipc -p --pid -n --net -u --userns
 """
-_LONG = dict(zip(_LETTERS.split()[::2], _LETTERS.split()[1::2], strict=True))
+_DOCKER = """
+-v --volume -e --env -w --workdir -m --memory -u --user -h --hostname -l --label -p --publish
+"""
+_SHIFTER = "-i --image -V --volume -m --module -e --env -w --workdir"
+# The long name of each letter; those of one runtime mean other options of another.
+_LONG = {
+    name: dict(zip(text.split()[::2], text.split()[1::2], strict=True))
+    for names, text in (("apptainer singularity", _APPTAINER), ("docker podman", _DOCKER), ("shifter", _SHIFTER))
+    for name in names.split()
+}
 _BINDS = ("--bind", "--volume")
 
 
@@ -273,7 +282,7 @@ def container(texts: Sequence[str | None]) -> Container | None:
                 return None
             value = given
         at += 1
-        option = _LONG.get(option, option)
+        option = _LONG[name].get(option, option)
         whole = f"{option}={value}" if value else option
         if option in _BINDS:
             mounts += binds(value, "," if option == "--bind" else ";")
