@@ -146,7 +146,7 @@ def _place(finding: Finding) -> tuple[str, int]:
 
 def _finding(rule: Rule, hit: Hit, script: Script, file: str) -> Finding:
     level, reason = hit.level or rule.severity, hit.message or rule.message
-    fix = re.sub(r"\bJOBID\b", lambda _: _number_of_job(script), hit.fix or rule.fix)
+    fix = re.sub(r"\bJOBID(?= %)", lambda _: _number_of_job(script), hit.fix or rule.fix)
     if hit.line in script.unexpanded and level == ERROR and EXPANDS_NOTHING not in reason:
         reason, fix = f"{reason}; {script.dialect.command} {EXPANDS_NOTHING}", BY_COMMAND_LINE
     severity = NOTE if level != NOTE and _is_unsure(hit, rule, script) else level
@@ -157,7 +157,7 @@ def _finding(rule: Rule, hit: Hit, script: Script, file: str) -> Finding:
 
 
 def _number_of_job(script: Script) -> str:
-    """Return the number of the job in the arithmetic of bash, for JOBID in a fix."""
+    """Return the number of the job in the arithmetic of bash, for JOBID in the port of a fix."""
     return script.dialect.job_number or script.dialect.variable("job_id") or "RANDOM"
 
 
