@@ -75,6 +75,10 @@ def converted(body: str) -> dict[str, Any]:
             f'Y=$(date)\nsrun bash -c "cp a b; {TORCHRUN} t.py \\$SLURM_PROCID $Y"',
             {"command": ["bash", "-c", 'eval "cp a b; python3 t.py \\$SLURM_PROCID $Y"']},
         ),
+        (
+            f'M=$(hostname)\nsrun bash -c "cp a b; {TORCHRUN} --master-addr=$M --node-rank=\\$SLURM_NODEID t.py \\$X"',
+            {"command": ["bash", "-c", "cp a b; python3 t.py $X"]},
+        ),
         (f'bash -c "echo \\"a\\"; {TORCHRUN} t.py"', {"command": ["bash", "-c", 'echo "a"; python3 t.py']}),
     ],
 )  # fmt: skip

@@ -43,7 +43,9 @@ _FIRST_ANSWER = (
 )
 # Commands that print the node file of PBS as a whole, or each host of it once.
 _FILE = r"\"?\$\{?PBS_NODEFILE\}?\"?"
-_NODE_FILE = rf"(?:(?:cat|uniq|sort)(?:\s+-u)?\s+(?:<\s*)?{_FILE}|<\s*{_FILE})(?:\s*\|\s*(?:uniq|sort(?:\s+-u)?))*"
+_NODE_FILE = (
+    rf"(?:(?:cat|uniq|sort)(?:\s+-u)?\s+(?:<\s*)?{_FILE}|<\s*{_FILE})(?:\s*\|\s*(?:uniq|sort(?:\s+-u)?))*"
+)
 _DEEPEST = 4
 _LAST_JOB = 67108863  # MaxJobId of Slurm
 _LAST_DIGITS = re.compile(

@@ -66,7 +66,9 @@ def first_node_files(script: Script) -> Iterator[Hit]:
         or any(script.named("sbcast", "pdcp", "ssh", "pbsdsh", "pdsh"))
     ):
         return
-    copies = [(one, path) for one in script.own_runs if _fills(one) and (path := _target(script, one))][:_FIRST]
+    copies = [(one, path) for one in script.own_runs if _fills(one) and (path := _target(script, one))][
+        :_FIRST
+    ]
     steps = [one.program for one in script.launches if _stages(script, one.program)] if copies else []
     everywhere = " ".join(_text(script, word) for words in steps for word in words)
     staged = [(one, path) for one, path in copies if path not in everywhere]
@@ -91,7 +93,8 @@ def _activated(script: Script, start: int, end: int) -> str:
     words = [
         word
         for command in script.own_runs
-        if start < command.node.start < end and (command.name in _SOURCE or "activate" in command.literals[:1])
+        if start < command.node.start < end
+        and (command.name in _SOURCE or "activate" in command.literals[:1])
         for word in command.arguments
     ]
     paths = [value for name, value, node in script.assignments if name == "PATH" and start < node.start < end]
@@ -194,7 +197,7 @@ def _is_open(before: Sequence[Command], paths: Sequence[str]) -> bool:
     return moves or not names <= _OF_JOB
 
 
-_OF_JOB = frozenset("HOME USER PWD SLURM_SUBMIT_DIR SLURM_JOB_ID SLURM_JOBID PBS_O_WORKDIR PBS_JOBID".split())
+_OF_JOB = frozenset(["HOME", "USER", "PWD", "SLURM_SUBMIT_DIR", "SLURM_JOB_ID", "SLURM_JOBID", "PBS_O_WORKDIR", "PBS_JOBID"])
 
 
 def _on_condition(node: Node) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.check.rules.directive_effects import trailing
@@ -139,7 +139,8 @@ def _long_fault(option: DirectiveOption, script: Script) -> tuple[str, str] | tu
             if name.startswith("container-")
             else f"; did you mean --{meant}?"
             if meant
-            else nearest(name, dialect.scheduler.grammar.long_options, cutoff=0.8)
+            else _exchanged(name, dialect.scheduler.grammar.long_options)
+            or nearest(name, dialect.scheduler.grammar.long_options, cutoff=0.8)
         )
         return (f"{command} has no option {option.given}{hint}", "correct the name") if hint else None
     span = dialect.option_versions.get(f"--{whole[0]}")
@@ -152,6 +153,11 @@ def _long_fault(option: DirectiveOption, script: Script) -> tuple[str, str] | tu
     if equals and not dialect.scheduler.grammar.long_options[whole[0]]:
         return f"--{whole[0]} takes no value: {command} refuses the script", f"write --{whole[0]} alone"
     return None
+
+
+def _exchanged(name: str, options: Iterable[str]) -> str:
+    """Return the hint to an option whose letters a name has in another order."""
+    return next((f"; did you mean {one}?" for one in options if sorted(one) == sorted(name)), "")
 
 
 _FOREIGN_FIX = "use this scheduler's own option; jobgen convert translates a whole script"

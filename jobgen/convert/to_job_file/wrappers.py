@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from jobgen.convert.result import Remark
+from jobgen.convert.result import Remark, shortened
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.program_line import ProgramWords, by_python, option_text
 from jobgen.launch.accelerators import ACCELERATORS
@@ -37,8 +37,12 @@ _SHIFTER = "-i --image -V --volume -m --module -e --env -w --workdir"
 # The long name of each letter; those of one runtime mean other options of another.
 _LONG = {
     name: dict(zip(text.split()[::2], text.split()[1::2], strict=True))
-    for names, text in (("apptainer singularity", _APPTAINER), ("docker podman", _DOCKER), ("shifter", _SHIFTER))
-    for name in names.split()
+    for kinds, text in (
+        ("apptainer singularity", _APPTAINER),
+        ("docker podman", _DOCKER),
+        ("shifter", _SHIFTER),
+    )
+    for name in kinds.split()
 }
 _BINDS = ("--bind", "--volume")
 
@@ -366,11 +370,16 @@ def text_program(
         if "container" in file.values and any(name in _ENVIRONMENT for name in before):
             why += ", which the container has to find without it"
         names = ", ".join(dict.fromkeys(filter(None, others)))
-        file.remarks.append(Remark(launch.line, names[:60], why, lost=False))
-    used = [name for name, _ in expansions(text)]
+        file.remarks.append(Remark(launch.line, shortened(names), why, lost=False))
+    used = [] if text.type == "raw_string" else _variables(code)
     # That bash replaces the values that the script would put into the text, and then runs it.
     code = f'eval "{code}"' if used and text.type == "string" else part_of_text(text, code)
     return ProgramWords(["bash", "-c", code], setup=setup, used=used)
+
+
+def _variables(code: str) -> list[str]:
+    """Return the variables in a part of a string in double quotes."""
+    return [name for name, _ in expansions(parse(f'echo "{code}"'.encode()))]
 
 
 def _program_text(launch: Launch, text: str, more: Sequence[str]) -> str:
