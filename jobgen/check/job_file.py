@@ -43,7 +43,7 @@ class Rendered(NamedTuple):
         return max(found, default=(0, first if text.startswith("#") else self._origin("program")))[1]
 
     def _line_of(self, value: str, start: int) -> int:
-        """Return the line with a value of the key that begins in a line; that line if it is written otherwise."""
+        """Return the line with a value of the key that begins in ``start``, which it is if none has it."""
         for number, line in enumerate(self.text.splitlines()[start - 1 :], start):
             if number > start and re.match(r"\s*(\[|[\w.-]+\s*=)", line):
                 break

@@ -245,6 +245,15 @@ def test_a_job_file_is_checked_by_its_lines() -> None:
     ]
 
 
+def test_a_value_in_the_table_of_one_scheduler_has_its_own_line() -> None:
+    Path("jobgen.toml").write_text(
+        'scheduler = "slurm"\n[job]\nname = "a"\n[program]\ncommand = ["env", "a"]\n'
+        '[slurm]\ndirective = [\n  "--exclude=a",\n  "--mem=3X",\n]\n'
+    )
+    found = jobgen("--severity", "error", "jobgen.toml").stdout
+    assert found.startswith("jobgen.toml:9: error: --mem=3X is refused")
+
+
 def test_a_job_file_silences_rules_of_the_scripts_beside_it() -> None:
     Path("jobgen.toml").write_text(JOB_FILE + '\n[check]\nsilence = ["late-directive", "secret-in-script"]\n')
     assert jobgen(BAD).stderr == "nothing found in 1 script\n"

@@ -325,7 +325,7 @@ def _cores(script: Script, outer: Launch, tasks: int | None, each: int | None) -
 
 
 class TaskCode(NamedTuple):
-    """Code that every task of a launcher runs: a text for a shell, whose processes are in ``group``, or the whole
+    """Code that every task of a launcher runs: a text for a shell, of the processes ``group``, or the whole
     of a script that a launcher in another one starts; the nodes, and the tasks on each."""
 
     group: RankGroup | None

@@ -314,9 +314,14 @@ def low_port(script: Script) -> Iterator[Hit]:
 )
 def random_rendezvous(script: Script) -> Iterator[Hit]:
     for one in code_of_tasks(script):
+        if one.group is None and not _JOINS.search(one.tree.text):
+            continue  # each task may train alone
         several = (one.nodes or 1) > 1 or (not one.sets_ranks and (one.tasks or 1) > 1)
         for line, name in drawn_in(one.tree) if several else ():
             yield Hit(
                 line, f"{name} differs in each task: the nodes get different values, and wait for each other"
             )
             return
+
+
+_JOINS = re.compile(r"\bRANK\b|WORLD_SIZE|PROCID|NODEID|--nnodes|--num[-_]machines")

@@ -197,7 +197,9 @@ def _is_open(before: Sequence[Command], paths: Sequence[str]) -> bool:
     return moves or not names <= _OF_JOB
 
 
-_OF_JOB = frozenset(["HOME", "USER", "PWD", "SLURM_SUBMIT_DIR", "SLURM_JOB_ID", "SLURM_JOBID", "PBS_O_WORKDIR", "PBS_JOBID"])
+_OF_JOB = frozenset(
+    ["HOME", "USER", "PWD", "SLURM_SUBMIT_DIR", "SLURM_JOB_ID", "SLURM_JOBID", "PBS_O_WORKDIR", "PBS_JOBID"]
+)
 
 
 def _on_condition(node: Node) -> bool:

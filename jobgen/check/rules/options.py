@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.check.rules.directive_effects import trailing
-from jobgen.errors import nearest, shown
+from jobgen.errors import near_ones, nearest, shown
 from jobgen.schedulers.base import matches
 from jobgen.schedulers.directive_options import completions
 from jobgen.schedulers.request import DirectiveOption
@@ -306,9 +306,14 @@ def bad_choice(script: Script) -> Iterator[Hit]:
         elif option.flag == "--mail-type":
             bad = [name for name in option.value.split(",") if name.strip().upper() not in MAIL_TYPES]
             if bad:
-                reason = f"--mail-type has no value {shown(bad[0])}{_mail_hint(bad[0].strip().upper())}"
+                event = _event(bad[0].strip().upper())
+                reason = (
+                    f"--mail-type has no value {shown(bad[0])}{f'; did you mean {event}?' if event else ''}"
+                )
+                events = [_event(name.strip().upper()) for name in option.value.split(",")]
+                fix = ",".join(dict.fromkeys(filter(None, events))) or "END,FAIL"
                 refused = script.dialect.value_fault(option.flag, option.value)
-                yield Hit.at(option, reason, "write END,FAIL", None if refused else WARNING)
+                yield Hit.at(option, reason, f"write {fix}", None if refused else WARNING)
 
 
 _MAIL_MEANINGS = {
@@ -320,7 +325,7 @@ _MAIL_MEANINGS = {
 }
 
 
-def _mail_hint(word: str) -> str:
-    """Return the event that a word means, or the nearest one in its letters."""
-    event = _MAIL_MEANINGS.get(word)
-    return f"; did you mean {event}?" if event else nearest(word, MAIL_TYPES, cutoff=0.75)
+def _event(word: str) -> str:
+    """Return the event that a word means, or the nearest one in its letters; empty without one."""
+    near = near_ones(word, MAIL_TYPES, 1, cutoff=0.75)
+    return word if word in MAIL_TYPES else _MAIL_MEANINGS.get(word, "".join(near))
