@@ -55,7 +55,7 @@ LEFT_OUT = {
         "srun torchrun --nnodes $N --nproc_per_node $G t.py", [3, 5, 6],
     ),
     "the file is printed": (
-        PBS, "cat $PBS_NODEFILE\nsort -u $PBS_NODEFILE > hosts\ncat ./hosts\nmpirun -hostfile hosts -np 8 ./a", [4, 5, 6],
+        PBS, 'cat "$PBS_NODEFILE"\nsort -u $PBS_NODEFILE > hosts\nmpirun -hostfile hosts -np 8 ./a', [4, 5],
     ),
     "one of several on a line": (
         SLURM, f"A=$(date); N=$({LIST} | wc -l); echo $A\nsrun torchrun --nnodes $N --nproc_per_node 2 t.py", [3],

@@ -88,12 +88,11 @@ class HostCode:
         return {one.name for one in commands(statement)} == {"rm"} and self._idle(statement)
 
     def _shows(self, statement: Node) -> bool:
-        """Return whether a statement only prints a file of hosts, as jobgen does when the job starts."""
+        """Return whether a statement only prints the hosts, which jobgen does when the job starts."""
         command = next(commands(statement), None)
         if statement.type != "command" or command is None or command.name != "cat" or not command.arguments:
             return False
-        own = [_plain(word.text) for word in command.arguments]
-        return all(one in self.files or one[1:] in self.hosts for one in own)
+        return all(_plain(word.text)[1:] in self.hosts for word in command.arguments)
 
     def _is_value(self, statement: Node) -> bool:
         """Return whether a statement sets a variable of the shell, which no other code can read unseen."""
