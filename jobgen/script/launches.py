@@ -174,7 +174,7 @@ class _Search(NamedTuple):
         both = zip(found, texts, strict=True)
         forms = [(text is None and self._of_path(node)) or _form(node, text) for node, text in both]
         words = _Words(found, texts, forms, [origin for _, origin in pairs])
-        if not (self.outer or self.remote or self.elsewhere):
+        if found and not (self.outer or self.remote or self.elsewhere):
             yield from self._runs(words)
         yield from self._behind(words, 0)
 

@@ -138,7 +138,11 @@ def option_text(script: Script, word: Node, depth: int = 0) -> str | None:
         moved = text is not None and "PWD" in text and any(script.named("cd", "pushd"))
         return match[0] if text is None or moved else text
 
-    return re.sub(r"\$\{?(\w+)\}?", value, found.words[0])
+    text = re.sub(r"\$\{?(\w+)\}?", value, found.words[0])
+    return None if _ARGUMENTS.search(text) else text  # an option has no arguments of the script
+
+
+_ARGUMENTS = re.compile(r"\$\{?[\d@*#]")
 
 
 def _begins_with_home(script: Script, word: Node, depth: int) -> bool:
