@@ -42,6 +42,8 @@ def converted(body: str) -> dict[str, Any]:
          {"image": "$W/i", "bind": ["$PWD:/w", "$HOME/c:/c:ro"], "expand": True, "setup": None}),
         (f'A=${{A:-/a}}\nM="${{A}}:/d,$W/b:/b"\nsrun --container-image=i --container-mounts="$M" {TORCHRUN} t.py',
          {"bind": ["$A:/d", "$W/b:/b"], "setup": "set +e\nA=${A:-/a}\nexport A\n"}),
+        (f"docker run -u $(id -u) -m 64g a/b {TORCHRUN} t.py",
+         {"setup": "set +e\nexport argument_1=$(id -u)\n"}),
         (f"IMG=$1\nsrun apptainer exec $IMG {TORCHRUN} t.py",
          {"container": "apptainer", "image": "$IMG", "setup": "set +e\nIMG=$1\nexport IMG\n"}),
         (f"srun apptainer exec $1 {TORCHRUN} t.py", {"container": None, "image": None}),

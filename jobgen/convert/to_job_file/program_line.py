@@ -327,10 +327,12 @@ def _several(value: Node) -> bool:
 def wrapped(script: Script, nodes: Sequence[Node], words: ProgramWords, of_python: bool) -> ProgramWords:
     """Return a program behind the words of commands that run it; ``of_python``: the launcher of the script
     starts files of Python by itself."""
+    lines = len(words.setup)
     front, rest = read(script, nodes, words), words.words
     if of_python and rest and (rest[0].endswith(".py") or rest[0] in ("-m", "--module")):
         rest = ["python3", *(["-m", *rest[1:]] if rest[0] == "--module" else rest)]
     if front.several:
+        del words.setup[lines:]  # of the words that the text replaces
         text = " ".join(_with_output(node, words.setup, words.own) for node in _joined(nodes))
         rest = ["bash", "-c", f'{_command(text)} "$@"', "job", *rest]
     else:
