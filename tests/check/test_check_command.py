@@ -411,6 +411,7 @@ def test_a_toml_with_directives_in_a_folder_is_no_job_file() -> None:
     Path("jobs/notes.toml").write_text("#SBATCH --nodes=1\n")
     Path("jobs/job.sh").write_bytes(Path(BAD).read_bytes())
     Path("jobs/job.sh~").write_bytes(Path(BAD).read_bytes())  # the copy of an editor
+    Path("jobs/README.md").write_bytes(Path(BAD).read_bytes())
     assert jobgen("jobs").stderr == "1 error found in 1 script\n"
 
 
