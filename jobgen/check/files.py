@@ -34,6 +34,7 @@ _LARGEST = 1_000_000  # bytes; no batch script is this long
 _HEAD, _DIRECTIVE = 65536, rb"(?m)^#\s?(SBATCH|PBS)\s"  # bytes that are read of each file of a folder
 # The name of the output of a job, which may begin with its script.
 _LOG = re.compile(r"\.(?:out|log|err|[oe]\d+)$")
+_DOCUMENTS = (".md", ".rst", ".html", ".tex", ".ipynb")  # which show scripts
 
 
 # The ends of the names of texts that are no scripts unless they have a directive, besides logs.
@@ -204,7 +205,7 @@ def _scripts_below(folder: str) -> Iterator[str]:
             path = os.path.join(place, name)
             if not os.path.isfile(path):
                 continue
-            other = name.endswith((".toml", "~")) or _LOG.search(name) is not None
+            other = name.endswith((".toml", "~", *_DOCUMENTS)) or _LOG.search(name) is not None
             if name == JOB_FILE or (not other and _has_directives(path)):
                 yield path
 

@@ -30,14 +30,26 @@ class Rendered(NamedTuple):
         for number, line in enumerate(self.text.splitlines(), 1):
             if text and line.strip() == text:
                 return number
+        tables = [(self.layer.values, self.layer.origins)]
+        tables += [(own.values, own.origins) for own in self.layer.own.values()]
         found = [
-            (len(value), self._origin(key))
-            for key, values in self.layer.values.items()
+            (len(value), self._line_of(value, line_of(origins.get(key, ""))))
+            for values_of, origins in tables
+            for key, values in values_of.items()
             for value in ([values] if isinstance(values, str) else values)
             if re.search(rf"(?<![\w.-]){re.escape(value)}(?![\w.-])", source)
         ]
         first = min(map(self._origin, self.layer.values), default=1)
         return max(found, default=(0, first if text.startswith("#") else self._origin("program")))[1]
+
+    def _line_of(self, value: str, start: int) -> int:
+        """Return the line with a value of the key that begins in ``start``, which it is if none has it."""
+        for number, line in enumerate(self.text.splitlines()[start - 1 :], start):
+            if number > start and re.match(r"\s*(\[|[\w.-]+\s*=)", line):
+                break
+            if value in line:
+                return number
+        return start
 
     def _origin(self, key: str) -> int:
         return line_of(self.layer.origins.get(key, ""))

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 
-from jobgen.convert.result import Remark, shown
+from jobgen.convert.result import Remark, shortened, shown
 from jobgen.launch.command_line import is_python
 from jobgen.launch.containers import RUNTIMES
 from jobgen.launch.launchers import LAUNCHERS
@@ -75,17 +75,17 @@ def unreadable(script: Script, source: Dialect) -> Iterator[Remark]:
     buffers = (at for at, line in enumerate(comments, 1) if re.match("#(DW|BB) ", line))
     if source.scheduler.node_step and (at := next(buffers, None)):
         why = f"is a directive for the burst buffer of {source.title}, and a comment in the new job"
-        yield Remark(at, script.line(at).strip()[:60], why)
+        yield Remark(at, shortened(script.line(at).strip()), why)
     yield from other_directives(script, source)
     if wrong := min((node.line for node in _errors(script)), default=0):
         why = "cannot be read: check the commands from here on"
-        yield Remark(wrong, script.lines[wrong - 1].strip()[:60], why)
+        yield Remark(wrong, shortened(script.lines[wrong - 1].strip()), why)
     if at := min(_lost_blanks(script), default=0):
         why = "has a character that is no blank for bash, but a part of a word, which jobgen reads without it"
-        yield Remark(at, script.line(at).strip()[:60], why)
+        yield Remark(at, shortened(script.line(at).strip()), why)
     for at in _broken_lines(script):
         why = "has a blank behind the backslash: the command ends here, and the next line is another one"
-        yield Remark(at, script.line(at).strip()[:60], why, lost=False)
+        yield Remark(at, shortened(script.line(at).strip()), why, lost=False)
     if b"\r\n" in script.source:
         why = "are removed: bash reads them as letters of the words"
         yield Remark(1, "carriage returns", why, lost=False)

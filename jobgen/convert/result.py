@@ -21,7 +21,13 @@ class Remark(NamedTuple):
 
 def shown(node: Node) -> str:
     """Return the first line of a statement for a remark."""
-    return node.text.split("\n")[0][:60]
+    return shortened(node.text)
+
+
+def shortened(text: str) -> str:
+    """Return the first line of a text for a remark, with 60 characters at most."""
+    line = text.split("\n")[0]
+    return line if len(line) <= 60 else f"{line[:57]}..."
 
 
 class Edit(NamedTuple):

@@ -112,7 +112,8 @@ WRAPPERS = {
     "hwloc-bind": Wrapper(("--cpubind", "--membind", "--mempolicy"), image=True),
     "likwid-pin": Wrapper(("-c", "-s", "-d")),
     "shifter": Wrapper(
-        ("-i", "--image", "-V", "--volume", "-m", "--module", "--workdir", "-e", "--env"), container=True
+        ("-i", "--image", "-V", "--volume", "-m", "--module", "-w", "--workdir", "-e", "--env"),
+        container=True,
     ),
     "chrt": Wrapper(operands=1),
     "catchsegv": Wrapper(),

@@ -245,6 +245,15 @@ def test_a_job_file_is_checked_by_its_lines() -> None:
     ]
 
 
+def test_a_value_in_the_table_of_one_scheduler_has_its_own_line() -> None:
+    Path("jobgen.toml").write_text(
+        'scheduler = "slurm"\n[job]\nname = "a"\n[program]\ncommand = ["env", "a"]\n'
+        '[slurm]\ndirective = [\n  "--exclude=a",\n  "--mem=3X",\n]\n'
+    )
+    found = jobgen("--severity", "error", "jobgen.toml").stdout
+    assert found.startswith("jobgen.toml:9: error: --mem=3X is refused")
+
+
 def test_a_job_file_silences_rules_of_the_scripts_beside_it() -> None:
     Path("jobgen.toml").write_text(JOB_FILE + '\n[check]\nsilence = ["late-directive", "secret-in-script"]\n')
     assert jobgen(BAD).stderr == "nothing found in 1 script\n"
@@ -402,6 +411,7 @@ def test_a_toml_with_directives_in_a_folder_is_no_job_file() -> None:
     Path("jobs/notes.toml").write_text("#SBATCH --nodes=1\n")
     Path("jobs/job.sh").write_bytes(Path(BAD).read_bytes())
     Path("jobs/job.sh~").write_bytes(Path(BAD).read_bytes())  # the copy of an editor
+    Path("jobs/README.md").write_bytes(Path(BAD).read_bytes())
     assert jobgen("jobs").stderr == "1 error found in 1 script\n"
 
 

@@ -383,7 +383,11 @@ def test_a_loop_has_one_finding_on_its_input() -> None:
             f"{HEAD}module load a\nsrun ./a\nexit 0",
             "if srun fails, the job counts as successful",
         ),
-        ("no-errexit", f"{HEAD}#SBATCH --gpus=1\nmodule load cuda\nsrun python3 a.py", "continues if 'module load cuda' fails"),
+        (
+            "no-errexit",
+            f"{HEAD}#SBATCH --gpus=1\nmodule load cuda\nsrun python3 a.py",
+            "continues if 'module load cuda' fails",
+        ),
         ("no-errexit", f"{HEAD}for i in 1 2; do srun ./a $i; done", "write || failed=1 behind each"),
         ("output-directory", f"{HEAD}#SBATCH -o a/b -e a/c\nsrun ./a", "the scheduler does not create it"),
         ("mkdir-exists", f"{HEAD}mkdir -m 755 out\nsrun ./a", "mkdir fails in the next job: out then exists"),

@@ -54,6 +54,9 @@ LEFT_OUT = {
         SLURM, f'N=$({LIST} | wc -l)\nG=$(nvidia-smi -L | wc -l)\nM=$((N * G))\necho "$SLURM_JOB_ID: $N nodes, $M ranks"\n'
         "srun torchrun --nnodes $N --nproc_per_node $G t.py", [3, 5, 6],
     ),
+    "the file is printed": (
+        PBS, 'cat "$PBS_NODEFILE"\nsort -u $PBS_NODEFILE > hosts\nmpirun -hostfile hosts -np 8 ./a', [4, 5],
+    ),
     "one of several on a line": (
         SLURM, f"A=$(date); N=$({LIST} | wc -l); echo $A\nsrun torchrun --nnodes $N --nproc_per_node 2 t.py", [3],
     ),

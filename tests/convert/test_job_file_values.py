@@ -226,7 +226,7 @@ VALUES: dict[str, tuple[str, str, str, dict[str, Any]]] = {
     ),
     "a signal": (SLURM, "--signal=SIGUSR2@500", "srun ./a", {"signal": "USR2@500", "directive": None}),
     "a signal without a step": (
-        SLURM, "--signal=USR1@500", "torchrun a.py", {"signal": None, "directive": ["--signal=USR1@500"]},
+        SLURM, "--signal=USR1@500", "torchrun a.py", {"signal": None, "directive": None},
     ),
     "a signal for a launcher in a step": (
         SLURM, "--signal=USR1@500", "srun torchrun a.py", {"signal": "USR1@500", "directive": None},

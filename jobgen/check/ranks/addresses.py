@@ -44,6 +44,11 @@ _FIRST_ANSWER = (
     r"(?:srun|mpirun|mpiexec)(?![^|]*\s(?:-[nNrwlH]|-np|--(?:ntasks|nodes|nodelist|relative|label|host))\b)\s[^|]*"
     r"\bhostname(?:\s+-\w+)?\s*\|\s*head\s+-n?\s*1"
 )
+# Commands that print the node file of PBS as a whole, or each host of it once.
+_FILE = r"\"?\$\{?PBS_NODEFILE\}?\"?"
+_NODE_FILE = (
+    rf"(?:(?:cat|uniq|sort)(?:\s+-u)?\s+(?:<\s*)?{_FILE}|<\s*{_FILE})(?:\s*\|\s*(?:uniq|sort(?:\s+-u)?))*"
+)
 _DEEPEST = 4
 _LAST_JOB = 67108863  # MaxJobId of Slurm
 _LAST_DIGITS = re.compile(
@@ -130,6 +135,8 @@ def _fault(script: Script, text: str, node: Node, depth: int) -> str:
         return "the compressed list of all hosts"
     if re.fullmatch(r"\$\{?(SLURM_SUBMIT_HOST|PBS_O_HOST)\}?", text):
         return "the host of the submission"
+    if re.fullmatch(r"\$\{?PBS_NODEFILE\}?", text):
+        return "the path of the node file"
     if re.fullmatch(_FIRST_OF_LIST, text):
         return "a part of the compressed list of hosts"
     match = re.fullmatch(r"\$\{?(\w+)((?:\[[^\]]*\])?)\}?", text)
@@ -159,6 +166,8 @@ def _of_command(text: str) -> str:
         return "the host whose task answers first"
     if any(re.search(rf"(^|[\s|(/]){name}\b", text) for name in _EXPANDS):
         return ""
+    if re.fullmatch(_NODE_FILE, text):
+        return "the names of all hosts"
     if re.match(r"scontrol\s+show\s+host", text):
         return "" if _SELECTS.search(text) else "the names of all hosts"
     if re.fullmatch(r"hostname\s+(--all-ip-addresses|-I|--all-fqdns|-A)", text):

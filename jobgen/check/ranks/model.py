@@ -329,35 +329,30 @@ def _cores(script: Script, outer: Launch, tasks: int | None, each: int | None) -
 
 
 class TaskCode(NamedTuple):
-    """Code that every task of a launcher runs, the nodes, and the tasks on each.
-
-    ``group`` are the processes that it is for: None in a script that the launcher starts.
-    """
+    """Code that every task of a launcher runs: a text for a shell, of the processes ``group``, or the whole
+    of a script that a launcher in another one starts; the nodes, and the tasks on each."""
 
     tree: Node
     nodes: int | None
     tasks: int | None
     group: RankGroup | None
+    sets_ranks: bool  # a launcher in it gives the ranks their numbers
 
     @property
     def total(self) -> int:
         """Return the number of tasks that certainly run it."""
         return (self.nodes or 1) * (self.tasks or 1)
 
-    @property
-    def sets_ranks(self) -> bool:
-        """Return whether a launcher in it gives the ranks their numbers."""
-        return self.group is not None and self.group.sets_ranks
-
 
 def code_of_tasks(script: Script) -> Iterator[TaskCode]:
-    """Yield the code that every task of a launcher runs: texts of ``bash -c``, a script that it starts."""
+    """Yield the code that every task of a launcher runs."""
     for one in ranks(script):
         if one.text is not None and one.outer is not None and one.outer.row.line.reaches_nodes:
-            yield TaskCode(code(one.text), one.nodes, one.tasks, one)
+            yield TaskCode(code(one.text), one.nodes, one.tasks, one, one.sets_ranks)
     outer = script.starter.call.outer if script.starter is not None else None
-    if outer is not None and outer.row.line.reaches_nodes and script.starter is not None:
-        yield TaskCode(script.tree, *size(script.starter.script, outer), None)
+    if script.starter is not None and outer is not None and outer.row.line.reaches_nodes:
+        sets_ranks = any(launch.row.once_a_node for launch in script.launches)
+        yield TaskCode(script.tree, *size(script.starter.script, outer), None, sets_ranks)
 
 
 def is_work(script: Script, launch: Launch) -> bool:

@@ -116,11 +116,10 @@ def fixed_master(script: Script) -> Iterator[Hit]:
     ERROR,
     "An address that is not that of one host",
     """The ranks meet at the address of one host of the job. `$SLURM_JOB_NODELIST` is a compressed list, as
-    `node[01-04]`: neither the list nor what stands before its first comma is a host. `scontrol show hostnames`
-    prints all hosts, one a line, and `$SLURM_SUBMIT_HOST` runs no rank. Of `srun hostname` the task that is the
+    `node[01-04]`: neither the list nor what stands before its first comma is a host. `scontrol show hostnames` and
+    `cat $PBS_NODEFILE` print all hosts, one a line, and `$SLURM_SUBMIT_HOST` runs no rank. Of `srun hostname` the task that is the
     first to answer prints the first line, which may be any (a warning). (`hostname --ip-address` is a note: on
     many systems the name of a host has the address 127.0.0.1 there.)""",
-    fix="use the first host: $(scontrol show hostnames | awk 'NR == 1')",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -143,24 +142,26 @@ def fixed_master(script: Script) -> Iterator[Hit]:
 )
 def master_address(script: Script) -> Iterator[Hit]:
     dynamic = any(launch.has("--rdzv-endpoint") for launch in script.launches)  # any host will do
+    fix = f"use the first host: {script.dialect.first_host}"
     for one in addresses(script) if script.is_batch and script.request.several else ():
         if fault := host_fault(script, one):
             any_host = "answers first" in fault
             effect = f": {_waiting(script)} there for rank 0, which may run elsewhere"
             hang = ", not a host of the job: the ranks wait for each other forever"
             reason = f"{one.name} is {fault}{effect if any_host else hang}"
-            yield Hit(one.line, reason, level=WARNING if any_host else None)
+            yield Hit(one.line, reason, fix, WARNING if any_host else None)
             return
         if not dynamic and is_last_host(script, one):
             reason = f"{one.name} is the last host: {_waiting(script)} there for rank 0, which runs on the first one"
-            yield Hit(one.line, reason, level=WARNING)
+            yield Hit(one.line, reason, fix, WARNING)
             return
         if loopback(script, one):
             yield Hit(
                 one.line,
                 "hostname --ip-address is 127.0.0.1 where /etc/hosts has the name of the host: the other nodes "
                 "then wait for a master that is not there",
-                level=NOTE,
+                fix,
+                NOTE,
             )
             return
 
@@ -215,7 +216,7 @@ _FIRST, _LAST = 32768, 60999  # net.ipv4.ip_local_port_range
     "A port above 65535",
     """There are 65535 ports. The id of a job grows without a limit: `10000 + SLURM_JOB_ID` is no port from job 55536
     on, and the rendezvous fails. The rest of a division keeps the number small.""",
-    fix="write $((20000 + SLURM_JOB_ID % 10000))",
+    fix="write $((20000 + JOBID % 10000))",
     bad="""
     #!/bin/bash
     #SBATCH --gpus-per-node=1
@@ -253,7 +254,7 @@ _GREATEST, _SYSTEM = 65535, 1000
     "A port below 1024",
     """Only root may listen at a port below 1024: "Permission denied". The last four digits of a job's id are below it in one
     of ten jobs, and services of the node use the next ones.""",
-    fix="write $((20000 + SLURM_JOB_ID % 10000))",
+    fix="write $((20000 + JOBID % 10000))",
     bad="""
     #!/bin/bash
     #SBATCH --gpus-per-node=1
@@ -313,9 +314,14 @@ def low_port(script: Script) -> Iterator[Hit]:
 )
 def random_rendezvous(script: Script) -> Iterator[Hit]:
     for code in code_of_tasks(script):
+        if code.group is None and not _JOINS.search(code.tree.text):
+            continue  # each task may train alone
         several = (code.nodes or 1) > 1 or (not code.sets_ranks and (code.tasks or 1) > 1)
         for line, name in drawn_in(code.tree) if several else ():
             yield Hit(
                 line, f"{name} differs in each task: the nodes get different values, and wait for each other"
             )
             return
+
+
+_JOINS = re.compile(r"\bRANK\b|WORLD_SIZE|PROCID|NODEID|--nnodes|--num[-_]machines")

@@ -7,14 +7,15 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from jobgen.check.ranks.model import RankGroup, code, is_work, ranks
+from jobgen.check.ranks.model import TRIFLES, RankGroup, code, is_work, ranks
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.launch.launchers import MPI_FLAVOURS
-from jobgen.script.commands import commands
+from jobgen.launch.wrappers import remote_start
+from jobgen.script.commands import Command, commands
 from jobgen.script.launches import Launch
 from jobgen.script.mpi_of_script import named_mpi
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import Node, literal
+from jobgen.script.syntax import Node, literal, parse
 
 
 @rule(
@@ -58,8 +59,6 @@ def first_node_only(script: Script) -> Iterator[Hit]:
             continue
         if depends_on_size(launch.command.node):
             continue
-        step = script.dialect.scheduler.node_step
-        way = f"{step} --ntasks-per-node=1" if step else "mpirun or pbs_tmrsh, once a node"
         count = launch.number(*launch.row.line.nodes) if launch.has(*launch.row.line.nodes) else 1
         own = f"ranks 0 to {one.each - 1}" if one.each and one.each > 1 else "the ranks of this node"
         effect = (
@@ -70,7 +69,7 @@ def first_node_only(script: Script) -> Iterator[Hit]:
         yield Hit(
             launch.line,
             f"a batch script runs {launch.title} on the first node only: {effect}",
-            f"start it with {way}",
+            f"start it with {script.dialect.once_a_node}",
             WARNING if count == 1 else None,
         )
         return
@@ -223,9 +222,10 @@ _REMOTE = (
 
 
 def reaches_others(script: Script) -> bool:
-    """Return whether something else may start processes on the other nodes: a remote shell, a step that runs
-    beside the rest of the script, the script itself, or a file that is not read."""
-    if any(script.named(*_REMOTE)):
+    """Return whether something else may start processes on the other nodes: a remote shell that does more than
+    prepare or report, a step that runs beside the rest of the script, the script itself, or a file that is not
+    read."""
+    if any(not _prepares(script, command) for command in script.named(*_REMOTE)):
         return True
     for launch in script.launches:
         if not launch.row.line.module_options and launch.outer is None:
@@ -233,6 +233,14 @@ def reaches_others(script: Script) -> bool:
             if launch.command.background or "$0" in text or "BASH_SOURCE" in text or not launch.program:
                 return True
     return False
+
+
+def _prepares(script: Script, command: Command) -> bool:
+    """Return whether a command on other nodes only prepares or reports something, and has then ended."""
+    texts = [script.constants.value(word) for word in command.words]
+    at = remote_start(texts, 0)
+    names = {one.name for one in commands(parse(" ".join(text or "?" for text in texts[at:]).encode()))}
+    return at > 0 and bool(names) and names <= TRIFLES
 
 
 def depends_on_size(node: Node) -> bool:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from jobgen.check.ranks.model import code_of_tasks, ranks
 from jobgen.check.rule import WARNING, rule
+from jobgen.launch.command_line import is_python
 from jobgen.script.commands import Command, commands
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import Node, assignments, expansions, on_condition
@@ -37,8 +38,8 @@ _RANKED = re.compile(r"PROCID|LOCALID|NODEID|RANK|\$\$|RANDOM|mktemp|TMPDIR")
     WARNING,
     "Files that only the first node has",
     """A batch script runs on the first node: what it copies or unpacks into `/tmp` or another local disk is not on
-    the others, and their ranks fail with "No such file or directory". Start the copy once on each node, or
-    broadcast the file with `sbcast`.""",
+    the others, and their ranks fail with "No such file or directory". So does an environment that is unpacked or
+    made there, and activated. Start the copy once on each node, or broadcast the file with `sbcast`.""",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -65,7 +66,9 @@ def first_node_files(script: Script) -> Iterator[Hit]:
         or any(script.named("sbcast", "pdcp", "ssh", "pbsdsh", "pdsh"))
     ):
         return
-    copies = [(one, path) for one in script.own_running(*_COPIES) if (path := _target(script, one))][:_FIRST]
+    copies = [(one, path) for one in script.own_runs if _fills(one) and (path := _target(script, one))][
+        :_FIRST
+    ]
     steps = [one.program for one in script.launches if _stages(script, one.program)] if copies else []
     everywhere = " ".join(_text(script, word) for words in steps for word in words)
     staged = [(one, path) for one, path in copies if path not in everywhere]
@@ -76,13 +79,39 @@ def first_node_files(script: Script) -> Iterator[Hit]:
         words = " ".join(_text(script, word) for word in outer.whole)
         for command, path in staged:
             call = script.call_of(command.node)
-            if (call or command).node.start < one.start and _is_below(path, words):
+            active = _activated(script, command.node.start, one.start)
+            if (call or command).node.start < one.start and _is_below(path, f"{words} {active}"):
                 yield Hit.at(
                     command.node,
                     f"{path} is on the first node only: the ranks of the other nodes do not find it",
-                    "start the copy once on each node: srun --ntasks-per-node=1",
+                    f"start the copy once on each node: {script.dialect.once_a_node}",
                 )
                 return
+
+
+def _activated(script: Script, start: int, end: int) -> str:
+    """Return the words that activate an environment between two places: the ranks use its programs."""
+    words = [
+        word
+        for command in script.own_runs
+        if start < command.node.start < end
+        and (command.name in _SOURCE or "activate" in command.literals[:1])
+        for word in command.arguments
+    ]
+    paths = [value for name, value, node in script.assignments if name == "PATH" and start < node.start < end]
+    return " ".join(_text(script, word) for word in (*words, *paths))
+
+
+_SOURCE = ("source", ".")
+
+
+def _fills(command: Command) -> bool:
+    """Return whether a command copies or unpacks files, or makes an environment."""
+    word = _MAKES.get("python" if is_python(command.name) else command.name)
+    return command.name in _COPIES or (word is not None and word in command.literals)
+
+
+_MAKES = {"python": "venv", "uv": "venv", "conda": "create", "mamba": "create", "micromamba": "create"}
 
 
 def _target(script: Script, command: Command) -> str:
@@ -158,15 +187,17 @@ def rm_in_ranks(script: Script) -> Iterator[Hit]:
         tasks = code.total
         inner = list(commands(code.tree))
         for at, command in enumerate(inner):
-            paths = [word.text for word in command.arguments if not word.text.startswith("-")]
+            words = [word for word in command.arguments if not word.text.startswith("-")]
+            paths = [_text(script, word) for word in words]
             deletes = command.name == "rm" and any(
                 re.match(r"--recursive$|-\w*[rR]", word) for word in command.literals
             )
             own = any(_RANKED.search(path) or _LOCAL.match(path) for path in paths)
+            own |= code.group is None and _is_open(inner[:at], paths)
             if deletes and tasks > 1 and not on_condition(command.node) and not own and at + 1 < len(inner):
                 yield Hit.at(
                     command.node,
-                    f"each of the {tasks} tasks deletes {paths[0] if paths else 'it'}, and what the others have written "
+                    f"each of the {tasks} tasks deletes {words[0].text if words else 'it'}, and what the others have written "
                     "there since they started",
                 )
                 return
@@ -178,7 +209,7 @@ def rm_in_ranks(script: Script) -> Iterator[Hit]:
     "A file that every task empties",
     """`>` in code that every task runs opens the same file in each of them. Each start empties what the others have written,
     and each writes over the lines of the others: the log shows none of the ranks.""",
-    fix="put the number of the task into the name, as in log.$SLURM_PROCID, or leave the output to the launcher",
+    fix="put the number of the task into the name of the file, or leave the output to the launcher",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -226,13 +257,15 @@ def task_log(script: Script) -> Iterator[Hit]:
 
 
 _VARIES = re.compile(r"(?i)\$\(|`|\$[@*\d{]|host|node|%|/dev/")
-_OF_JOB = (
-    "SLURM_JOB_ID",
-    "SLURM_JOBID",
-    "PBS_JOBID",
-    "SLURM_SUBMIT_DIR",
-    "PBS_O_WORKDIR",
-    "HOME",
-    "USER",
-    "PWD",
+
+
+def _is_open(before: Sequence[Command], paths: Sequence[str]) -> bool:
+    """Return whether each task of a script may have paths of its own, by a variable or by its directory."""
+    names = {name for path in paths for name in re.findall(r"\$\{?(\w+)", path)}
+    moves = any(command.name in ("cd", "pushd") and "$" in command.node.text for command in before)
+    return moves or not names <= _OF_JOB
+
+
+_OF_JOB = frozenset(
+    ["HOME", "USER", "PWD", "SLURM_SUBMIT_DIR", "SLURM_JOB_ID", "SLURM_JOBID", "PBS_O_WORKDIR", "PBS_JOBID"]
 )

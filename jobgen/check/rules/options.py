@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.check.rules.directive_effects import trailing
-from jobgen.errors import nearest, shown
+from jobgen.errors import near_ones, nearest, shown
 from jobgen.schedulers.base import matches
 from jobgen.schedulers.directive_options import completions
 from jobgen.schedulers.request import DirectiveOption
@@ -139,7 +139,8 @@ def _long_fault(option: DirectiveOption, script: Script) -> tuple[str, str] | tu
             if name.startswith("container-")
             else f"; did you mean --{meant}?"
             if meant
-            else nearest(name, dialect.scheduler.grammar.long_options, cutoff=0.8)
+            else _exchanged(name, dialect.scheduler.grammar.long_options)
+            or nearest(name, dialect.scheduler.grammar.long_options, cutoff=0.8)
         )
         return (f"{command} has no option {option.given}{hint}", "correct the name") if hint else None
     span = dialect.option_versions.get(f"--{whole[0]}")
@@ -152,6 +153,11 @@ def _long_fault(option: DirectiveOption, script: Script) -> tuple[str, str] | tu
     if equals and not dialect.scheduler.grammar.long_options[whole[0]]:
         return f"--{whole[0]} takes no value: {command} refuses the script", f"write --{whole[0]} alone"
     return None
+
+
+def _exchanged(name: str, options: Iterable[str]) -> str:
+    """Return the hint to an option whose letters a name has in another order."""
+    return next((f"; did you mean {one}?" for one in options if sorted(one) == sorted(name)), "")
 
 
 _FOREIGN_FIX = "use this scheduler's own option; jobgen convert translates a whole script"
@@ -300,9 +306,14 @@ def bad_choice(script: Script) -> Iterator[Hit]:
         elif option.flag == "--mail-type":
             bad = [name for name in option.value.split(",") if name.strip().upper() not in MAIL_TYPES]
             if bad:
-                reason = f"--mail-type has no value {shown(bad[0])}{_mail_hint(bad[0].strip().upper())}"
+                event = _event(bad[0].strip().upper())
+                reason = (
+                    f"--mail-type has no value {shown(bad[0])}{f'; did you mean {event}?' if event else ''}"
+                )
+                events = [_event(name.strip().upper()) for name in option.value.split(",")]
+                fix = ",".join(dict.fromkeys(filter(None, events))) or "END,FAIL"
                 refused = script.dialect.value_fault(option.flag, option.value)
-                yield Hit.at(option, reason, "write END,FAIL", None if refused else WARNING)
+                yield Hit.at(option, reason, f"write {fix}", None if refused else WARNING)
 
 
 _MAIL_MEANINGS = {
@@ -314,7 +325,7 @@ _MAIL_MEANINGS = {
 }
 
 
-def _mail_hint(word: str) -> str:
-    """Return the event that a word means, or the nearest one in its letters."""
-    event = _MAIL_MEANINGS.get(word)
-    return f"; did you mean {event}?" if event else nearest(word, MAIL_TYPES, cutoff=0.75)
+def _event(word: str) -> str:
+    """Return the event that a word means, or the nearest one in its letters; empty without one."""
+    near = near_ones(word, MAIL_TYPES, 1, cutoff=0.75)
+    return word if word in MAIL_TYPES else _MAIL_MEANINGS.get(word, "".join(near))

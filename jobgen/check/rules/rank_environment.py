@@ -147,7 +147,12 @@ def needs(one: RankGroup) -> frozenset[str]:
     Horovod find them themselves."""
     alone = not one.chain or one.sets_ranks or one.total == 1
     own_way = one.program.frameworks & {"lightning", "horovod"}
-    return frozenset() if alone or own_way else frozenset({"MASTER_ADDR", "MASTER_PORT"})
+    if alone or own_way:
+        return frozenset()
+    source = one.program.source
+    reads_all = source is not None and "torch" in one.program.frameworks and "world_size=" not in source.text
+    names = {"MASTER_ADDR", "MASTER_PORT", *({"RANK", "WORLD_SIZE"} if reads_all else ())}
+    return frozenset(names - (source.sets if source is not None else frozenset()))
 
 
 def _is_set(script: Script, name: str) -> bool:

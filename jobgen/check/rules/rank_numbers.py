@@ -66,7 +66,8 @@ _COPES = re.compile(r"device_count|VISIBLE_DEVICES")
 def rank_number(script: Script) -> Iterator[Hit]:
     seen: set[tuple[int, str]] = set()
     for code in code_of_tasks(script):
-        for line, name, variable in _settings(code.tree, launcher_sets=code.sets_ranks):
+        launcher_sets = code.group is not None and code.sets_ranks
+        for line, name, variable in _settings(code.tree, launcher_sets):
             effect = _effect(name, NUMBERS.get(variable, ""), code.nodes, code.tasks)
             is_device = name in ("LOCAL_RANK", *_DEVICES)
             source = code.group.program.source if code.group is not None else None

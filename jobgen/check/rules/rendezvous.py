@@ -90,7 +90,6 @@ def colossalai_ranks(script: Script) -> Iterator[Hit]:
     "The same node rank on all nodes",
     """Each node needs a different node rank. With the same `--node_rank` on all nodes the rendezvous fails
     or hangs.""",
-    fix="use a variable that is expanded on each node, such as SLURM_NODEID",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -120,10 +119,15 @@ def fixed_node_rank(script: Script) -> Iterator[Hit]:
         nodes = launch.number(*line.nodes) or of_job or 1
         if rank is None or nodes < 2 or not script.only(launch) or not script.in_job:
             continue
-        if launch.remote in _ONE_HOST and not launch.command.node.under(*LOOPS):
+        around = launch.command.node
+        if script.starter is not None and script.starter.call.remote:
+            around = script.starter.call.command.node
+        if launch.remote in _ONE_HOST and not around.under(*LOOPS):
             continue
         if not script.starts(launch):  # see first-node-only
-            yield Hit(launch.line, f"the node rank is {rank} on all nodes")
+            own = "SLURM_NODEID" if script.dialect.scheduler.node_step else "OMPI_COMM_WORLD_RANK of mpirun"
+            fix = f"use a variable that is expanded on each node, such as {own}"
+            yield Hit(launch.line, f"the node rank is {rank} on all nodes", fix)
 
 
 _ONE_HOST = ("ssh", "rsh", "pbs_tmrsh")

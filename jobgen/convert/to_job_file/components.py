@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from jobgen.convert.result import Remark
+from jobgen.convert.result import Remark, shortened
 from jobgen.convert.to_job_file import option_sizes as sizes
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_scheduler.component_scripts import of_ranks, parts_of
@@ -65,7 +65,7 @@ def _of_program(script: Script) -> Iterator[Remark]:
     line = steps[-1].command.line
     for one in parts[1:]:
         if one.program != parts[0].program:
-            text = " ".join(one.program)[:60]
+            text = shortened(" ".join(one.program))
             yield Remark(line, text, "jobgen starts one program with all ranks: this one is missing")
     for number in range(len(script.requests)):
         if not any(one.is_for(number, at) for at, one in enumerate(parts)):

@@ -175,6 +175,10 @@ def _options(file: JobFile, script: Script, source: Dialect, content: ScriptRequ
     for option, text, why in content.unconverted:
         if option.flag == "--signal" and _signal(file, script, option.value):
             continue
+        if option.flag == "--signal" and _reaches_nothing(script, option.value):
+            why = "is left out: it is for steps, and the script has none; signal sends one to the ranks"
+            file.remarks.append(Remark(option.line, text, why, lost=False))
+            continue
         if why.endswith(" number") and not re.fullmatch(r"[\dkm]+-[\dkm]+", option.value):
             file.remarks.append(Remark(option.line, text, _NO_NUMBER, lost=False))
             file.remarks += _memory(script, source)
@@ -275,6 +279,14 @@ def _signal(file: JobFile, script: Script, value: str) -> bool:
     if not match[1] and launch is None:
         return False
     return file.try_add("signal", f"{match[2]}@{match[3] or 60}")  # Slurm's default
+
+
+def _reaches_nothing(script: Script, value: str) -> bool:
+    """Return whether a signal is for steps, and the script starts none: its launcher runs outside of them."""
+    step, to_shell = script.dialect.scheduler.node_step, "B" in value.partition("@")[0].rpartition(":")[0]
+    if to_shell or step is None or last_launch(script) is None:
+        return False
+    return step not in script.tree.text and not any(script.named("bash", "sh", "source", "."))
 
 
 def _quoted(option: DirectiveOption, text: str) -> str:

@@ -78,7 +78,7 @@ class HostCode:
         hosts = {name for one in found for name in _set(one)} | self.ours
         self.values = [one for one in idle if one not in found and self._is_value(one)]
         found += self.values
-        found += [one for one in statements if _prints(one) & hosts]
+        found += [one for one in statements if _prints(one) & hosts or self._shows(one)]
         while kept := [one for one in found if not self._unused(one, found)]:
             found = [one for one in found if one not in kept]
         return found
@@ -86,6 +86,13 @@ class HostCode:
     def removes_hosts(self, statement: Node) -> bool:
         """Return whether a statement only removes the file of hosts."""
         return {one.name for one in commands(statement)} == {"rm"} and self._idle(statement)
+
+    def _shows(self, statement: Node) -> bool:
+        """Return whether a statement only prints the hosts, which jobgen does when the job starts."""
+        command = next(commands(statement), None)
+        if statement.type != "command" or command is None or command.name != "cat" or not command.arguments:
+            return False
+        return all(_plain(word.text)[1:] in self.hosts for word in command.arguments)
 
     def _is_value(self, statement: Node) -> bool:
         """Return whether a statement sets a variable of the shell, which no other code can read unseen."""

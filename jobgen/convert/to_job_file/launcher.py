@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from jobgen.convert import aprun
-from jobgen.convert.result import Remark
+from jobgen.convert.result import Remark, shortened, shown
 from jobgen.convert.several_words import may_have_options
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.program_line import known, option_text
@@ -109,7 +109,7 @@ def write(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]
             file.remarks.append(Remark(launch.line, given, f"jobgen starts {kind} without it"))
     for word in _unread(script, launch):
         why = "is known only when the job runs: if it has options or a launcher, the job file lacks them"
-        file.remarks.append(Remark(launch.line, word.text[:60], why))
+        file.remarks.append(Remark(launch.line, shown(word), why))
     if arguments and not file.try_add("launcher_arg", [*file.list("launcher_arg"), *arguments]):
         file.remarks += [Remark(launch.line, one, "is no option") for one in arguments]
     if launch.outer is not None:
@@ -118,7 +118,7 @@ def write(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]
 
 
 def _given(words: Sequence[Node]) -> str:
-    return " ".join(word.text for word in words).replace("\n", " ")[:60]
+    return shortened(" ".join(word.text for word in words).replace("\n", " "))
 
 
 def _of_its_own(
@@ -275,7 +275,7 @@ def _choose_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> Non
         in_shell = named is None and re.match(r"(\S+/)?(bash|sh) |\S+\.sh\b", words)
         if in_shell or alone or not is_mpi:
             why = "it starts without an MPI (--mpi=none): set mpi in [launch] if it uses one"
-            file.remarks.append(Remark(launch.line, words[:60], why, lost=False))
+            file.remarks.append(Remark(launch.line, shortened(words), why, lost=False))
             return
     elif not launch.row.of_mpi:
         return

@@ -12,7 +12,7 @@ from jobgen.convert import submission, unread_files
 from jobgen.convert.launch_nodes import ALL, EACH
 from jobgen.convert.misreadings import WHOLE_ENVIRONMENT, is_narrow, narrow_export
 from jobgen.convert.request_reader import has_directives
-from jobgen.convert.result import Remark, shown
+from jobgen.convert.result import Remark, shortened, shown
 from jobgen.convert.start_directory import path_of
 from jobgen.convert.swept_files import sweeps, takers
 from jobgen.convert.to_job_file.builder import BLOCKS, JobFile
@@ -660,7 +660,7 @@ def quotes(script: Script, line: int, nodes: Sequence[Node]) -> Iterator[Remark]
         text = node.type in ("string", "raw_string", "concatenation") and re.search("[\"']", node.text)
         if text and node.source is not script.tree.source and not node.under("command_substitution"):
             why = "the quotes are a part of the value of a variable, and the script passes them on"
-            yield Remark(line, node.text[:60], why, lost=False)
+            yield Remark(line, shown(node), why, lost=False)
 
 
 def in_texts(script: Script, launch: Launch, evaluated: bool) -> Iterator[Remark]:
@@ -687,7 +687,7 @@ def in_texts(script: Script, launch: Launch, evaluated: bool) -> Iterator[Remark
                 else "is left out: the job file starts one program, with its output in the log"
             )
         what = rest if into_file or not rest.startswith(";") else source.decode("utf-8", "replace")
-        yield Remark(launch.line, what.split("\n")[0][:60], why, not (evaluated and into_file))
+        yield Remark(launch.line, shortened(what), why, not (evaluated and into_file))
 
 
 def run_twice(script: Script, command: Command, nodes: Sequence[Node]) -> Iterator[Remark]:

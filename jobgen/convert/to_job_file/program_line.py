@@ -138,7 +138,11 @@ def option_text(script: Script, word: Node, depth: int = 0) -> str | None:
         moved = text is not None and "PWD" in text and any(script.named("cd", "pushd"))
         return match[0] if text is None or moved else text
 
-    return re.sub(r"\$\{?(\w+)\}?", value, found.words[0])
+    text = re.sub(r"\$\{?(\w+)\}?", value, found.words[0])
+    return None if _ARGUMENTS.search(text) else text  # an option has no arguments of the script
+
+
+_ARGUMENTS = re.compile(r"\$\{?[\d@*#]")
 
 
 def _begins_with_home(script: Script, word: Node, depth: int) -> bool:
@@ -323,10 +327,12 @@ def _several(value: Node) -> bool:
 def wrapped(script: Script, nodes: Sequence[Node], words: ProgramWords, of_python: bool) -> ProgramWords:
     """Return a program behind the words of commands that run it; ``of_python``: the launcher of the script
     starts files of Python by itself."""
+    lines = len(words.setup)
     front, rest = read(script, nodes, words), words.words
     if of_python and rest and (rest[0].endswith(".py") or rest[0] in ("-m", "--module")):
         rest = ["python3", *(["-m", *rest[1:]] if rest[0] == "--module" else rest)]
     if front.several:
+        del words.setup[lines:]  # of the words that the text replaces
         text = " ".join(_with_output(node, words.setup, words.own) for node in _joined(nodes))
         rest = ["bash", "-c", f'{_command(text)} "$@"', "job", *rest]
     else:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from jobgen.convert.result import Remark, shown
+from jobgen.convert.result import Remark, shortened, shown
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node
 
@@ -141,7 +141,7 @@ def compound(node: Node) -> Node | None:
 def redirections(statement: Node) -> Iterator[Remark]:
     """Yield remarks on the redirections of a statement, which a job file does not have."""
     for child in statement.children:
-        text = " ".join(one.text for one in child.children[:2]).split("\n")[0][:60]
+        text = shortened(" ".join(one.text for one in child.children[:2]))
         if child.type in ("heredoc_redirect", "herestring_redirect") or child.text.lstrip("0").startswith(
             "<"
         ):
@@ -157,6 +157,6 @@ def _piped(node: Node, pipeline: Node, remarks: list[Remark]) -> None:
             continue
         if one.start > node.start and one.text.startswith("tee "):
             why = "the output is in the log of the job and in its run directory"
-            remarks.append(Remark(one.line, one.text[:60], why, lost=False))
+            remarks.append(Remark(one.line, shown(one), why, lost=False))
         else:
             remarks.append(Remark(one.line, shown(one), "the program is not in a pipeline"))

@@ -123,7 +123,7 @@ class Threads:
             yield Remark(line_of(self.script, "nodes"), what, why, lost=False)
 
     def _remark(self, node: Node, why: str) -> None:
-        self.file.remarks.append(Remark(node.line, node.text[:60], why, lost=False))
+        self.file.remarks.append(Remark(node.line, shown(node), why, lost=False))
 
     def _last(self) -> str | None:
         """Return the value behind all commands of the script."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from jobgen.convert import misreadings
-from jobgen.convert.result import Converted, Remark, shown
+from jobgen.convert.result import Converted, Remark, shortened, shown
 from jobgen.convert.to_job_file import (
     blocks,
     components,
@@ -285,7 +285,7 @@ def _without_arguments(file: JobFile, source: Dialect, command: Command | None) 
     words = file.list("command")
     file.values["command"] = [re.sub(r"\$\{?[1-9]\}?", "", word) for word in words]
     why = f"{source.title} passes no arguments to a script"
-    file.remarks.append(Remark(command.line if command else 1, " ".join(words)[:60], why))
+    file.remarks.append(Remark(command.line if command else 1, shortened(" ".join(words)), why))
 
 
 def _without_program(file: JobFile, script: Script) -> tuple[Split, ProgramWords]:
@@ -294,7 +294,9 @@ def _without_program(file: JobFile, script: Script) -> tuple[Split, ProgramWords
     statements = tuple(one for one in script.tree.children if one.type != "comment")
     why = "the script has no launcher and no program of its own: the ranks do nothing"
     if not statements and any(line.strip() and not line.startswith("#") for line in script.lines):
-        file.remarks.append(Remark(1, script.lines[0][:60], "only scripts for bash and its like are read"))
+        file.remarks.append(
+            Remark(1, shortened(script.lines[0]), "only scripts for bash and its like are read")
+        )
     else:
         file.remarks.append(Remark(1, "the program", why, lost=False))
     ended = bool(statements) and statements[-1].text == "exit 0"
@@ -369,7 +371,7 @@ def _first_of_several(file: JobFile, launch: Launch, nodes: tuple[Node, ...]) ->
         return nodes
     others = " ".join(node.text for node in nodes[at:])
     why = "jobgen starts one program with all ranks: the others are missing"
-    file.remarks.append(Remark(launch.line, others[:60], why))
+    file.remarks.append(Remark(launch.line, shortened(others), why))
     return nodes[:at]
 
 
@@ -459,7 +461,7 @@ def _launcher(file: JobFile, script: Script, launch: Launch, kind: str) -> list[
     word = next(iter(expanded(wrappers.launcher_word(launch), script.constants)))
     if "/" in (first := script.constants.value(word) or word.text):
         why = f"jobgen starts the {kind} that the job finds in PATH"
-        file.remarks.append(Remark(launch.line, first[:60], why, lost=False))
+        file.remarks.append(Remark(launch.line, shortened(first), why, lost=False))
     if kind != launch.kind:
         file.remarks.append(Remark(launch.line, launch.kind, f"becomes {kind}", lost=False))
     if _is_old(launch):

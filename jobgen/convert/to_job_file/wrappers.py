@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from jobgen.convert.result import Remark
+from jobgen.convert.result import Remark, shortened
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.program_line import ProgramWords, by_python, option_text
 from jobgen.launch.accelerators import ACCELERATORS
@@ -26,11 +26,24 @@ _NEUTRAL = ("time", "nohup", "exec", "command", "eval", "setsid")
 # Commands whose effect all processes inherit: once for each rank is the same as once for all.
 _INHERITED = ("env", "numactl", "nice", "ionice", "taskset", "chrt", "timeout", "stdbuf", "conda", "mamba")
 _ENVIRONMENT = ("source", ".", "module", "ml", "conda", "mamba", "micromamba", "spack", "export", "ulimit")
-_LETTERS = """
+_APPTAINER = """
 -B --bind -H --home -W --workdir -S --scratch -o --overlay -e --cleanenv -c --contain -C --containall
--w --writable -v --volume -i --image -V --volume -m --module
+-w --writable -i --ipc -p --pid -n --net -u --userns
 """
-_LONG = dict(zip(_LETTERS.split()[::2], _LETTERS.split()[1::2], strict=True))
+_DOCKER = """
+-v --volume -e --env -w --workdir -m --memory -u --user -h --hostname -l --label -p --publish
+"""
+_SHIFTER = "-i --image -V --volume -m --module -e --env -w --workdir"
+# The long name of each letter; those of one runtime mean other options of another.
+_LONG = {
+    name: dict(zip(text.split()[::2], text.split()[1::2], strict=True))
+    for kinds, text in (
+        ("apptainer singularity", _APPTAINER),
+        ("docker podman", _DOCKER),
+        ("shifter", _SHIFTER),
+    )
+    for name in kinds.split()
+}
 _BINDS = ("--bind", "--volume")
 
 
@@ -273,7 +286,7 @@ def container(texts: Sequence[str | None]) -> Container | None:
                 return None
             value = given
         at += 1
-        option = _LONG.get(option, option)
+        option = _LONG[name].get(option, option)
         whole = f"{option}={value}" if value else option
         if option in _BINDS:
             mounts += binds(value, "," if option == "--bind" else ";")
@@ -357,11 +370,16 @@ def text_program(
         if "container" in file.values and any(name in _ENVIRONMENT for name in before):
             why += ", which the container has to find without it"
         names = ", ".join(dict.fromkeys(filter(None, others)))
-        file.remarks.append(Remark(launch.line, names[:60], why, lost=False))
-    used = [name for name, _ in expansions(text)]
+        file.remarks.append(Remark(launch.line, shortened(names), why, lost=False))
+    used = [] if text.type == "raw_string" else _variables(code)
     # That bash replaces the values that the script would put into the text, and then runs it.
     code = f'eval "{code}"' if used and text.type == "string" else part_of_text(text, code)
     return ProgramWords(["bash", "-c", code], setup=setup, used=used)
+
+
+def _variables(code: str) -> list[str]:
+    """Return the variables in a part of a string in double quotes."""
+    return [name for name, _ in expansions(parse(f'echo "{code}"'.encode()))]
 
 
 def _program_text(launch: Launch, text: str, more: Sequence[str]) -> str:

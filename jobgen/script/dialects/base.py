@@ -48,6 +48,12 @@ class Dialect:
     def command(self) -> str:
         return self.scheduler.command
 
+    @property
+    def once_a_node(self) -> str:
+        """What starts a command once on each node of a job, in messages."""
+        step = self.scheduler.node_step
+        return f"{step} --ntasks-per-node=1" if step else "mpirun or pbs_tmrsh, once a node"
+
     size_options: tuple[str, ...] = ()  # whose values are sizes
 
     # Options of its command that belong to no script: what to do instead, empty to leave them out; for others
@@ -161,6 +167,7 @@ class Dialect:
     job_number = ""  # the id of the job in arithmetic, if the variable is not a number
     zeros: frozenset[str] = frozenset()  # variables of a rank that are 0 in the script itself
     hosts = ""  # a command that prints each host of a job
+    first_host = "$(hostname)"  # its first host, in any script of it
     show_job: tuple[str, ...] = ()  # the words of the command that prints a job, here this one
     host_list: tuple[str, ...] = ()  # a command that prints the hosts in the variable of the node list
     node_file_command = ""  # that prints the name of a file with a line for each rank

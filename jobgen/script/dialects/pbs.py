@@ -115,6 +115,7 @@ class PbsDialect(Dialect):
     }
     job_number = "${PBS_JOBID%%[!0-9]*}"
     show_job = ("qstat", "-f", '"$PBS_JOBID"')
+    first_host = '$(head -n 1 "$PBS_NODEFILE")'
     hosts = "awk '!seen[$1]++' \"$PBS_NODEFILE\""
     commands = (
         *("qsub", "qdel", "qstat", "qalter", "qrerun", "qsig", "pbsdsh", "pbs_tmrsh", "pbsnodes", "qhold"),

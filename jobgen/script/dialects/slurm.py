@@ -111,6 +111,7 @@ class SlurmDialect(Dialect):
     feature_separator = "&"
     mail_joint = ","
     task_mail = "ARRAY_TASKS"
+    first_host = "$(scontrol show hostnames | awk 'NR == 1')"
     own_log_names = ("slurm-%j.out", "slurm-%A_%a.out")
     early_log = "slurm-%j.out"
     own_logs = r"\bslurm-(?![a-z])[\w*?%${}-]*\.?out\b|(?<![\w.$*{}-])slur(m(-\w*)?)?\*(\.?out\b|(?![\w.*]))"
