@@ -131,7 +131,7 @@ def functions(script: Script, mpi: MpiFlavour, line: int, code: str) -> Iterator
 
 
 def _written_script(script: Script, source: Dialect) -> Iterator[Remark]:
-    """Yield a remark on the directives of a script that a here-document or an echo writes."""
+    """Yield a remark on the directives of another script, in a here-document or a text."""
     unused = [one.start for one in discarded(script.tree)]
     for node in script.tree.all("heredoc_body"):
         for number, line in enumerate(node.text.split("\n") if node.start not in unused else (), node.line):
@@ -141,7 +141,7 @@ def _written_script(script: Script, source: Dialect) -> Iterator[Remark]:
                 return
     found = directive_of_text(script.tree)
     if found and found[1].startswith(source.scheduler.prefix):
-        why = f"is in a text that is written to a file, whose script stays one for {source.title}"
+        why = f"is in a text for another script, which stays one for {source.title}"
         yield Remark(*found, why)
 
 

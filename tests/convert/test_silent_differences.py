@@ -2214,7 +2214,7 @@ def test_the_script_of_another_job_that_begins_with_its_shell(text: str) -> None
     done = convert(f"#PBS -l nodes=1\n{code}", "slurm")
     assert 'echo "cd \\$PBS_O_WORKDIR" >> job.pbs' in done.text
     assert text in done.text
-    assert any("is in a text that is written to a file" in one.why for one in done.remarks)
+    assert any("is in a text for another script" in one.why for one in done.remarks)
 
 
 def test_the_threads_of_jobs_that_a_workflow_submits() -> None:
@@ -2835,7 +2835,33 @@ def test_a_text_with_the_script_of_another_job_stays_one_for_slurm() -> None:
     text = 'echo "#!/bin/bash\n\n#SBATCH -N 1 -J $n\n./a \\$SLURM_ARRAY_TASK_ID" > x.sh\nsbatch x.sh'
     done = convert(f"#!/bin/bash\n{text}\n", "pbspro")
     assert text in done.text
-    assert [one.line for one in done.remarks if "is in a text that is written to a file" in one.why] == [4]
+    assert [one.line for one in done.remarks if "is in a text for another script" in one.why] == [4]
+    assert not [one for one in done.remarks if "range of the array" in one.why]
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("B='#!/bin/sh\n#SBATCH -N 1\n./a $SLURM_ARRAY_TASK_ID'\necho \"$B\" > x.sh", True),
+        ('B="#!/bin/sh\n#SBATCH -N 1 -J $n\n./a \\$SLURM_ARRAY_TASK_ID"\nsbatch <<< "$B"', True),
+        ('sbatch <<< "#!/bin/sh\n#SBATCH -N 1\n./a \\$SLURM_ARRAY_TASK_ID"', True),
+        ('echo "#!/bin/sh\n#SBATCH -N 1\n./a \\$SLURM_ARRAY_TASK_ID" | sbatch', True),
+        ("printf '#!/bin/sh\\n#SBATCH -N 1\\n' | sbatch", True),
+        ("A=('#!/bin/sh' '#SBATCH -N 1')\nprintf '%s\\n' \"${A[@]}\" > x.sh", True),
+        ('f() { echo "$1" >> x.sh; }\nf "#SBATCH -N 1"', True),
+        ('B+="#SBATCH -t 5\n"', True),
+        ("grep '#SBATCH -N 1' x.sh", False),
+        ("awk '/^#SBATCH -N/' x.sh", False),
+        ("sed -i 's/#SBATCH -N 1/#SBATCH -N 2/' x.sh", False),
+        ("echo '#SBATCH -N 1'", False),
+        (": '\n#SBATCH -N 1\n'", False),
+    ],
+)
+@pytest.mark.parametrize("head", ["", "#SBATCH -n 1\n"])
+def test_a_text_with_directives_is_for_another_script(text: str, named: bool, head: str) -> None:
+    done = convert(f"#!/bin/bash\n{head}{text}\n", "pbspro", "slurm")
+    assert text in done.text
+    assert any("is in a text for another script" in one.why for one in done.remarks) == named
     assert not [one for one in done.remarks if "range of the array" in one.why]
 
 

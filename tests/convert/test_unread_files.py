@@ -62,6 +62,8 @@ def test_the_jobs_of_a_workflow_are_for_the_scheduler_of_the_script(code: str, l
         ("A='bash a.sh -x'\n$A", "a.sh"),
         ('eval "source a.sh"', "a.sh"),
         ("./a.sh b.sh 3", "a.sh, b.sh"),
+        ("`pwd`/a.sh\nmpirun -n 1 `dirname $0`/b/b.sh", "a.sh, b.sh"),
+        ("`conda info --base`/a.sh\nsource ~/.zshrc\nsource ~/.cshrc", ""),
         ("python run.py --script=a.sh -x b.slurm", "a.sh, b.slurm"),
         ("python ../submit_jobs.py", "submit_jobs.py"),
         ("source a.sh\nsnakemake --cluster 'python3 b.py {threads}' --cluster-status ./c", "b.py, c, a.sh"),
