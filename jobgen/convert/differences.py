@@ -17,6 +17,7 @@ from jobgen.script.command_kinds import STATE, TOOLS
 from jobgen.script.commands import Command, names_command
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.script import Script
+from jobgen.script.syntax import statement
 
 # Options of srun in variables that a script sets.
 _OF_SRUN = re.compile(
@@ -38,6 +39,7 @@ def remarks(script: Script, source: Dialect, target: Dialect, logs: Mapping[str,
     yield from _srun_variables(script, source, target)
     yield from islice(_binds(script, source), 1)
     yield from _written_script(script, source)
+    yield from _own_directives(script, source, target)
     yield from _set_by_target(script, source, target)
     yield from _mail(script, source, target)
     yield from log_differences.remarks(script, source, target, logs)
@@ -143,6 +145,17 @@ def _written_script(script: Script, source: Dialect) -> Iterator[Remark]:
     if found and found[1].startswith(source.scheduler.prefix):
         why = f"is in a text for another script, which stays one for {source.title}"
         yield Remark(*found, why)
+
+
+def _own_directives(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+    """Yield a remark on a command that searches the script itself for its directives."""
+    prefix = source.scheduler.prefix
+    for one in (
+        script.named("grep", "egrep", "fgrep", "sed", "awk") if prefix != target.scheduler.prefix else ()
+    ):
+        if prefix in one.node.text and re.search(r"\$\{?(0|BASH_SOURCE)\b", statement(one.node).text):
+            why = f"finds nothing: the directives of the new script begin with {target.scheduler.prefix}"
+            yield Remark(one.line, shown(one.node), why, lost=False)
 
 
 def _set_by_target(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
