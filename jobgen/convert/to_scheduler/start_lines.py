@@ -269,13 +269,15 @@ def _open_threads(script: Script, source: Dialect, target: Dialect, lines: Seque
 
 
 def _open_binding(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
-    """Yield a remark on threads that the script binds to cores: Slurm gives a job on a shared node its own."""
+    """Yield a remark on threads that the script binds to cores, of which Slurm gives each job its own."""
     request = script.request
     alone = source.scheduler.node_step is not None and target.scheduler.node_step is None
     alone &= not request.exclusive and (request.nodes or request.ranks or 1) == 1
     if alone and _programs(script) and (name := binds_threads(script)):
         line = next(node.line for one, _, node in script.assignments if one == name)
-        why = f"unless {target.title} binds the job to its cores, threads are bound to those of the whole node"
+        why = (
+            f"unless {target.title} binds the job to its cores, threads are bound to those of the whole node"
+        )
         yield Remark(line, name, f"{why}, which other jobs may use", lost=False)
 
 
