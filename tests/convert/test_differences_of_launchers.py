@@ -330,3 +330,21 @@ def test_the_ranks_get_variables_of_a_node_that_the_script_exports(
 def test_a_script_without_directives_requests_no_cores(head: str, named: bool) -> None:
     done = convert(f"#!/bin/bash\n{head}mpirun -np 64 ./a\n", "pbspro", "slurm")
     assert any("more than the 1 of the request" in one.why for one in done.remarks) == named
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "named"),
+    [
+        ("-N 1 -n 4", "mpirun -np $N --map-by socket:pe=8 --oversubscribe ./a", 8),
+        ("-N 2 -n 8", "mpirun --map-by node:PE=6 -oversubscribe -np 4 ./a", 6),
+        ("-N 1 -n 4", "mpirun -np 9 --oversubscribe ./a", None),
+        ("-N 1 -n 4 -c 8", "mpirun -np 8 --map-by socket:pe=8 --oversubscribe ./a", None),
+        ("-N 1 -n 4 --exclusive", "mpirun -np 4 --map-by socket:pe=8 --oversubscribe ./a", None),
+    ],
+)
+def test_ranks_that_share_slots_do_not_share_the_cores_that_each_is_bound_to(
+    options: str, line: str, named: int | None
+) -> None:
+    done = convert(SLURM.format(options, f"module load openmpi\n{line}"), "pbspro")
+    found = [one.why.split()[1] for one in done.remarks if "more than the" in one.why]
+    assert found == ([str(named)] if named else [])

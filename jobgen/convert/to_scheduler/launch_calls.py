@@ -221,9 +221,12 @@ def without_hosts(
 def shortage(call: Call, line: LaunchLine, script: Script) -> Iterator[Remark]:
     """Yield a remark if the ranks need more cores than the job requests, which whole nodes may have."""
     request = script.request
-    if request.exclusive or "overcommit" in line.values or not has_directives(script):
+    if request.exclusive or not has_directives(script):
         return
     needed, cores = _cores(line, request)
+    if "overcommit" in line.values:  # ranks share cores, but each has those to which it is bound
+        needed, cores = line.numbers.get("pe", 0), -(-cores // (request.nodes or 1))
+        line = LaunchLine()
     end = "of the request: on whole nodes request all of them"
     if needed > cores:
         why = f"needs {needed} cores, more than the {cores} {end}"
