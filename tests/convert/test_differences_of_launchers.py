@@ -312,7 +312,9 @@ def test_ranks_without_the_terminal_of_an_unbuffered_step(
         ("f() { export TMPDIR=/a; }\nf", "-x TMPDIR"),
         ("export ROCR_VISIBLE_DEVICES=0", "-x ROCR_VISIBLE_DEVICES"),
         ("TMPDIR=/a python b.py", ""),
-        ("TMPDIR=/a", ""),
+        ("TMPDIR=/a", "-x TMPDIR"),
+        ("CUDA_VISIBLE_DEVICES=0,1", "-x CUDA_VISIBLE_DEVICES"),
+        ("XDG_CACHE_HOME=/a", ""),
         ("export A=1 OMPI_MCA_btl=tcp PMI_RANK=0", ""),
     ],
 )

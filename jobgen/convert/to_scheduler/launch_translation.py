@@ -442,6 +442,7 @@ def _exports(script: Script, call: Call, mpi: MpiFlavour) -> list[str]:
     before = [node.text for node in call.command.node.children if node.type == "variable_assignment"]
     before += [word.text for word in call.before]
     own = [name for name, _, node in script.assignments if node.parent and node.parent.type != "command"]
-    names = [one for one in own if mpirun_line.SET_BY_NODE.fullmatch(one) and is_exported(script, one)]
+    own = [one for one in own if mpirun_line.IN_ENVIRONMENT.fullmatch(one) or is_exported(script, one)]
+    names = [one for one in own if mpirun_line.SET_BY_NODE.fullmatch(one)]
     names += [match[0] for text in before if (match := re.match(r"[A-Za-z_]\w*(?==)", text))]
     return [f"$({mpirun_line.EXPORTS})", *(f"-x {name}" for name in dict.fromkeys(names))]

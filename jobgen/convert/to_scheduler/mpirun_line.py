@@ -27,6 +27,8 @@ _OF_NODE = (
     "HOME|HOST|HOSTNAME|USER|LOGNAME|SHELL|SHELLOPTS|SHLVL|TMPDIR|PWD|OLDPWD|DISPLAY|_",
 )
 _DEVICES = "_VISIBLE_DEVICES"
+# Those of them that each job has in its environment: a script that sets one exports it.
+IN_ENVIRONMENT = re.compile(rf"HOME|USER|LOGNAME|SHELL|TMPDIR|\w+{_DEVICES}")
 SET_BY_NODE = re.compile(rf"({_OF_NODE[0]})\w*|{_OF_NODE[1]}|\w+{_DEVICES}")
 _EXPORTS_LINES = (
     f"{EXPORTS}() {{",
