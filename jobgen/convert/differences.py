@@ -17,6 +17,7 @@ from jobgen.script.command_kinds import STATE, TOOLS
 from jobgen.script.commands import Command, names_command
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.script import Script
+from jobgen.script.syntax import statement
 
 # Options of srun in variables that a script sets.
 _OF_SRUN = re.compile(
@@ -38,6 +39,7 @@ def remarks(script: Script, source: Dialect, target: Dialect, logs: Mapping[str,
     yield from _srun_variables(script, source, target)
     yield from islice(_binds(script, source), 1)
     yield from _written_script(script, source)
+    yield from _own_directives(script, source, target)
     yield from _set_by_target(script, source, target)
     yield from _mail(script, source, target)
     yield from log_differences.remarks(script, source, target, logs)
@@ -131,7 +133,7 @@ def functions(script: Script, mpi: MpiFlavour, line: int, code: str) -> Iterator
 
 
 def _written_script(script: Script, source: Dialect) -> Iterator[Remark]:
-    """Yield a remark on the directives of a script that a here-document or an echo writes."""
+    """Yield a remark on the directives of another script, in a here-document or a text."""
     unused = [one.start for one in discarded(script.tree)]
     for node in script.tree.all("heredoc_body"):
         for number, line in enumerate(node.text.split("\n") if node.start not in unused else (), node.line):
@@ -141,8 +143,19 @@ def _written_script(script: Script, source: Dialect) -> Iterator[Remark]:
                 return
     found = directive_of_text(script.tree)
     if found and found[1].startswith(source.scheduler.prefix):
-        why = f"is in a text that is written to a file, whose script stays one for {source.title}"
+        why = f"is in a text for another script, which stays one for {source.title}"
         yield Remark(*found, why)
+
+
+def _own_directives(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+    """Yield a remark on a command that searches the script itself for its directives."""
+    prefix = source.scheduler.prefix
+    for one in (
+        script.named("grep", "egrep", "fgrep", "sed", "awk") if prefix != target.scheduler.prefix else ()
+    ):
+        if prefix in one.node.text and re.search(r"\$\{?(0|BASH_SOURCE)\b", statement(one.node).text):
+            why = f"finds nothing: the directives of the new script begin with {target.scheduler.prefix}"
+            yield Remark(one.line, shown(one.node), why, lost=False)
 
 
 def _set_by_target(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:

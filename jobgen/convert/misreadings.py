@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from jobgen.convert.result import Remark, shortened, shown
 from jobgen.launch.command_line import is_python
 from jobgen.launch.containers import RUNTIMES
-from jobgen.launch.launchers import LAUNCHERS
+from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS
 from jobgen.launch.wrappers import WRAPPERS
 from jobgen.rendering.hooks import complaint
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS
@@ -179,13 +179,15 @@ _USES_GPUS = re.compile(
     r"|\bnvidia-docker\b|\s--runtime[= ]nvidia\b"
 )
 _OTHER_REQUEST = re.compile(r"#(?!SBATCH)[A-Z]+BATCH\s+-")
+_STARTS_RANKS = {name for one in LAUNCHERS.values() for name in one.names}
+_STARTS_RANKS |= {name for one in MPI_FLAVOURS.values() for name in one.commands}
 _NOT_LOADED = {"unload", "rm", "del", "use", "show", "avail", "list"}
 
 
 def use_of_cuda(script: Script) -> tuple[int, str] | None:
     """Return the line and the words of a number of GPUs, or of a module of CUDA, in a script whose programs
     use them."""
-    if not any(one.works for one in script.runs):
+    if not any(one.works or one.name in _STARTS_RANKS for one in script.runs):
         return None
     for name, value, node in script.assignments:
         count = parsers.number(script.constants.value(value))

@@ -144,7 +144,7 @@ def index_read(script: Script, source: Dialect) -> tuple[int, str] | None:
     of_jobs = rf"(?m)^\s*{source.scheduler.prefix} "
     inner = [one for one in script.tree.all("heredoc_body") if re.search(of_jobs, one.text)]
     texts = (one for one in script.tree.all("string", "raw_string") if re.search(of_jobs, one.text))
-    inner += [one for one in texts if variable_names.is_written(one)]
+    inner += [one for one in texts if variable_names.is_of_other_job(one)]
     lines = {at: one for one in inner for at in range(one.line, one.line + one.text.count("\n") + 1)}
     unused = {
         at

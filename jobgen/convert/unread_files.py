@@ -6,10 +6,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from jobgen.convert.result import Remark
-from jobgen.launch.command_line import is_python
+from jobgen.launch.command_line import SHELLS, is_python
 from jobgen.script.beside import name_and_text
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS
 from jobgen.script.dialects.base import Dialect
@@ -26,12 +27,15 @@ _ARGUMENT = re.compile(
     r"(?:--?[\w-]+=)?([^-\s=*][^\s=*]*\.(?:sh|bash|ksh|zsh|slurm|sbatch|pbs)"
     r"|(?!-)[^\s=]*(?:sbatch|slurm|qsub|pbs|submit)[^/\s=]*\.(?:py|pl|R|rb|jl))"
 )
+_READERS = {*SHELLS, "source", "."}
+_COMPUTED = re.compile(r"[^-+\s]*\$\{?[A-Za-z_]")
 _HANDLES = {"diff", "cmp", "stat", "md5sum", "basename", "dirname", "readlink", "realpath", "type", "hash"}
 _HANDLES |= PRINT | STATE | TOOLS
 # Files of environments, which read nothing of a scheduler.
 _OF_SYSTEM = re.compile(
-    r"(?i)activate|(\b|_)profile(\.d/|s?$|\.\w+$)|bashrc|bash_login|conda|mamba|module|lmod|spack|venv|vars\b|GMXRC|setup-env\.sh"
-    r"|^/ext3/|cmsset_default|FOAM|SetUpFreeSurfer|(?<!dirname )\$\((?!dirname|pwd)|`(?!dirname|pwd)|<\("
+    r"(?i)activate|(\b|_)profile(\.d/|s?$|\.\w+$)|shrc|bash_login|conda|mamba|module|lmod|spack|venv|vars\b|GMXRC|setup-env\.sh"
+    r"|^/ext3/|cmsset_default|FOAM|SetUpFreeSurfer|(?<!dirname )\$\((?!dirname|pwd)"
+    r"|`(?!dirname|pwd)[^`]+`|<\("
     r"|^/etc/|/\.config/"
     r"|^\$?\{?\w*(HOME|ROOT|PREFIX|PATH)\}?/(bin|etc|share)/|^/(?!home)\w+/(bin|etc|gcc)/"
     r"|^/(?!home)(\w+/)?(opt|usr|cvmfs)/|^/(.*/)?(sw|s?soft(ware)?|apps?|[\w.]*install)/"
@@ -119,6 +123,8 @@ def _files(script: Script, start: Start) -> Iterator[str]:
     name = os.path.basename(texts[0])
     if start.shell:
         yield texts[0]
+    elif name in _READERS:  # of a file whose name only the job knows
+        yield from islice((one for one in texts[1:] if _COMPUTED.match(one)), 1)
     elif (
         not (name in _HANDLES or name in script.dialect.owners or name in script.functions)
         or "-exec" in texts

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from functools import lru_cache
 
 from jobgen.script.bare_names import bare_names
+from jobgen.script.command_kinds import PRINT, TOOLS
 from jobgen.script.constants import certain
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.table import DIALECTS
@@ -108,7 +110,7 @@ def names_read(root: Node, offset: int) -> Iterator[tuple[Node, int]]:
 def _of_other_shells(node: Node) -> Iterator[tuple[Node, int]]:
     """Yield each name in a quoted text that another shell expands, and the offset of its source."""
     if node.type == "string_content":
-        if not _of_other_job(node):
+        if not is_of_other_job(node):
             yield from ((one, 0) for one in _escaped(node))
         return
     command = next((above for above in node.above() if above.type == "command"), None)
@@ -117,11 +119,11 @@ def _of_other_shells(node: Node) -> Iterator[tuple[Node, int]]:
 
 
 def directive_of_text(root: Node) -> tuple[int, str] | None:
-    """Return the line and the text of the first directive of a scheduler that echo writes to a file."""
+    """Return the line and the text of the first directive of a scheduler in a text for another script."""
     if not _IN_QUOTES.search(root.source):
         return None
     for text in root.all("raw_string", "string_content"):
-        if (found := _DIRECTIVE.search(text.text)) and is_written(text):
+        if (found := _DIRECTIVE.search(text.text)) and _is_for_script(text):
             return text.line + text.text.count("\n", 0, found.start(1)), found[1].strip("' ")
     return None
 
@@ -135,9 +137,26 @@ def is_written(node: Node) -> bool:
     return name is not None and name.text in ("echo", "printf") and any("&" not in file for file in files)
 
 
-def _of_other_job(text: Node) -> bool:
-    """Return whether a text is written to a file by a script that writes directives, too: it is a line of the
-    script of another job."""
+def _is_for_script(text: Node) -> bool:
+    """Return whether a text with a directive becomes a script: it is written to a file, is the input of a
+    command, or stays in a variable. A text that a command prints or searches for does not."""
+    for above in text.above():
+        if above.type in ("variable_assignment", "herestring_redirect"):
+            return True
+        if above.type == "command":
+            name = above.get("name")
+            named = os.path.basename(name.text) if name is not None else ""
+            goes_on = is_written(text) or above.under("pipeline", "command_substitution")
+            return goes_on if named in PRINT else named not in {*TOOLS, ":"}
+    return False
+
+
+def is_of_other_job(text: Node) -> bool:
+    """Return whether a text has the directives of another job, or is a line of its script: it is written to a
+    file by a script that writes directives, too."""
+    whole = text.parent if text.type == "string_content" and text.parent is not None else text
+    if _DIRECTIVE.search(whole.text[1:]) and _is_for_script(text):
+        return True
     return is_written(text) and writes_script([text, *text.above()][-1])
 
 

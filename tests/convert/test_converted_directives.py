@@ -127,6 +127,25 @@ def test_of_several_partitions_the_first(target: str) -> None:
     assert remarks(done) == [(True, 3, "the queues b,c")]
 
 
+@pytest.mark.parametrize("target", ["pbspro", "torque"])
+@pytest.mark.parametrize(
+    ("option", "lost"),
+    [
+        ("--wait-all-nodes=1", False),
+        ("--wait-all-nodes=0", True),
+        ("--parsable", False),
+        ("--quiet", False),
+        ("-v", False),
+        ("--ignore-pbs", False),
+        ("--wait", True),
+    ],
+)
+def test_what_every_scheduler_does_is_not_lost(option: str, lost: bool, target: str) -> None:
+    done = convert(f"{ONE}#SBATCH {option}\nls", target)
+    assert [one.lost for one in done.remarks] == [True] * lost
+    assert ("not translated" in done.text) == lost
+
+
 def test_no_limit_is_no_limit_of_zero_seconds() -> None:
     assert "walltime" not in convert("#SBATCH -N 1\n#SBATCH -t 0-0\n./a", "pbspro").text
     assert remarks(convert("#SBATCH -N 1\n#SBATCH -t 0-0\n./a", "pbspro")) == [(True, 3, "--time=0-0")]

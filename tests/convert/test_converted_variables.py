@@ -153,6 +153,17 @@ def test_variables_that_only_an_option_sets(given: str, defined: bool) -> None:
     assert remarks(done) == []
 
 
+@pytest.mark.parametrize("options", ["-n 1", "-N 2 -n 8", "-N 1 -n 4", "-N 1 --ntasks-per-node=4"])
+@pytest.mark.parametrize("line", ["./a ${SLURM_NTASKS_PER_NODE:-3}", "./a $SLURM_NTASKS_PER_NODE"])
+@pytest.mark.parametrize("target", ["pbspro", "torque"])
+def test_the_tasks_of_a_node_are_set_by_their_option_only(options: str, line: str, target: str) -> None:
+    """Measured with Slurm 22.05: a total of tasks sets SLURM_NTASKS and SLURM_TASKS_PER_NODE."""
+    done = convert(f"#SBATCH {options}\n{line}", target)
+    assert ("SLURM_NTASKS_PER_NODE=4\n" in done.text) == ("--ntasks-per-node" in options)
+    assert ("SLURM_NTASKS_PER_NODE=" in done.text) == ("--ntasks-per-node" in options)
+    assert line in done.text
+
+
 @pytest.mark.parametrize(
     ("text", "old", "new"),
     [

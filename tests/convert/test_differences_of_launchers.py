@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from convert.conversions import body, convert, job_file, values
 
@@ -196,6 +198,7 @@ def test_tasks_that_no_launcher_starts(options: str, what: str) -> None:
         ('grep "mpirun -n 4" log', None),
         ("cat <<END\nmpirun -n 4 ./a\nEND", None),
         ("cat > b.sh <<END\n#SBATCH -N 2\nmpirun -n 4 ./a\nEND", None),
+        ("B='#!/bin/bash\n#SBATCH -N 2\nmpirun -n 4 ./a'\nsbatch <<< \"$B\"", None),
         ('C="mpirun -n 4"\n$C ./a', None),
         ('H="$(mpirun -n 4 hostname | sort)"\necho "$H"; ./a $H', None),
     ],
@@ -252,3 +255,98 @@ def test_a_launch_above_the_module_of_its_mpi(body: str, late: bool) -> None:
     done = convert(SLURM.format("-N 2", body), "torque")
     found = [one.what for one in done.remarks if "openmpi/4.1, which may bring mpirun" in one.why]
     assert found == ["srun hostname"] * late
+
+
+@pytest.mark.parametrize(
+    ("line", "new", "named"),
+    [
+        ("srun -u python a.py", "env PYTHONUNBUFFERED=1 python a.py", False),
+        ("srun --unbuffered A=1 ./a", "A=1 ./a", True),
+        ("srun -u singularity exec i.sif python3 a.py", "env PYTHONUNBUFFERED=1 singularity exec", False),
+        ("C='srun -u'\n$C ./a > log", "./a > log", True),
+        ("for i in 1 2; do srun -u ./a; done\nsrun -u ./b", "./b", True),
+        ("f() { srun -u bash -c 'python a.py'; }\nf", "bash -c 'python a.py'", True),
+        ("srun -u bash -c 'python -u a.py'", "bash -c 'python -u a.py'", False),
+        ("srun -u python -u a.py", "python -u a.py", False),
+        ("export PYTHONUNBUFFERED=1\nsrun -u ./a.sh", "./a.sh", False),
+        ("srun -u hostname", "hostname", False),
+        ("srun ./a", "./a", False),
+    ],
+)
+@pytest.mark.parametrize("target", ["pbspro", "torque"])
+def test_a_program_without_the_terminal_of_an_unbuffered_step(
+    line: str, new: str, named: bool, target: str
+) -> None:
+    """Measured: srun -u and Open MPI give a rank a terminal as its output, the script and hydra do not."""
+    done = convert(SLURM.format("-N 1 -n 1", line), target)
+    assert re.search(rf"(^|[ ;]){re.escape(new)}", done.text, re.MULTILINE)
+    assert ("PYTHONUNBUFFERED=1 " in done.text) == ("PYTHONUNBUFFERED=1 " in new)
+    assert [one.what for one in done.remarks if "no terminal" in one.why] == ["--unbuffered"] * named
+
+
+@pytest.mark.parametrize(
+    ("module", "program", "new", "named"),
+    [
+        ("openmpi", "python a.py", "mpirun -np 4", False),
+        ("openmpi", "./a", "mpirun -np 4", False),
+        ("mpich", "python a.py", "env PYTHONUNBUFFERED=1 mpirun -n 4", False),
+        ("mpich", "./a", "mpirun -n 4", True),
+    ],
+)
+def test_ranks_without_the_terminal_of_an_unbuffered_step(
+    module: str, program: str, new: str, named: bool
+) -> None:
+    done = convert(SLURM.format("-N 1 -n 4", f"module load {module}\nsrun -u {program}"), "pbspro")
+    assert f"\n{new} " in done.text
+    assert any("no terminal" in one.why for one in done.remarks) == named
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ("export TMPDIR=/a XDG_CACHE_HOME=/b", "-x TMPDIR -x XDG_CACHE_HOME"),
+        ("HOME=/a\nexport HOME", "-x HOME"),
+        ("declare -x DISPLAY=:1", "-x DISPLAY"),
+        ("set -a\nBASH_ENV=a.sh", "-x BASH_ENV"),
+        ("if a; then export TMPDIR=/a; fi", "-x TMPDIR"),
+        ("f() { export TMPDIR=/a; }\nf", "-x TMPDIR"),
+        ("export ROCR_VISIBLE_DEVICES=0", "-x ROCR_VISIBLE_DEVICES"),
+        ("TMPDIR=/a python b.py", ""),
+        ("TMPDIR=/a", "-x TMPDIR"),
+        ("CUDA_VISIBLE_DEVICES=0,1", "-x CUDA_VISIBLE_DEVICES"),
+        ("XDG_CACHE_HOME=/a", ""),
+        ("export A=1 OMPI_MCA_btl=tcp PMI_RANK=0", ""),
+    ],
+)
+@pytest.mark.parametrize("launch", ["srun ./a", "mpirun ./a"])
+@pytest.mark.parametrize("target", ["pbspro", "torque"])
+def test_the_ranks_get_variables_of_a_node_that_the_script_exports(
+    line: str, names: str, launch: str, target: str
+) -> None:
+    done = convert(SLURM.format("-N 2 -n 4", f"module load openmpi\n{line}\n{launch}"), target)
+    found = re.findall(r"^mpirun .*\$\(mpi_exports\)((?: -x \w+)*)", done.text, re.MULTILINE)
+    assert found == [f" {names}" if names else ""]
+
+
+@pytest.mark.parametrize(("head", "named"), [("", False), ("#SBATCH -t 5\n", True)])
+def test_a_script_without_directives_requests_no_cores(head: str, named: bool) -> None:
+    done = convert(f"#!/bin/bash\n{head}mpirun -np 64 ./a\n", "pbspro", "slurm")
+    assert any("more than the 1 of the request" in one.why for one in done.remarks) == named
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "named"),
+    [
+        ("-N 1 -n 4", "mpirun -np $N --map-by socket:pe=8 --oversubscribe ./a", 8),
+        ("-N 2 -n 8", "mpirun --map-by node:PE=6 -oversubscribe -np 4 ./a", 6),
+        ("-N 1 -n 4", "mpirun -np 9 --oversubscribe ./a", None),
+        ("-N 1 -n 4 -c 8", "mpirun -np 8 --map-by socket:pe=8 --oversubscribe ./a", None),
+        ("-N 1 -n 4 --exclusive", "mpirun -np 4 --map-by socket:pe=8 --oversubscribe ./a", None),
+    ],
+)
+def test_ranks_that_share_slots_do_not_share_the_cores_that_each_is_bound_to(
+    options: str, line: str, named: int | None
+) -> None:
+    done = convert(SLURM.format(options, f"module load openmpi\n{line}"), "pbspro")
+    found = [one.why.split()[1] for one in done.remarks if "more than the" in one.why]
+    assert found == ([str(named)] if named else [])

@@ -108,6 +108,9 @@ def test_a_directory_that_a_script_sets_elsewhere_only(code: str, lines: list[in
         ("-p main -C v100", "module load cudatoolkit\nsrun python a.py", (3, "cudatoolkit")),
         ("-p main", "ml CUDA\nnvidia-smi\npython3 a.py", (3, "CUDA")),
         ("-p main", "NUM_GPUS=4\nmpirun -np $NUM_GPUS ./a", (3, "NUM_GPUS=4")),
+        ("-p main", "ml gcc cuda/12 nccl\nibrun ./a", (3, "cuda/12")),
+        ("-p main", "module load cuda nccl\nif a; then time jsrun -n 4 ./a; fi", (3, "cuda")),
+        ("-p main", "module load cuda nccl\nmpirun_rsh -np 4 -hostfile h ./a", (3, "cuda")),
         ("-p main", "ngpus=0\nmpirun -np 2 ./a", None),
         ("-p main", "module load gcc cuda/12 openmpi\nmpirun -np 2 ./a", None),  # which only the MPI may need
         ("-p main", "module load cuda nccl\nmake", None),

@@ -2214,7 +2214,7 @@ def test_the_script_of_another_job_that_begins_with_its_shell(text: str) -> None
     done = convert(f"#PBS -l nodes=1\n{code}", "slurm")
     assert 'echo "cd \\$PBS_O_WORKDIR" >> job.pbs' in done.text
     assert text in done.text
-    assert any("is in a text that is written to a file" in one.why for one in done.remarks)
+    assert any("is in a text for another script" in one.why for one in done.remarks)
 
 
 def test_the_threads_of_jobs_that_a_workflow_submits() -> None:
@@ -2835,7 +2835,33 @@ def test_a_text_with_the_script_of_another_job_stays_one_for_slurm() -> None:
     text = 'echo "#!/bin/bash\n\n#SBATCH -N 1 -J $n\n./a \\$SLURM_ARRAY_TASK_ID" > x.sh\nsbatch x.sh'
     done = convert(f"#!/bin/bash\n{text}\n", "pbspro")
     assert text in done.text
-    assert [one.line for one in done.remarks if "is in a text that is written to a file" in one.why] == [4]
+    assert [one.line for one in done.remarks if "is in a text for another script" in one.why] == [4]
+    assert not [one for one in done.remarks if "range of the array" in one.why]
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("B='#!/bin/sh\n#SBATCH -N 1\n./a $SLURM_ARRAY_TASK_ID'\necho \"$B\" > x.sh", True),
+        ('B="#!/bin/sh\n#SBATCH -N 1 -J $n\n./a \\$SLURM_ARRAY_TASK_ID"\nsbatch <<< "$B"', True),
+        ('sbatch <<< "#!/bin/sh\n#SBATCH -N 1\n./a \\$SLURM_ARRAY_TASK_ID"', True),
+        ('echo "#!/bin/sh\n#SBATCH -N 1\n./a \\$SLURM_ARRAY_TASK_ID" | sbatch', True),
+        ("printf '#!/bin/sh\\n#SBATCH -N 1\\n' | sbatch", True),
+        ("A=('#!/bin/sh' '#SBATCH -N 1')\nprintf '%s\\n' \"${A[@]}\" > x.sh", True),
+        ('f() { echo "$1" >> x.sh; }\nf "#SBATCH -N 1"', True),
+        ('B+="#SBATCH -t 5\n"', True),
+        ("grep '#SBATCH -N 1' x.sh", False),
+        ("awk '/^#SBATCH -N/' x.sh", False),
+        ("sed -i 's/#SBATCH -N 1/#SBATCH -N 2/' x.sh", False),
+        ("echo '#SBATCH -N 1'", False),
+        (": '\n#SBATCH -N 1\n'", False),
+    ],
+)
+@pytest.mark.parametrize("head", ["", "#SBATCH -n 1\n"])
+def test_a_text_with_directives_is_for_another_script(text: str, named: bool, head: str) -> None:
+    done = convert(f"#!/bin/bash\n{head}{text}\n", "pbspro", "slurm")
+    assert text in done.text
+    assert any("is in a text for another script" in one.why for one in done.remarks) == named
     assert not [one for one in done.remarks if "range of the array" in one.why]
 
 
@@ -3062,3 +3088,47 @@ def test_the_tasks_of_a_node_are_a_maximum_beside_those_of_the_job(
     done = job_file(SLURM.format(options, line))
     assert values(done.text)["ranks_per_node"] == each
     assert any("not divisible by 16 nodes" in one.why for one in done.remarks) is ("-N 16" in options)
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ('egrep "^#SBATCH" $0', True),
+        ("cat $0 | grep '#SBATCH --time'", True),
+        ("N=$(awk '/^#SBATCH -n/ {print $3}' \"${0}\")", True),
+        ("f() { sed -n 's/^#SBATCH -N //p' \"$BASH_SOURCE\"; }; f", True),
+        ("if grep -q '#SBATCH -N' \"$0\"; then ls; fi", True),
+        ("grep '#SBATCH' job.sh", False),
+        ("grep '#PBS' $0", False),
+        ("cat $0", False),
+    ],
+)
+def test_a_search_for_the_directives_of_the_script(line: str, named: bool) -> None:
+    for done in (
+        convert(SLURM.format("-N 1", line), "pbspro"),
+        convert(SLURM.format("-N 1", line), "torque"),
+    ):
+        assert [one.line for one in done.remarks if "begin with #PBS" in one.why] == [3] * named
+
+
+@pytest.mark.parametrize("target", ["pbspro", "torque"])
+@pytest.mark.parametrize(
+    ("options", "code", "name"),
+    [
+        ("-n 1 -c 4", "export OMP_PROC_BIND=true\nsrun ./a", "OMP_PROC_BIND"),
+        ("-N 1 -n 4", "export OMP_PLACES=cores OMP_NUM_THREADS=4\n./a", "OMP_PLACES"),
+        ("-c 4", "KMP_AFFINITY=compact\nexport KMP_AFFINITY\npython a.py", "KMP_AFFINITY"),
+        ("-c 4", "f() { export OMP_PROC_BIND=close; ./a; }\nf", "OMP_PROC_BIND"),
+        ("-c 4", "export OMP_PROC_BIND=false\n./a", ""),
+        ("-c 4", "export KMP_AFFINITY=none\n./a", ""),
+        ("-c 4", "OMP_PROC_BIND=true\n./a", ""),
+        ("-c 4", "export OMP_PROC_BIND=true\nls", ""),
+        ("-N 1 --exclusive", "export OMP_PROC_BIND=true\n./a", ""),
+        ("-N 2", "export OMP_PROC_BIND=true\nsrun ./a", ""),
+    ],
+)
+def test_threads_that_are_bound_on_a_shared_node(options: str, code: str, name: str, target: str) -> None:
+    done = convert(SLURM.format(options, code), target)
+    assert [one.what for one in done.remarks if "binds the job to its cores, threads" in one.why] == [
+        name
+    ] * bool(name)

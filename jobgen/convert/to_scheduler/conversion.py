@@ -116,6 +116,8 @@ def _request(
     for option, text, why in content.unconverted:
         if option.flag == "--open-mode" and "output" in content.script_logs:
             continue  # the lines that open it do that
+        if text in source.of_no_job:
+            continue
         if text.startswith(limits):
             head.append(f"{target.scheduler.prefix} {text}")
         elif target.copies_logs or not source.writes_log_in_place(text):

@@ -7,10 +7,11 @@ import re
 from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
+from jobgen.convert.request_reader import has_directives
 from jobgen.convert.result import Edit, Remark, shown
 from jobgen.convert.to_scheduler import mpirun_line
 from jobgen.convert.to_scheduler.launch_line import LaunchLine, LaunchWords, Unreadable
-from jobgen.convert.variable_names import is_exported
+from jobgen.convert.variable_names import is_exported, is_of_other_job
 from jobgen.launch.launchers import MPI_FLAVOURS, MpiFlavour
 from jobgen.launch.wrappers import WRAPPERS, command_start
 from jobgen.schedulers.request import Request
@@ -190,7 +191,7 @@ def completed(
                 why = "no number of ranks is given: without the slots of Slurm it may start one on each core"
                 yield Remark(call.command.line, call.what, why, lost=False)
             new += counted
-            short[_cores(line, request)[0]] = list(shortage(call, line, request))
+            short[_cores(line, request)[0]] = list(shortage(call, line, script))
         if passed and named_mpi(script, given) is None:
             why = f"no module or variable names the MPI: the options are for {mpi.title}"
             yield Remark(call.command.line, call.name, why, lost=False)
@@ -217,11 +218,15 @@ def without_hosts(
             yield Remark(call.command.line, call.what, why, lost=False)
 
 
-def shortage(call: Call, line: LaunchLine, request: Request) -> Iterator[Remark]:
+def shortage(call: Call, line: LaunchLine, script: Script) -> Iterator[Remark]:
     """Yield a remark if the ranks need more cores than the job requests, which whole nodes may have."""
-    if request.exclusive or "overcommit" in line.values:
+    request = script.request
+    if request.exclusive or not has_directives(script):
         return
     needed, cores = _cores(line, request)
+    if "overcommit" in line.values:  # ranks share cores, but each has those to which it is bound
+        needed, cores = line.numbers.get("pe", 0), -(-cores // (request.nodes or 1))
+        line = LaunchLine()
     end = "of the request: on whole nodes request all of them"
     if needed > cores:
         why = f"needs {needed} cores, more than the {cores} {end}"
@@ -334,7 +339,8 @@ def _is_text(node: Node) -> bool:
     if node.type != "heredoc_body":
         command = next((above for above in node.above() if above.type == "command"), None)
         name = command.get("name") if command is not None else None
-        return is_printed(node) or (name is not None and name.text in TOOLS - PRINT)
+        searched = name is not None and name.text in TOOLS - PRINT
+        return searched or is_printed(node) or is_of_other_job(node)
     statement = next((above for above in node.above() if above.type == "redirected_statement"), None)
     if re.search(r"(?m)^\s*#(SBATCH|PBS) ", node.text) or statement is None:
         return True

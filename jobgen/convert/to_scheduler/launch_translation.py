@@ -11,7 +11,7 @@ from jobgen.convert.result import Edit, Remark
 from jobgen.convert.to_scheduler import aprun_line, launch_calls, mpirun_line, srun_line, variables
 from jobgen.convert.to_scheduler.launch_calls import Call
 from jobgen.convert.to_scheduler.launch_line import LaunchLine, LaunchWords, Unreadable
-from jobgen.convert.variable_names import binds_threads, inner_names, names_own_job
+from jobgen.convert.variable_names import binds_threads, inner_names, is_exported, names_own_job
 from jobgen.launch.command_line import is_python
 from jobgen.launch.launchers import BINDS_NONE, LAUNCHERS, MPI_FLAVOURS, SRUN_VARIABLES, MpiFlavour
 from jobgen.launch.wrappers import command_start
@@ -103,16 +103,20 @@ def _replaced(
             raise Unreadable("a redirection is before the program")
         if not to_srun and _unknown_nodes(line, script, source):
             raise Unreadable("the number of nodes is not known")
+        late: list[Remark] = []
         alone = not to_srun and _alone(line, call, script, source, target)
         if to_srun:
             line.values |= {"overlap": ""} if beside else {}
             line.values |= _of_own_hosts(line, script, source) | _unbound(line, call, script)
             line.values |= _of_run_time(line, call, script, source)
             text = _as_srun(call, line, script)
-        elif alone:
-            text = " ".join(["env", *line.exports] if line.exports else [])
         else:
             mpi = MPI_FLAVOURS[mpi_of(script, at=call.start, target=target.name)]
+            if "unbuffered" in line.values and (alone or mpi.passes_all):
+                late += _without_terminal(call, line, script)
+        if alone:
+            text = " ".join(["env", *line.exports] if line.exports else [])
+        elif not to_srun:
             line.values |= _threads(line, script)
             text = mpirun_line.write(line, script.request, target, mpi, _exports(script, call, mpi))
     except Unreadable as error:
@@ -123,7 +127,7 @@ def _replaced(
         yield from _beside_steps(call, line, script)
     of_all = (_of_alone if alone else _of_all)(call, line, script, source, target)
     hosts = list(_hosts(call, line)) if to_srun else []
-    for remark in (*hosts, *of_all, *_environment(call, line, script, to_srun)):
+    for remark in (*hosts, *of_all, *late, *_environment(call, line, script, to_srun)):
         key = f"{remark.what} {remark.why}" if remark in hosts else remark.why
         if key not in general:
             general.add(key)
@@ -220,6 +224,23 @@ def _alone(line: LaunchLine, call: Call, script: Script, source: Dialect, target
         and named_mpi(script) is None
         and not any(mpirun_line.OTHERS.fullmatch(command.name) for command in script.commands)
     )
+
+
+def _without_terminal(call: Call, line: LaunchLine, script: Script) -> Iterator[Remark]:
+    """Keep the output of Python unbuffered, to which ``srun -u`` gives a terminal, as Open MPI does; yield a
+    remark on that of other programs."""
+    name = _program_name(call, line, script)
+    words = [word.text for word in call.words if line.program and word.start >= line.program.start]
+    if "PYTHONUNBUFFERED" in script.values or name in TOOLS or re.search(r"(?<!\S)-u(?!\S)", " ".join(words)):
+        return
+    if is_python(name):
+        line.exports.append("PYTHONUNBUFFERED=1")
+    else:
+        why = (
+            "the program has no terminal here, and may write its output late, in blocks: stdbuf -oL prevents "
+        )
+        why += "that, or PYTHONUNBUFFERED=1 for Python"
+        yield Remark(call.command.line, "--unbuffered", why, lost=False)
 
 
 def _reads_no_rank(call: Call, line: LaunchLine, script: Script) -> bool:
@@ -337,7 +358,7 @@ def _remarks(call: Call, line: LaunchLine, script: Script, target: Dialect) -> I
         yield Remark(number, call.what, why, lost=False)
     if to_srun:
         yield from _more_threads(call, line, script)
-    yield from launch_calls.shortage(call, line, script.request)
+    yield from launch_calls.shortage(call, line, script)
     if "input" in line.values and mpirun_line.ranks_of(line, script.request) != "1":
         mpi = MPI_FLAVOURS[mpi_of(script, target=target.name)].command
         why = f"{mpi} gives its input to the first rank only"
@@ -413,13 +434,15 @@ def _as_srun(call: Call, line: LaunchLine, script: Script) -> str:
 def _exports(script: Script, call: Call, mpi: MpiFlavour) -> list[str]:
     """Return the options that pass on the environment to other nodes, for an mpirun that needs them.
 
-    These are a list made at run time, the devices that the script sets, and what the command sets for itself:
-    ``A=1 srun`` and ``env A=1 srun``.
+    These are a list made at run time, what it leaves out but the script exports, and what the command sets
+    for itself: ``A=1 srun`` and ``env A=1 srun``.
     """
     if script.request.nodes == 1 or mpi.passes_all:
         return []
     before = [node.text for node in call.command.node.children if node.type == "variable_assignment"]
     before += [word.text for word in call.before]
-    names = [name for name, _, _ in script.assignments if name.endswith("_VISIBLE_DEVICES")]
+    own = [name for name, _, node in script.assignments if node.parent and node.parent.type != "command"]
+    own = [one for one in own if mpirun_line.IN_ENVIRONMENT.fullmatch(one) or is_exported(script, one)]
+    names = [one for one in own if mpirun_line.SET_BY_NODE.fullmatch(one)]
     names += [match[0] for text in before if (match := re.match(r"[A-Za-z_]\w*(?==)", text))]
     return [f"$({mpirun_line.EXPORTS})", *(f"-x {name}" for name in dict.fromkeys(names))]

@@ -19,14 +19,23 @@ OTHERS = re.compile(
     r"|cafrun|upcrun|upcxx-run|gasnetrun_\w+|oshrun|shmemrun|prterun|yhrun"
     r"|greasy|paramrun"  # which start a list of tasks
 )
-# The function of the new script that prints -x for each variable, for an mpirun that passes on only those.
+# The function of the new script that prints -x for each variable, for an mpirun that passes on only those. It
+# leaves out what each node sets for itself, whose value is that of all nodes only if the script sets it.
 EXPORTS = "mpi_exports"
+_OF_NODE = (
+    "SSH_|XDG_|BASH",
+    "HOME|HOST|HOSTNAME|USER|LOGNAME|SHELL|SHELLOPTS|SHLVL|TMPDIR|PWD|OLDPWD|DISPLAY|_",
+)
+_DEVICES = "_VISIBLE_DEVICES"
+# Those of them that each job has in its environment: a script that sets one exports it.
+IN_ENVIRONMENT = re.compile(rf"HOME|USER|LOGNAME|SHELL|TMPDIR|\w+{_DEVICES}")
+SET_BY_NODE = re.compile(rf"({_OF_NODE[0]})\w*|{_OF_NODE[1]}|\w+{_DEVICES}")
 _EXPORTS_LINES = (
     f"{EXPORTS}() {{",
     "  awk 'BEGIN { for (name in ENVIRON) if (name ~ /^[A-Za-z_][A-Za-z0-9_]*$/ &&",
-    "    name !~ /^(PMI|OMPI_|PRTE_|SSH_|XDG_|BASH|PBS_(NODENUM|TASKNUM|VNODENUM|MOMPORT|ENVIRONMENT)$)/ &&",
-    "    name !~ /^(HOME|HOST|HOSTNAME|USER|LOGNAME|SHELL|SHELLOPTS|SHLVL|TMPDIR|PWD|OLDPWD|DISPLAY|_)$/ &&",
-    '    name !~ /_VISIBLE_DEVICES$/) print "-x", name }\'',
+    f"    name !~ /^(PMI|OMPI_|PRTE_|{_OF_NODE[0]}|PBS_(NODENUM|TASKNUM|VNODENUM|MOMPORT|ENVIRONMENT)$)/ &&",
+    f"    name !~ /^({_OF_NODE[1]})$/ &&",
+    f'    name !~ /{_DEVICES}$/) print "-x", name }}\'',
     "}",
 )
 _FLAGS = (

@@ -36,7 +36,7 @@ _NEUTRAL = """
 account acctg-freq comment compress debugger-test disable-status exact exclusive
 immediate interactive job-name mail-type mail-user mem mem-per-cpu mem-per-gpu mpi
 msg-timeout no-kill overlap oversubscribe share partition preserve-env profile qos quiet quit-on-interrupt
-reservation slurmd-debug threads treewidth unbuffered use-min-nodes verbose wckey whole
+reservation slurmd-debug threads treewidth use-min-nodes verbose wckey whole
 """
 _DEVICES = (
     "gpus gpus-per-node gpus-per-task gpus-per-socket gres gpu-bind ntasks-per-gpu cpus-per-gpu tres-per-task"
@@ -45,7 +45,7 @@ _OTHER = {
     "ntasks": "ranks", "nodes": "nodes", "ntasks-per-node": "each", "cpus-per-task": "cores",
     "kill-on-bad-exit": "kill", "export": "export", "cpu-bind": "bind", "output": "output", "error": "error",
     "input": "input", "nodelist": "hosts", "chdir": "chdir", "label": "label", "overcommit": "overcommit",
-    "jobid": "jobid", "wait": "wait", "resv-ports": "ports",
+    "jobid": "jobid", "wait": "wait", "resv-ports": "ports", "unbuffered": "unbuffered",
     # Without a counterpart for the whole line.
     "multi-prog": "refused", "het-group": "refused", "pack-group": "refused", "pty": "refused",
 }  # fmt: skip

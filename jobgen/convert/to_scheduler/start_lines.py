@@ -11,7 +11,7 @@ from jobgen.convert.result import Definition, Edit, Remark
 from jobgen.convert.to_scheduler.launch_calls import in_words, other_launchers
 from jobgen.convert.to_scheduler.mpirun_line import EXPORTS, exports_function
 from jobgen.convert.unread_files import of_engines
-from jobgen.convert.variable_names import is_exported, kept
+from jobgen.convert.variable_names import binds_threads, is_exported, kept
 from jobgen.launch.command_line import is_python
 from jobgen.schedulers.base import fill
 from jobgen.schedulers.request import Request
@@ -102,6 +102,7 @@ def start(
         lines += [f"export {name}={_shell(value)}" for name, value in content.exports]
         lines += _threads(script, source, target, content)
         of_site += _open_threads(script, source, target, lines)
+        of_site += _open_binding(script, source, target)
     node_file = _node_file(script, source, target, content)
     lines += _redirections(script, content, source, target) + node_file
     index = f"${{{target.variable('array_index')}:-}}"
@@ -265,6 +266,19 @@ def _open_threads(script: Script, source: Dialect, target: Dialect, lines: Seque
         fields = ("cpus_per_rank", "ranks_per_node", "ranks", "nodes")
         found = next(filter(None, (source.origin(script.heeded, one) for one in fields)), None)
         yield Remark(found.option.line if found else 1, "OMP_NUM_THREADS", why, lost=False)
+
+
+def _open_binding(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+    """Yield a remark on threads that the script binds to cores, of which Slurm gives each job its own."""
+    request = script.request
+    alone = source.scheduler.node_step is not None and target.scheduler.node_step is None
+    alone &= not request.exclusive and (request.nodes or request.ranks or 1) == 1
+    if alone and _programs(script) and (name := binds_threads(script)):
+        line = next(node.line for one, _, node in script.assignments if one == name)
+        why = (
+            f"unless {target.title} binds the job to its cores, threads are bound to those of the whole node"
+        )
+        yield Remark(line, name, f"{why}, which other jobs may use", lost=False)
 
 
 def _programs(script: Script) -> set[str]:

@@ -82,16 +82,19 @@ def _without_ranks(request: Request, target: Dialect) -> set[str]:
     return {name for name, meaning in target.job_variables.items() if meaning in unset}
 
 
-def unset(request: Request, source: Dialect) -> set[str]:
-    """Return the variables that the scheduler leaves unset: the request does not name their number."""
-    missing = [meaning for meaning in source.set_if_requested if getattr(request, meaning) is None]
+def unset(script: Script, source: Dialect) -> set[str]:
+    """Return the variables that the scheduler leaves unset: no directive names their number."""
+    request = script.request
+    named = {one for one in source.set_if_requested if source.origin(script.heeded, one)}
+    missing = [one for one in source.set_if_requested if one not in named or getattr(request, one) is None]
     if any(getattr(request, meaning) for meaning in _MEMORY):  # of its two forms only that of the request
         missing += [meaning for meaning in _MEMORY if getattr(request, meaning) is None]
     return {name for name, meaning in meanings(source).items() if meaning in missing}
 
 
-def definitions(request: Request, source: Dialect, target: Dialect) -> dict[str, str]:
+def definitions(script: Script, source: Dialect, target: Dialect) -> dict[str, str]:
     """Return the variables without a new name that can be set at the top of the script, with their values."""
+    request = script.request
     ranks, cpus = request.ranks_per_node or 1, request.cpus_per_rank or 1
     slots, nodes = request.lines_per_node or 1, target.variable("nodes")
     values = {
@@ -125,7 +128,7 @@ def definitions(request: Request, source: Dialect, target: Dialect) -> dict[str,
         if cpus * ranks % request.gpus_per_node == 0:
             values["cpus_per_gpu"] = str(cpus * ranks // request.gpus_per_node)
     new = {*names(request, source, target), *target.job_variables}
-    known = {name: one for name, one in meanings(source).items() if name not in unset(request, source)}
+    known = {name: one for name, one in meanings(source).items() if name not in unset(script, source)}
     found = {name: values[one] for name, one in known.items() if one in values and name not in new}
     return found | (dict(source.constants) if source.scheduler.family != target.scheduler.family else {})
 
@@ -149,7 +152,7 @@ def translate(
     """
     mpi = mpi_of(script, target=target.name)
     other = {**_node_rank(script.request, source, target, mpi), **names(script.request, source, target, mpi)}
-    defined = definitions(script.request, source, target)
+    defined = definitions(script, source, target)
     if indices := listed(script.request, target):
         index, new = str(source.variable("array_index")), target.variable("array_index")
         del other[index]
@@ -160,7 +163,7 @@ def translate(
         _name_of_array(source, target, other, defined, script.request.array is not None)
     ranks = rank_names(source, target, mpi) if not source.zeros else {}
     steps = not source.zeros or any(script.launched(source.scheduler.node_step or ""))
-    own = variable_names.kept(script) | unset(script.request, source)
+    own = variable_names.kept(script) | unset(script, source)
     missing = _unreadable(script, source) - variable_names.kept(script)
     shared, seen = variable_names.shared(script), set[str]()
     shared |= variable_names.passed_on(script) - ranks.keys()
@@ -214,7 +217,7 @@ def _name_of_array(
 
 def _unreadable(script: Script, source: Dialect) -> set[str]:
     """Return the variables of numbers that the script requests in a form that only a person can read."""
-    found = unset(script.request, source)
+    found = unset(script, source)
     return {name for name in found if source.origin(script.heeded, meanings(source)[name])}
 
 

@@ -162,6 +162,8 @@ class Dialect:
     at_some_sites: frozenset[str] = frozenset()  # those of them that other sites leave unset
     # Meanings of variables that are set only if a directive requests the number.
     set_if_requested: tuple[str, ...] = ()
+    # Options for what every scheduler does, or for what only the command of the submission prints.
+    of_no_job: frozenset[str] = frozenset()
     unset_variables: frozenset[str] = frozenset()  # of its other dialects, without an equivalent
     counts: Mapping[str, str] = {}  # shell expressions of numbers, by their meanings
     job_number = ""  # the id of the job in arithmetic, if the variable is not a number

@@ -160,6 +160,7 @@ class SlurmDialect(Dialect):
     }
     gpus_of_rank = "--gpus-per-task"
     set_if_requested = ("cpus_per_rank", "ranks_per_node")
+    of_no_job = frozenset({"--parsable", "--quiet", "--verbose", "--ignore-pbs", "--wait-all-nodes=1"})
     zeros = frozenset({"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID"})
     show_job = ("scontrol", "show", "job", '"$SLURM_JOB_ID"')
     host_list = ("scontrol", "show", "hostnames")
