@@ -18,7 +18,7 @@ from jobgen.script.command_kinds import PRINT, TOOLS, is_printed
 from jobgen.script.commands import Command
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.launches import looked_up
-from jobgen.script.mpi_of_script import mpi_of, named_mpi
+from jobgen.script.mpi_of_script import mpi_of, named_mpi, with_own_options
 from jobgen.script.script import Script
 from jobgen.script.syntax import LOOPS, Node
 from jobgen.script.word_lists import code_text, expanded
@@ -176,7 +176,9 @@ def completed(
             yield Remark(call.command.line, call.what, f"{fault}: the line is unchanged")
             continue
         given = {word.text.partition("=")[0] for word in call.words} if line is None else {*line.marks}
-        mpi = MPI_FLAVOURS[mpi_of(script, given, call.start, target.name)]
+        key = mpi_of(script, given, call.start, target.name)
+        mpi = MPI_FLAVOURS[key]
+        yield from other_options(call, script, key)
         passed = exports(call, mpi)
         counted = _ranks(line, given, script, target, mpi) if line is not None else []
         by_lines = not given & mpirun_line.OF_NODE and "-ppn" not in " ".join(counted)
@@ -197,6 +199,13 @@ def completed(
         end = call.word.end
         yield Edit(end, end, "".join(f" {one}" for one in new))
     yield from short[max(short)]
+
+
+def other_options(call: Call, script: Script, key: str) -> Iterator[Remark]:
+    """Yield a remark on a launcher whose MPI has other options than that of its kind, which it gets."""
+    if title := with_own_options(script, key):
+        why = f"the mpirun of {title} has other options than that of {MPI_FLAVOURS[key].title}"
+        yield Remark(call.command.line, call.name, why, lost=False)
 
 
 def without_hosts(

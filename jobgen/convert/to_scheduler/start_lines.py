@@ -58,7 +58,7 @@ _CHOOSES_THREADS = re.compile(r"(?m)^[^#\n]*(\bmdrun\b|\s-np\b|\$\{?\w+\}?\"? -n
 _NO_PROGRAMS = (STATE | TOOLS) - {"eval", "xargs"}
 _ONE_PROCESS = ("Rscript", "R", "julia", "matlab", "octave")  # on a node, like Python
 
-_NO_BINDING = ("none", "no")  # values of --cpu-bind
+_NO_BINDING = {"none", "no"}  # words of --cpu-bind
 
 # Options of mpirun that give each rank several cores.
 _SEVERAL_CORES = re.compile(r"(?i)\bpe=(?!1\b)\w|[- ]-?cpus-per-(proc|rank)\b")
@@ -148,13 +148,14 @@ def _directory(script: Script, source: Dialect, target: Dialect, directory: str 
     lines = []
     moved = source.starts_at_home != target.starts_at_home
     known = source.starts_at_home and (_changes_directory(script) or script.starts_at_submission)
-    if moved and not known:
+    own = directory or "" if "directory" not in target.scheduler.request_forms else ""
+    if moved and not known and not own.startswith("/"):
         start = target.variable("home" if source.starts_at_home else "submit_dir")
         lines.append(f'cd "${start}" || exit 1  # where {source.scheduler.family} starts a job')
     if "wd" in script.request.totals and target.starts_at_home:
         lines.append(f'cd "${target.variable("submit_dir")}" || exit 1  # -l wd')
-    if directory and "directory" not in target.scheduler.request_forms and not (moved and directory == "."):
-        lines.append(f"cd {_shell(directory)} || exit 1")
+    if own and not (moved and own == "."):
+        lines.append(f"cd {_shell(own)} || exit 1")
     return lines
 
 
@@ -207,6 +208,7 @@ def _threads(script: Script, source: Dialect, target: Dialect, content: ScriptRe
         cores = cores or (1 if own else None)
         return [f"export OMP_NUM_THREADS={cores}{why}"] if cores else []
     whole = request.exclusive or len(content.components) > 1
+    whole |= _leaves_cores(script, source)
     known = not (own or whole or _starts_threads(script)) and _are_of_job(script, source, content)
     if target.sets_threads:
         return [] if known else [f"unset OMP_NUM_THREADS{why}"]
@@ -237,7 +239,7 @@ def _are_of_job(script: Script, source: Dialect, content: ScriptRequest) -> bool
     if not several or (each and (starts or script.launches)):
         return of_rank == (request.cpus_per_rank or 1)
     if any(launch.program for launch in script.launches):
-        unbound = all(one.options.get("--cpu-bind") in _NO_BINDING for one in script.launches)
+        unbound = all(_is_unbound(one) for one in script.launches)
         return unbound and not each
     programs = _programs(script)
     known = all(one in _ONE_PROCESS or is_python(one) for one in programs)
@@ -256,6 +258,7 @@ def _open_threads(script: Script, source: Dialect, target: Dialect, lines: Seque
     else:
         own = any("OMP_NUM_THREADS" in one.text for one in script.tree.all("unset_command"))
         unset = any(line.startswith("unset OMP_NUM_THREADS ") for line in lines)
+        unset |= _leaves_cores(script, source) and not set_ and (request.ranks_per_node or 1) == 1
         left = own or (unset and not _has_own_threads(script))
         left &= source.scheduler.node_step is not None and not request.exclusive
         why = (
@@ -345,13 +348,19 @@ def _starts_several(launch: Launch, request: Request) -> bool:
     return each > 1 or (launch.number("-n", "-np", "--ntasks", "--np") or 1) > nodes
 
 
+def _leaves_cores(script: Script, source: Dialect) -> bool:
+    """Return whether the launcher of the source binds the ranks of a program to no cores."""
+    return any(one.program and _is_unbound(one) for one in _steps(script, source))
+
+
+def _is_unbound(launch: Launch) -> bool:
+    """Return whether srun does not bind the ranks to their cores."""
+    return not _NO_BINDING.isdisjoint((launch.options.get("--cpu-bind") or "").split(","))
+
+
 def _are_bound(script: Script, source: Dialect) -> bool:
     """Return whether the launcher of the source binds the ranks of a program, but for a common tool."""
-    bound = [
-        one
-        for one in _steps(script, source)
-        if one.program and one.options.get("--cpu-bind") not in _NO_BINDING
-    ]
+    bound = [one for one in _steps(script, source) if one.program and not _is_unbound(one)]
     return any(script.constants.value(one.program[0]) not in TOOLS for one in bound)
 
 
