@@ -219,6 +219,8 @@ def test_ranks_without_a_binding_have_no_number_of_threads(target: str, bind: st
     assert ("export OMP_NUM_THREADS=1 " in done.text) == (target == "torque" and not unbound)
     assert ("unset OMP_NUM_THREADS " in done.text) == (target == "pbspro" and unbound)
     assert any(one.why.startswith("is unset: unless") for one in done.remarks) is unbound
+    cores = convert(f"{HEAD}-N 1 -c 4\nsrun --cpu-bind={bind} python a.py\n", target)
+    assert "unset" not in cores.text
 
 
 @pytest.mark.parametrize(("module", "count"), [("mpt", 1), ("hpe-mpi/2.25", 1), ("mpich", 0)])
@@ -226,3 +228,18 @@ def test_ranks_without_a_binding_have_no_number_of_threads(target: str, bind: st
 def test_the_options_of_hpe_mpt(line: str, module: str, count: int) -> None:
     found = reasons(f"{HEAD}-N 2 -n 8\nmodule load {module}\n{line}\n", "torque")
     assert len([one for one in found if one.startswith("the mpirun of HPE MPT has other options")]) == count
+
+
+@pytest.mark.parametrize("line", ["srun ./a", "mpirun ./a"])
+@pytest.mark.parametrize(
+    ("start", "exports", "named"),
+    [("tools=gcc", True, False), ("tools=intel", False, False), ("tools=$1", False, True)],
+)
+def test_the_mpi_of_the_branch_that_runs(line: str, start: str, exports: bool, named: bool) -> None:
+    branches = '[ "$tools" = "gcc" ]; then\n  module load foss/2021a\nelif [ "$tools" = "intel" ]; then'
+    code = f"{start}\nif {branches}\n  module load intel-mpi/2021\nfi\n{line}"
+    script = f"{HEAD}-N 2 --ntasks-per-node=8\n{code}\n"
+    assert ("$(mpi_exports) " in convert(script, "torque").text) is exports, "which only Open MPI needs"
+    for target in ("torque", "toml"):
+        found = reasons(script, target)
+        assert any("with the module foss/2021a it needs others" in one for one in found) is named

@@ -18,7 +18,7 @@ from jobgen.script.command_kinds import PRINT, TOOLS, is_printed
 from jobgen.script.commands import Command
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.launches import looked_up
-from jobgen.script.mpi_of_script import mpi_of, named_mpi, with_own_options
+from jobgen.script.mpi_of_script import mpi_of, named_mpi, of_branch, with_own_options
 from jobgen.script.script import Script
 from jobgen.script.syntax import LOOPS, Node
 from jobgen.script.word_lists import code_text, expanded
@@ -178,7 +178,8 @@ def completed(
         given = {word.text.partition("=")[0] for word in call.words} if line is None else {*line.marks}
         key = mpi_of(script, given, call.start, target.name)
         mpi = MPI_FLAVOURS[key]
-        yield from other_options(call, script, key)
+        for why in other_options(script, key):
+            yield Remark(call.command.line, call.name, why, lost=False)
         passed = exports(call, mpi)
         counted = _ranks(line, given, script, target, mpi) if line is not None else []
         by_lines = not given & mpirun_line.OF_NODE and "-ppn" not in " ".join(counted)
@@ -201,11 +202,13 @@ def completed(
     yield from short[max(short)]
 
 
-def other_options(call: Call, script: Script, key: str) -> Iterator[Remark]:
-    """Yield a remark on a launcher whose MPI has other options than that of its kind, which it gets."""
+def other_options(script: Script, key: str) -> Iterator[str]:
+    """Yield the reasons why the MPI of a script may not have the options of a kind of MPI."""
+    mpi = MPI_FLAVOURS[key].title
     if title := with_own_options(script, key):
-        why = f"the mpirun of {title} has other options than that of {MPI_FLAVOURS[key].title}"
-        yield Remark(call.command.line, call.name, why, lost=False)
+        yield f"the mpirun of {title} has other options than that of {mpi}"
+    if module := of_branch(script, key):
+        yield f"the options are for {mpi}: with the module {module} it needs others"
 
 
 def without_hosts(

@@ -275,7 +275,8 @@ def _of_all(
         what = f"--mpi={mpi.srun} is" if to_srun else "the options are"
         why = f"no module or variable names the MPI: {what} for {mpi.title}"
         yield Remark(call.command.line, call.name, why, lost=False)
-    yield from other_options(call, script, key) if not to_srun else ()
+    for why in other_options(script, key) if not to_srun else ():
+        yield Remark(call.command.line, call.name, why, lost=False)
     if not to_srun and (module := late_module(script, call.start)):
         why = f"is above the line that loads {module}, which may bring {mpi.command}: load it before"
         yield Remark(call.command.line, call.what, why, lost=False)

@@ -349,8 +349,10 @@ def _starts_several(launch: Launch, request: Request) -> bool:
 
 
 def _leaves_cores(script: Script, source: Dialect) -> bool:
-    """Return whether the launcher of the source binds the ranks of a program to no cores."""
-    return any(one.program and _is_unbound(one) for one in _steps(script, source))
+    """Return whether the launcher of the source binds a program to no cores, of which no directive names a
+    number: it may use all cores of the node."""
+    unbound = any(one.program and _is_unbound(one) for one in _steps(script, source))
+    return unbound and script.request.cpus_per_rank is None
 
 
 def _is_unbound(launch: Launch) -> bool:
