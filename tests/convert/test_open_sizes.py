@@ -243,3 +243,21 @@ def test_the_mpi_of_the_branch_that_runs(line: str, start: str, exports: bool, n
     for target in ("torque", "toml"):
         found = reasons(script, target)
         assert any("with the module foss/2021a it needs others" in one for one in found) is named
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "count"),
+    [
+        ("--gres=gpu:1", "export CUDA_VISIBLE_DEVICES=0\npython a.py", 1),
+        ("--gres=gpu:2", 'CUDA_VISIBLE_DEVICES="0,1" python a.py\nCUDA_VISIBLE_DEVICES=1 python b.py', 1),
+        ("--gpus=1", "CUDA_VISIBLE_DEVICES=$(nvidia-smi -L | head -n 1 | cut -c 5) python a.py", 1),
+        ("--gres=gpu:1", 'CUDA_VISIBLE_DEVICES="" python a.py', 0),
+        ("--gres=gpu:1", "CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES%%,*} python a.py", 0),
+        ("--gres=gpu:4 --exclusive", "CUDA_VISIBLE_DEVICES=0 python a.py", 0),
+        ("-N 1", "CUDA_VISIBLE_DEVICES=0 python a.py", 0),
+    ],
+)
+@pytest.mark.parametrize("target", ["pbspro", "torque"])
+def test_devices_that_the_script_numbers(target: str, options: str, code: str, count: int) -> None:
+    found = reasons(f"{HEAD}{options}\n{code}\n", target)
+    assert len([one for one in found if one.startswith("names the job's devices if Slurm hides")]) == count

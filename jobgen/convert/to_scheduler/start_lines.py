@@ -258,7 +258,7 @@ def _open_threads(script: Script, source: Dialect, target: Dialect, lines: Seque
     else:
         own = any("OMP_NUM_THREADS" in one.text for one in script.tree.all("unset_command"))
         unset = any(line.startswith("unset OMP_NUM_THREADS ") for line in lines)
-        unset |= _leaves_cores(script, source) and not set_ and (request.ranks_per_node or 1) == 1
+        unset |= _leaves_cores(script, source) and not set_
         left = own or (unset and not _has_own_threads(script))
         left &= source.scheduler.node_step is not None and not request.exclusive
         why = (
@@ -349,10 +349,11 @@ def _starts_several(launch: Launch, request: Request) -> bool:
 
 
 def _leaves_cores(script: Script, source: Dialect) -> bool:
-    """Return whether the launcher of the source binds a program to no cores, of which no directive names a
-    number: it may use all cores of the node."""
+    """Return whether the launcher of the source binds the only rank of a node to no cores, of which no
+    directive names a number: it may use all of them."""
+    request = script.request
     unbound = any(one.program and _is_unbound(one) for one in _steps(script, source))
-    return unbound and script.request.cpus_per_rank is None
+    return unbound and request.cpus_per_rank is None and (request.ranks_per_node or 1) == 1
 
 
 def _is_unbound(launch: Launch) -> bool:
