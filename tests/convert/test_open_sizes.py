@@ -261,3 +261,18 @@ def test_the_mpi_of_the_branch_that_runs(line: str, start: str, exports: bool, n
 def test_devices_that_the_script_numbers(target: str, options: str, code: str, count: int) -> None:
     found = reasons(f"{HEAD}{options}\n{code}\n", target)
     assert len([one for one in found if one.startswith("names the job's devices if Slurm hides")]) == count
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "count"),
+    [
+        ("-N 1 -n 16", "module load Chem/VASP/5.4.4\npython polaron.py", 1),
+        ("-N 1 -n 16", "module load openmpi\npython run.py", 1),
+        ("-N 1 -n 16", "module load cuda\npython run.py", 0),
+        ("-N 1 -c 16", "module load Chem/VASP/5.4.4\npython polaron.py", 0),
+        ("-N 1 -n 16", "module load vasp\nexport OMP_NUM_THREADS=1\npython polaron.py", 0),
+    ],
+)
+def test_ranks_that_a_program_may_start_itself(options: str, code: str, count: int) -> None:
+    found = reasons(f"{HEAD}{options}\n{code}\n")
+    assert len([one for one in found if one.startswith("is set to the cores of all tasks")]) == count

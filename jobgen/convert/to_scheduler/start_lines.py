@@ -19,6 +19,7 @@ from jobgen.script.command_kinds import STATE, TOOLS
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.script.launches import Launch
+from jobgen.script.mpi_of_script import named_mpi
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, literal
 from jobgen.values.parsers import number
@@ -57,6 +58,12 @@ _CHOOSES_THREADS = re.compile(r"(?m)^[^#\n]*(\bmdrun\b|\s-np\b|\$\{?\w+\}?\"? -n
 
 _NO_PROGRAMS = (STATE | TOOLS) - {"eval", "xargs"}
 _ONE_PROCESS = ("Rscript", "R", "julia", "matlab", "octave")  # on a node, like Python
+
+_OF_JOB = "binds the job to its cores"
+# Programs of several ranks that a script for Python often starts.
+_OF_RANKS = re.compile(
+    r"(?im)^\s*(module|ml)\b.*\b(vasp|quantum-?espresso|espresso|qe|cp2k|lammps|gromacs|nwchem|orca|siesta|abinit|castep)\b"
+)
 
 _NO_BINDING = {"none", "no"}  # words of --cpu-bind
 
@@ -219,7 +226,7 @@ def _threads(script: Script, source: Dialect, target: Dialect, content: ScriptRe
     cores = (request.ranks_per_node or 1) * (request.cpus_per_rank or 1)
     if not bound or not _programs(script) or any(of_engines(script, "snakemake")):
         return []
-    return [f"export OMP_NUM_THREADS={cores}  # {source.title} binds the job to its cores"]
+    return [f"export OMP_NUM_THREADS={cores}  # {source.title} {_OF_JOB}"]
 
 
 def _are_of_job(script: Script, source: Dialect, content: ScriptRequest) -> bool:
@@ -263,6 +270,12 @@ def _open_threads(script: Script, source: Dialect, target: Dialect, lines: Seque
         left &= source.scheduler.node_step is not None and not request.exclusive
         why = (
             f"is unset: unless {target.title} binds the job to its cores, OpenMP uses those of the whole node"
+        )
+    tasks = (request.ranks or 1) > 1 or (request.ranks_per_node or 1) > 1
+    if tasks and any(_OF_JOB in line for line in lines) and _may_start_ranks(script):
+        left, why = (
+            True,
+            "is set to the cores of all tasks: ranks that a program starts itself need those of one",
         )
     if left:
         fields = ("cpus_per_rank", "ranks_per_node", "ranks", "nodes")
@@ -346,6 +359,11 @@ def _starts_several(launch: Launch, request: Request) -> bool:
     each = launch.number("--ntasks-per-node", "-ppn", "--ppn", "-perhost") or 1
     nodes = launch.number("-N", "--nodes") or request.nodes or 1
     return each > 1 or (launch.number("-n", "-np", "--ntasks", "--np") or 1) > nodes
+
+
+def _may_start_ranks(script: Script) -> bool:
+    """Return whether the modules of a script have an MPI or a program of several ranks."""
+    return named_mpi(script) is not None or _OF_RANKS.search(script.tree.text) is not None
 
 
 def _leaves_cores(script: Script, source: Dialect) -> bool:
