@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Set
+from itertools import pairwise
 
 from jobgen.convert import aprun
 from jobgen.convert.misreadings import names_devices
@@ -19,6 +21,20 @@ from jobgen.values.parsers import number
 _CHUNKS = ("-l select", "-l nodes")  # the options that request nodes with their cores
 ALL = ("-n", "-np", "--np", "--ntasks", "--num-processes")
 EACH = ("--ppn", "-ppn", "-npernode", "--npernode", "-perhost", "--ntasks-per-node")
+
+# Variables and options with the number of cores that a program uses, and such letters of common programs.
+_CORES_IN_VARIABLE = re.compile(r"(?i)\w+(?<!max)_THREADS|(\w+_)?n(um)?_?(threads|cpus?|cores?|procs?)")
+_CORES_IN_OPTION = re.compile(
+    r"(?i)-j|-nt|-ntomp|--?(n|num|max|total|run)?[-_]?(threads?|threadN|cores|cpus|procs?|processes|jobs)"
+)
+_LETTERS = {
+    "-t": "bwa minimap2 bfc fastqc spades.py megahit kallisto",
+    "-p": "bowtie bowtie2 hisat2 salmon pigz",
+    "-@": "samtools bcftools",
+    "-P": "xargs parallel",
+    "-T": "featureCounts",
+}
+_ENGINES = {"snakemake", "nextflow", "echo", "sbatch", "qsub"}  # numbers of jobs, and of other jobs
 
 
 def chunk_option(script: Script) -> tuple[DirectiveOption, str] | None:
@@ -114,6 +130,25 @@ def _of_step(launch: Launch, request: Request) -> tuple[int, str]:
         if given := number(count):
             return -(-given * factor // nodes), kind
     return 0, ""
+
+
+def named_cores(script: Script) -> tuple[int, int, str]:
+    """Return the most cores of a node that a variable or an option of a program names, with its line and its
+    words; (1, 0, "") without one."""
+    found = [(1, 0, "")]
+    for name, value, node in script.assignments:
+        count = number(script.constants.value(value)) if _CORES_IN_VARIABLE.fullmatch(name) else None
+        found.append((count or 1, node.line, f"{name}={count}"))
+    programs = {one.command.node.start: one.program for one in script.launches}
+    for one in script.runs:
+        words = [script.constants.value(word) or "" for word in programs.get(one.node.start, one.words)]
+        names = {os.path.basename(word) for word in words}
+        for word, after in pairwise([*words, ""] if names.isdisjoint(_ENGINES) else ()):
+            option, _, given = re.sub(r"^(-[j@])(?=\d)", r"\1=", word).partition("=")
+            of_program = not names.isdisjoint(_LETTERS.get(option, "").split())
+            count = number(given or after) if of_program or _CORES_IN_OPTION.fullmatch(option) else None
+            found.append((count or 1, one.line, f"{option} {count}"))
+    return max(found, key=lambda one: one[0])
 
 
 def devices_of(launch: Launch, request: Request) -> int:

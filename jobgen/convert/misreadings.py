@@ -152,9 +152,10 @@ _GPU = (
     r"(?!\w*[= ][\"']?(0\b|false|off|no\b|none))"
 )
 _OF_GPUS = re.compile(
-    r"(?<!no)(?<!no[_-])gpu|cuda|tesla|[gr]tx|titan|\b(k[248]0|p100|v100|a100|a[34]0|h[12]00|l40|mi\d{3,4})[a-z]?\b",
+    r"(?<!no)(?<!no[_-])gpu|cuda|tesla|volta|ampere|[gr]tx|titan|\b(pascal|kepler|hopper|k[248]0|p100|v100|a100|a[34]0|h[12]00|l40|mi\d{3,4})[a-z]?\b",
     re.IGNORECASE,
 )
+_OF_NODES = ("-l", "-C", "--constraint")
 
 
 def names_devices(script: Script) -> bool:
@@ -162,8 +163,15 @@ def names_devices(script: Script) -> bool:
     code = re.sub(r"(?m)(^|\s)#.*$", "", script.tree.text)
     names = r"cuda|nccl|nvshmem|roc(m|shmem|blas)|gfx\d|xpus?\b|nvidia-smi|craype-accel"
     words = rf"(?i)(?<!~)(\b({names})|{_GPU})|\s--nv\b"
-    nodes = [one.value for one in script.options if one.flag.startswith(("-l", "-C", "--constraint"))]
-    return bool(re.search(words, code) or _OF_GPUS.search(" ".join([script.request.queue or "", *nodes])))
+    return bool(re.search(words, code) or directive_of_gpus(script))
+
+
+def directive_of_gpus(script: Script) -> tuple[int, str] | None:
+    """Return the line and the value of a directive whose queue or properties of nodes have words of GPUs."""
+    queue = script.request.queue or ""
+    values = [(one.line, one.value) for one in script.options if one.flag.startswith(_OF_NODES)]
+    values += [(next((one.line for one in script.options if one.value == queue), 1), queue)]
+    return next((one for one in values if _OF_GPUS.search(one[1])), None)
 
 
 # Numbers of GPUs, modules of CUDA, what uses GPUs beside them, and requests in directives of other commands.
@@ -197,9 +205,7 @@ def use_of_cuda(script: Script) -> tuple[int, str] | None:
         if command.works and (option := _GPUS_OF_PROGRAM.search(command.node.text)):
             return command.line, f"--{option[1]}"
     code = re.sub(r"(?m)(^|\s)#.*$", "", script.tree.text)
-    nodes = [one.value for one in script.options if one.flag in ("-C", "--constraint")]
-    named = _OF_GPUS.search(" ".join([script.request.queue or "", *nodes])) or _USES_GPUS.search(code)
-    if not named and not any(map(_OTHER_REQUEST.match, script.lines)):
+    if not _USES_GPUS.search(code) and not any(map(_OTHER_REQUEST.match, script.lines)):
         return None
     for command in script.running("module", "ml"):
         loaded = command.literals if _NOT_LOADED.isdisjoint(command.literals[:1]) else []

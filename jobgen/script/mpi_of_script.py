@@ -21,6 +21,7 @@ _PROGRAMS = r"[-_](?:benchmark|test|example|sample|tutorial)"  # intel-mpi-bench
 # Open MPI before PMIx, which version 2 brought.
 _OPEN_MPI_1 = re.compile(r"(?i)open-?mpi([/_-]?(gcc|gnu|intel|pgi)[\w.]*)?[/_-]?v?1\.\d+(\.\d+)?(?![\d.])")
 _DEEPEST = 4  # functions in each other
+_UNLOADS = ("purge", "reset", "unload", "rm", "del")
 _LAUNCHER = re.compile(r"/(mpirun|mpiexec)[\w.]*$")
 
 
@@ -86,6 +87,21 @@ def with_own_options(script: Script, key: str) -> str:
     )
 
 
+def of_branch(script: Script, key: str) -> str:
+    """Return the module of another MPI than ``key`` that a script with branches may load instead; empty
+    without one."""
+    found: list[tuple[bool, str, str]] = []
+    for command in script.named("module", "ml"):
+        words = [(literal(word) or word.text).lower() for word in command.arguments]
+        if words[:1] in ([one] for one in _UNLOADS) or script.constants.is_dead(command.node):
+            continue
+        words = words[2:] if words[:1] in (["swap"], ["switch"]) else words
+        inside = bool(command.node.under("if_statement", "case_statement"))
+        found += [(inside, named, word) for word in words if (named := _named_in([word], None))]
+    others = (word for _, named, word in found if named != key)
+    return next(others, "") if any(inside for inside, _, _ in found) else ""
+
+
 def _paths(script: Script) -> list[str]:
     """Return the paths of launchers, libraries and sourced files, in lower case."""
     found = [value.text for name, value, _ in script.assignments if re.search("(?i)path$|mpi", name)]
@@ -133,10 +149,12 @@ def _loaded(script: Script, at: int | None = None) -> list[str]:
     for command in script.named("module", "ml", "spack"):
         if at is not None and command.node.start > at:
             break
+        if script.constants.is_dead(command.node):
+            continue
         first, *rest = [(literal(word) or word.text).lower() for word in command.arguments] or [""]
         if command.name == "spack" and first not in ("load", "unload"):
             continue
-        unloads = first in ("purge", "reset", "unload", "rm", "del")
+        unloads = first in _UNLOADS
         if unloads and command.node.start > launched:
             continue
         if first in ("purge", "reset"):

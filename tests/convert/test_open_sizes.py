@@ -140,3 +140,139 @@ def test_a_folder_that_the_script_names_is_not_that_of_the_log() -> None:
     code = "sc=/scratch/$(date +%s)_x/\nmkdir $sc\n./a\ncp $sc/neural* out/"
     found = reasons(f"{HEAD}-o neural_1.test\n{code}\n", "pbspro")
     assert not [one for one in found if "writes the log" in one]
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "what"),
+    [
+        ("-N 1", "make -j 20 all", "-j 20"),
+        ("-N 1", "for d in a b; do make -C $d -j20; done", "-j 20"),
+        ("-n 1", "N=8\nbwa mem -t $N x | samtools sort -@4", "-t 8"),
+        ("-p main", "build() {\n  cmake --build . --parallel --jobs=6\n}\nbuild", "--jobs 6"),
+        ("-N 1", "export OMP_NUM_THREADS=16\nsrun -n 1 ./a", "OMP_NUM_THREADS=16"),
+        ("-N 1 -c 4", "srun ./a --num_threads 8", "--num_threads 8"),
+        ("-N 1 -c 8", "make -j 8", None),
+        ("-N 1 --exclusive", "make -j 8", None),
+        ("-N 1 --ntasks-per-node=8", "make -j 8", None),
+        ("-N 1", "cat > build.sh <<E\nmake -j 20\nE", None),
+        ("-N 1", "# make -j 20\necho make -j 20\nhead -n 20 x\nmkdir -p 2", None),
+        ("-N 1", "snakemake -j 100 --cluster sbatch", None),
+        ("-N 1", "export NUMEXPR_MAX_THREADS=64\n./a -t 8", None),
+    ],
+)
+@pytest.mark.parametrize("target", ["pbspro", "torque", "toml"])
+def test_programs_for_more_cores_than_the_request(
+    target: str, options: str, code: str, what: str | None
+) -> None:
+    script = f"{HEAD}{options}\n{code}\n"
+    done = job_file(script) if target == "toml" else convert(script, target)
+    found = [
+        one.what for one in done.remarks if "cores of a node, and the" in one.why or "is more than" in one.why
+    ]
+    assert [one.partition("=")[0] for one in found] == ([what.partition("=")[0]] if what else [])
+
+
+@pytest.mark.parametrize("code", ["make -j 20", "bwa mem -t 20 x"])
+def test_programs_for_more_cores_than_the_cores_of_slurm(code: str) -> None:
+    why = "is more than the cores of the request on a node, 4, to which Slurm may bind them"
+    assert why in [one.why for one in convert(f"#PBS -l nodes=1:ppn=4\n{code}\n", "slurm").remarks]
+
+
+@pytest.mark.parametrize(
+    ("options", "place"),
+    [
+        ("-C gpu", (3, "gpu")),
+        ("--constraint=V100&ib", (3, "V100&ib")),
+        ("-N 1\n#SBATCH -C volta", (4, "volta")),
+        ("-p a100", (3, "a100")),
+        ("-C nogpu", None),
+        ("-C haswell -p main", None),
+        ("-C gpu --gres=gpu:1", None),
+        ("-C gpu --exclusive", None),
+    ],
+)
+@pytest.mark.parametrize("target", ["pbspro", "torque"])
+def test_features_and_queues_of_gpus_that_no_directive_requests(
+    target: str, options: str, place: tuple[int, str] | None
+) -> None:
+    done = convert(f"{HEAD}{options}\nsrun ./a\n", target)
+    found = [(one.line, one.what) for one in done.remarks if "no directive requests GPUs" in one.why]
+    assert found == [place] * (place is not None)
+
+
+@pytest.mark.parametrize(("folder", "count"), [("/data/run", 0), ("run", 1), (".", 1)])
+@pytest.mark.parametrize("target", ["pbspro", "torque"])
+def test_an_absolute_directory_needs_no_folder_of_the_submission(
+    target: str, folder: str, count: int
+) -> None:
+    done = convert(f"{HEAD}-N 1 --chdir={folder}\n./a\n", target)
+    assert done.text.count('cd "$PBS_O_WORKDIR"') == count
+
+
+@pytest.mark.parametrize(
+    ("bind", "unbound"), [("none", True), ("none,v", True), ("q,none", True), ("cores", False)]
+)
+@pytest.mark.parametrize("target", ["pbspro", "torque"])
+def test_ranks_without_a_binding_have_no_number_of_threads(target: str, bind: str, unbound: bool) -> None:
+    """srun --cpu-bind=none leaves a rank all cores of a node, unless a cgroup of the site holds it."""
+    done = convert(f"{HEAD}-N 2 --ntasks-per-node=1\nsrun --cpu-bind={bind} python a.py\n", target)
+    assert ("export OMP_NUM_THREADS=1 " in done.text) == (target == "torque" and not unbound)
+    assert ("unset OMP_NUM_THREADS " in done.text) == (target == "pbspro" and unbound)
+    assert any(one.why.startswith("is unset: unless") for one in done.remarks) is unbound
+    cores = convert(f"{HEAD}-N 1 -c 4\nsrun --cpu-bind={bind} python a.py\n", target)
+    assert "unset" not in cores.text
+
+
+@pytest.mark.parametrize(("module", "count"), [("mpt", 1), ("hpe-mpi/2.25", 1), ("mpich", 0)])
+@pytest.mark.parametrize("line", ["srun -n 8 ./a", "mpirun -np 8 ./a"])
+def test_the_options_of_hpe_mpt(line: str, module: str, count: int) -> None:
+    found = reasons(f"{HEAD}-N 2 -n 8\nmodule load {module}\n{line}\n", "torque")
+    assert len([one for one in found if one.startswith("the mpirun of HPE MPT has other options")]) == count
+
+
+@pytest.mark.parametrize("line", ["srun ./a", "mpirun ./a"])
+@pytest.mark.parametrize(
+    ("start", "exports", "named"),
+    [("tools=gcc", True, False), ("tools=intel", False, False), ("tools=$1", False, True)],
+)
+def test_the_mpi_of_the_branch_that_runs(line: str, start: str, exports: bool, named: bool) -> None:
+    branches = '[ "$tools" = "gcc" ]; then\n  module load foss/2021a\nelif [ "$tools" = "intel" ]; then'
+    code = f"{start}\nif {branches}\n  module load intel-mpi/2021\nfi\n{line}"
+    script = f"{HEAD}-N 2 --ntasks-per-node=8\n{code}\n"
+    assert ("$(mpi_exports) " in convert(script, "torque").text) is exports, "which only Open MPI needs"
+    for target in ("torque", "toml"):
+        found = reasons(script, target)
+        assert any("with the module foss/2021a it needs others" in one for one in found) is named
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "count"),
+    [
+        ("--gres=gpu:1", "export CUDA_VISIBLE_DEVICES=0\npython a.py", 1),
+        ("--gres=gpu:2", 'CUDA_VISIBLE_DEVICES="0,1" python a.py\nCUDA_VISIBLE_DEVICES=1 python b.py', 1),
+        ("--gpus=1", "CUDA_VISIBLE_DEVICES=$(nvidia-smi -L | head -n 1 | cut -c 5) python a.py", 1),
+        ("--gres=gpu:1", 'CUDA_VISIBLE_DEVICES="" python a.py', 0),
+        ("--gres=gpu:1", "CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES%%,*} python a.py", 0),
+        ("--gres=gpu:4 --exclusive", "CUDA_VISIBLE_DEVICES=0 python a.py", 0),
+        ("-N 1", "CUDA_VISIBLE_DEVICES=0 python a.py", 0),
+    ],
+)
+@pytest.mark.parametrize("target", ["pbspro", "torque"])
+def test_devices_that_the_script_numbers(target: str, options: str, code: str, count: int) -> None:
+    found = reasons(f"{HEAD}{options}\n{code}\n", target)
+    assert len([one for one in found if one.startswith("names the job's devices if Slurm hides")]) == count
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "count"),
+    [
+        ("-N 1 -n 16", "module load Chem/VASP/5.4.4\npython polaron.py", 1),
+        ("-N 1 -n 16", "module load openmpi\npython run.py", 1),
+        ("-N 1 -n 16", "module load cuda\npython run.py", 0),
+        ("-N 1 -c 16", "module load Chem/VASP/5.4.4\npython polaron.py", 0),
+        ("-N 1 -n 16", "module load vasp\nexport OMP_NUM_THREADS=1\npython polaron.py", 0),
+    ],
+)
+def test_ranks_that_a_program_may_start_itself(options: str, code: str, count: int) -> None:
+    found = reasons(f"{HEAD}{options}\n{code}\n")
+    assert len([one for one in found if one.startswith("is set to the cores of all tasks")]) == count

@@ -105,7 +105,7 @@ def test_a_directory_that_a_script_sets_elsewhere_only(code: str, lines: list[in
             (4, "cuda/11.8"),
         ),
         ("-p main", "module load gcc cuda/12 nccl/2.1\nsrun python a.py", (3, "cuda/12")),
-        ("-p main -C v100", "module load cudatoolkit\nsrun python a.py", (3, "cudatoolkit")),
+        ("-p main -C v100", "module load cudatoolkit\nsrun python a.py", (2, "v100")),
         ("-p main", "ml CUDA\nnvidia-smi\npython3 a.py", (3, "CUDA")),
         ("-p main", "NUM_GPUS=4\nmpirun -np $NUM_GPUS ./a", (3, "NUM_GPUS=4")),
         ("-p main", "ml gcc cuda/12 nccl\nibrun ./a", (3, "cuda/12")),

@@ -12,6 +12,7 @@ from jobgen.convert.several_words import may_have_options
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.program_line import known, option_text
 from jobgen.convert.to_job_file.wrappers import binds
+from jobgen.convert.to_scheduler.launch_calls import other_options
 from jobgen.convert.variable_names import names_own_job
 from jobgen.launch.command_line import option_name, values_of
 from jobgen.launch.containers import RUNTIMES
@@ -21,7 +22,7 @@ from jobgen.launch.wrappers import command_start
 from jobgen.script.command_kinds import TOOLS
 from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.launches import Launch
-from jobgen.script.mpi_of_script import end_together, recognized_mpi, with_own_options
+from jobgen.script.mpi_of_script import end_together, recognized_mpi
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, expansions
 from jobgen.values.parsers import number
@@ -282,8 +283,7 @@ def _choose_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> Non
     if named and script.scheduler not in (MPI_FLAVOURS[named].dialects or (script.scheduler,)):
         named = None
     file.add("mpi", named or DEFAULT_MPI, launch.line)
-    if named and (title := with_own_options(script, named)):
-        why = f"the mpirun of {title} has other options than that of {MPI_FLAVOURS[named].title}"
+    for why in other_options(script, named) if named else ():
         file.remarks.append(Remark(launch.line, f"mpi = {named}", why, lost=not LAUNCHERS[kind].mpi_plugin))
     for name, other in DIALECTS.items() if named else ():
         key = recognized_mpi(script, target=name)

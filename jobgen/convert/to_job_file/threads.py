@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from jobgen.convert import request_reader
-from jobgen.convert.launch_nodes import ALL, EACH
+from jobgen.convert.launch_nodes import ALL, EACH, named_cores
 from jobgen.convert.request_reader import has_directives
 from jobgen.convert.result import Remark, shown
 from jobgen.convert.to_job_file.blocks import BUILDS
@@ -113,10 +113,12 @@ class Threads:
         request, need = self.script.request, (number(threads) or 1) * self.each
         if request.exclusive or not has_directives(self.script):
             return
-        last = max((one.node.line for one in self.changes), default=line_of(self.script, "nodes"))
-        if self.changes and need > self.node and not (self.launch and self.launch.row.once_a_node):
+        last = max((one.node.line for one in self.changes), default=0)
+        uses = [(need, last, _NAME)] if self.changes else []
+        need, line, what = max([*uses, named_cores(self.script)], key=lambda one: one[0])
+        if need > self.node and not (self.launch and self.launch.row.once_a_node):
             why = f"uses {need} cores of a node, and the request has {self.node}: {_WHOLE}the cores of a rank"
-            yield Remark(last, _NAME, why, lost=False)
+            yield Remark(line, what, why, lost=False)
         elif self.node == 1 and (request.nodes or 1) > 1 and not (request.ranks or request.mem):
             why = f"without a number of cores: {_WHOLE}the ranks and the cores of a node"
             what = counted(request.nodes or 1, "node")

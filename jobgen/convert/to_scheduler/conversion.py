@@ -162,10 +162,6 @@ def _gather(script: Script, content: ScriptRequest, source: Dialect, target: Dia
     content.unsure.append((counted.option, counted.text, why))
 
 
-def _sets_threads(script: Script) -> bool:
-    return any(name == "OMP_NUM_THREADS" and value.text != "1" for name, value, _ in script.assignments)
-
-
 def _complete_whole_nodes(script: Script, content: ScriptRequest) -> None:
     """Set the devices of whole nodes of a known site, and note a request of chunks that names no cores."""
     request, chunks = content.request, launch_nodes.chunk_option(script)
@@ -173,7 +169,7 @@ def _complete_whole_nodes(script: Script, content: ScriptRequest) -> None:
     unknown = {text.partition("=")[0]: (option, text) for option, text, _ in content.unconverted}
     sites = launch_nodes.sites_of_whole_nodes(script, unknown.keys())
     place = next((unknown[key] for one in sites for key in one.file.mandatory if key in unknown), None)
-    parallel = script.launches or _sets_threads(script) or _OF_CORES.search(script.tree.text)
+    parallel = script.launches or _OF_CORES.search(script.tree.text)
     alone = not (request.several or any(chunk) or parallel)
     of_queue = launch_nodes.whole_by_queue(script) if chunks and not (sites or request.exclusive) else ""
     if of_queue:

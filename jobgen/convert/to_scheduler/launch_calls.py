@@ -19,7 +19,7 @@ from jobgen.script.command_kinds import PRINT, TOOLS, is_printed
 from jobgen.script.commands import Command
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.launches import looked_up
-from jobgen.script.mpi_of_script import mpi_of, named_mpi
+from jobgen.script.mpi_of_script import mpi_of, named_mpi, of_branch, with_own_options
 from jobgen.script.script import Script
 from jobgen.script.syntax import LOOPS, Node
 from jobgen.script.word_lists import code_text, expanded
@@ -177,7 +177,10 @@ def completed(
             yield Remark(call.command.line, call.what, f"{fault}: the line is unchanged")
             continue
         given = {word.text.partition("=")[0] for word in call.words} if line is None else {*line.marks}
-        mpi = MPI_FLAVOURS[mpi_of(script, given, call.start, target.name)]
+        key = mpi_of(script, given, call.start, target.name)
+        mpi = MPI_FLAVOURS[key]
+        for why in other_options(script, key):
+            yield Remark(call.command.line, call.name, why, lost=False)
         passed = exports(call, mpi)
         counted = _ranks(line, given, script, target, mpi) if line is not None else []
         by_lines = not given & mpirun_line.OF_NODE and "-ppn" not in " ".join(counted)
@@ -198,6 +201,15 @@ def completed(
         end = call.word.end
         yield Edit(end, end, "".join(f" {one}" for one in new))
     yield from short[max(short)]
+
+
+def other_options(script: Script, key: str) -> Iterator[str]:
+    """Yield the reasons why the MPI of a script may not have the options of a kind of MPI."""
+    mpi = MPI_FLAVOURS[key].title
+    if title := with_own_options(script, key):
+        yield f"the mpirun of {title} has other options than that of {mpi}"
+    if module := of_branch(script, key):
+        yield f"the options are for {mpi}: with the module {module} it needs others"
 
 
 def without_hosts(

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from jobgen.convert import aprun, differences, misreadings
 from jobgen.convert.result import Edit, Remark
 from jobgen.convert.to_scheduler import aprun_line, launch_calls, mpirun_line, srun_line, variables
-from jobgen.convert.to_scheduler.launch_calls import Call
+from jobgen.convert.to_scheduler.launch_calls import Call, other_options
 from jobgen.convert.to_scheduler.launch_line import LaunchLine, LaunchWords, Unreadable
 from jobgen.convert.variable_names import binds_threads, inner_names, is_exported, names_own_job
 from jobgen.launch.command_line import is_python
@@ -295,6 +295,8 @@ def _of_all(
     elif named_mpi(script, line.marks, target=target.name) is None:
         what = f"--mpi={mpi.srun} is" if to_srun else "the options are"
         why = f"no module or variable names the MPI: {what} for {mpi.title}"
+        yield Remark(call.command.line, call.name, why, lost=False)
+    for why in other_options(script, key) if not to_srun else ():
         yield Remark(call.command.line, call.name, why, lost=False)
     if not to_srun and (module := late_module(script, call.start)):
         why = f"is above the line that loads {module}, which may bring {mpi.command}: load it before"

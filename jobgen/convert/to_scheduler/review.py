@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from jobgen.convert import differences, misreadings, start_directory
-from jobgen.convert.launch_nodes import EACH
+from jobgen.convert.launch_nodes import EACH, named_cores
 from jobgen.convert.log_differences import shared_log, with_values
 from jobgen.convert.request_reader import at_directive, has_directives, waits_for_number
 from jobgen.convert.result import Edit, Remark
@@ -27,7 +27,6 @@ from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.script.mpi_of_script import mpi_of
 from jobgen.script.script import Script
-from jobgen.values import parsers
 
 _COPIES = ("cp", "mv", "rsync", "scp", "unzip", "tar")
 _MAKES = re.compile(
@@ -35,7 +34,7 @@ _MAKES = re.compile(
 )  # directories that are missing
 _TEMPORARY = ("TMPDIR", "TMP", "TEMP")
 _NO_USE = (PRINT | STATE | {"[", "test"}) - {"cd", "pushd"}
-_QUEUE_OF_GPUS = re.compile(r"(?i)(?<!no)(?<!no[-_])gpu")
+_COUNTS = ("-c", "--cpus-per-task", *EACH)
 
 
 def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptRequest) -> Iterator[Remark]:
@@ -71,6 +70,8 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
     if source.scheduler.node_step and not target.scheduler.node_step:
         yield from misreadings.in_directory(script, source)
         yield from _bare_nodes(script, source, target)
+    if source.scheduler.node_step != target.scheduler.node_step:
+        yield from _more_cores(script, source, target)
     if threads_of_ranks(script, source, target, content):
         of_others = [call.command.node for call in other_launchers(script, ())]
         yield from islice(misreadings.threads_outside(script, source, of_others), 1)
@@ -98,19 +99,16 @@ def _devices(script: Script, source: Dialect, target: Dialect, content: ScriptRe
     if source.hides_devices and not devices and (place := _unrequested_devices(script)):
         why = f"no directive requests GPUs: if {source.title} gives them with whole nodes, request them"
         yield Remark(*place, why, lost=False)
-    if hidden and not request.exclusive:
-        yield from _more_threads(script, target)
 
 
 def _unrequested_devices(script: Script) -> tuple[int, str] | None:
     """Return the line and the words that need GPUs in a script whose directives request none: a launcher of
-    training programs, the name of the queue, or modules and variables of CUDA."""
-    queue = script.request.queue or ""
+    training programs, the name of the queue or of a feature, or modules and variables of CUDA."""
     launch = next((one for one in script.launches if one.row.once_a_node), None)
     if launch and has_directives(script):
         return launch.line, launch.title
-    if _QUEUE_OF_GPUS.search(queue):
-        return next((one.line for one in script.options if one.value == queue), 1), queue
+    if place := misreadings.directive_of_gpus(script):
+        return place
     return misreadings.use_of_cuda(script) if has_directives(script) else None
 
 
@@ -131,18 +129,23 @@ def _comments(script: Script) -> Iterator[Remark]:
         yield Remark(inert[0].number, inert[0].text.strip(), why, lost=False)
 
 
-def _more_threads(script: Script, target: Dialect) -> Iterator[Remark]:
-    """Yield a remark on more threads than the cores of a node, to which only the target binds them."""
-    ranks, cores = script.request.ranks_per_node, script.request.cpus_per_rank
-    if (ranks is None and cores is None) or any(calls(script, mpirun_line.NAMES)):
-        return
-    of_node = (ranks or 1) * (cores or 1)
-    for name, value, node in script.assignments:
-        threads = parsers.number(script.constants.value(value)) if name == "OMP_NUM_THREADS" else None
-        if threads and threads > of_node:
-            where = f"the cores of the request on a node, {of_node}"
-            why = f"is more than {where}, to which {target.title} may bind them"
-            yield Remark(node.line, f"{name}={threads}", why, lost=False)
+def _more_cores(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+    """Yield a remark on a program for more cores than the request has on a node, to which only Slurm binds
+    it."""
+    request, (count, line, what) = script.request, named_cores(script)
+    cores, of_node = request.cpus_per_rank or 1, request.ranks_per_node or 1
+    if source.scheduler.node_step:
+        of_node = max(of_node, -(-(request.ranks or 1) // (request.nodes or 1)))
+        of_steps = [one.number(*one.row.line.ranks, *_COUNTS) or 1 for one in script.launches]
+        why = f": {source.title} binds it to them, {target.title} may not; on whole nodes request all of them"
+        left = has_directives(script) and max(of_steps, default=1) == 1
+    else:
+        why = f", to which {target.title} may bind them"
+        left = bool(request.ranks_per_node or request.cpus_per_rank)
+        left &= not any(calls(script, mpirun_line.NAMES))
+    if left and count > cores * of_node and not request.exclusive and not script.components:
+        why = f"is more than the cores of the request on a node, {cores * of_node}{why}"
+        yield Remark(line, what, why, lost=False)
 
 
 def _shell(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
@@ -163,8 +166,7 @@ def _bare_nodes(script: Script, source: Dialect, target: Dialect) -> Iterator[Re
     sizes = ("ranks", "ranks_per_node", "cpus_per_rank", "gpus_per_node")
     given = any(source.origin(script.heeded, one) for one in sizes)
     given |= bool({"--gpus", "--gres", "--exclusive"} & {*script.heeded})
-    counts = ("-c", "--cpus-per-task", *EACH)
-    given |= any(one.number(*one.row.line.ranks, *counts) for one in script.launches)
+    given |= any(one.number(*one.row.line.ranks, *_COUNTS) for one in script.launches)
     if script.request.several and not given:
         why = (
             f"names no cores: {target.title} gives one of each node; if the site gives whole nodes, add them"

@@ -19,6 +19,7 @@ from jobgen.script.command_kinds import STATE, TOOLS
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.script.launches import Launch
+from jobgen.script.mpi_of_script import named_mpi
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, literal
 from jobgen.values.parsers import number
@@ -58,7 +59,13 @@ _CHOOSES_THREADS = re.compile(r"(?m)^[^#\n]*(\bmdrun\b|\s-np\b|\$\{?\w+\}?\"? -n
 _NO_PROGRAMS = (STATE | TOOLS) - {"eval", "xargs"}
 _ONE_PROCESS = ("Rscript", "R", "julia", "matlab", "octave")  # on a node, like Python
 
-_NO_BINDING = ("none", "no")  # values of --cpu-bind
+_OF_JOB = "binds the job to its cores"
+# Programs of several ranks that a script for Python often starts.
+_OF_RANKS = re.compile(
+    r"(?im)^\s*(module|ml)\b.*\b(vasp|quantum-?espresso|espresso|qe|cp2k|lammps|gromacs|nwchem|orca|siesta|abinit|castep)\b"
+)
+
+_NO_BINDING = {"none", "no"}  # words of --cpu-bind
 
 # Options of mpirun that give each rank several cores.
 _SEVERAL_CORES = re.compile(r"(?i)\bpe=(?!1\b)\w|[- ]-?cpus-per-(proc|rank)\b")
@@ -149,13 +156,14 @@ def _directory(script: Script, source: Dialect, target: Dialect, directory: str 
     lines = []
     moved = source.starts_at_home != target.starts_at_home
     known = source.starts_at_home and (_changes_directory(script) or script.starts_at_submission)
-    if moved and not known:
+    own = directory or "" if "directory" not in target.scheduler.request_forms else ""
+    if moved and not known and not own.startswith("/"):
         start = target.variable("home" if source.starts_at_home else "submit_dir")
         lines.append(f'cd "${start}" || exit 1  # where {source.scheduler.family} starts a job')
     if "wd" in script.request.totals and target.starts_at_home:
         lines.append(f'cd "${target.variable("submit_dir")}" || exit 1  # -l wd')
-    if directory and "directory" not in target.scheduler.request_forms and not (moved and directory == "."):
-        lines.append(f"cd {_shell(directory)} || exit 1")
+    if own and not (moved and own == "."):
+        lines.append(f"cd {_shell(own)} || exit 1")
     return lines
 
 
@@ -208,6 +216,7 @@ def _threads(script: Script, source: Dialect, target: Dialect, content: ScriptRe
         cores = cores or (1 if own else None)
         return [f"export OMP_NUM_THREADS={cores}{why}"] if cores else []
     whole = request.exclusive or len(content.components) > 1
+    whole |= _leaves_cores(script, source)
     known = not (own or whole or _starts_threads(script)) and _are_of_job(script, source, content)
     if target.sets_threads:
         return [] if known else [f"unset OMP_NUM_THREADS{why}"]
@@ -218,7 +227,7 @@ def _threads(script: Script, source: Dialect, target: Dialect, content: ScriptRe
     cores = (request.ranks_per_node or 1) * (request.cpus_per_rank or 1)
     if not bound or not _programs(script) or any(of_engines(script, "snakemake")):
         return []
-    return [f"export OMP_NUM_THREADS={cores}  # {source.title} binds the job to its cores"]
+    return [f"export OMP_NUM_THREADS={cores}  # {source.title} {_OF_JOB}"]
 
 
 def _are_of_job(script: Script, source: Dialect, content: ScriptRequest) -> bool:
@@ -238,7 +247,7 @@ def _are_of_job(script: Script, source: Dialect, content: ScriptRequest) -> bool
     if not several or (each and (starts or script.launches)):
         return of_rank == (request.cpus_per_rank or 1)
     if any(launch.program for launch in script.launches):
-        unbound = all(one.options.get("--cpu-bind") in _NO_BINDING for one in script.launches)
+        unbound = all(_is_unbound(one) for one in script.launches)
         return unbound and not each
     programs = _programs(script)
     known = all(one in _ONE_PROCESS or is_python(one) for one in programs)
@@ -257,10 +266,17 @@ def _open_threads(script: Script, source: Dialect, target: Dialect, lines: Seque
     else:
         own = any("OMP_NUM_THREADS" in one.text for one in script.tree.all("unset_command"))
         unset = any(line.startswith("unset OMP_NUM_THREADS ") for line in lines)
+        unset |= _leaves_cores(script, source) and not set_
         left = own or (unset and not _has_own_threads(script))
         left &= source.scheduler.node_step is not None and not request.exclusive
         why = (
             f"is unset: unless {target.title} binds the job to its cores, OpenMP uses those of the whole node"
+        )
+    tasks = (request.ranks or 1) > 1 or (request.ranks_per_node or 1) > 1
+    if tasks and any(_OF_JOB in line for line in lines) and _may_start_ranks(script):
+        left, why = (
+            True,
+            "is set to the cores of all tasks: ranks that a program starts itself need those of one",
         )
     if left:
         fields = ("cpus_per_rank", "ranks_per_node", "ranks", "nodes")
@@ -359,13 +375,27 @@ def _starts_several(launch: Launch, request: Request) -> bool:
     return each > 1 or (launch.number("-n", "-np", "--ntasks", "--np") or 1) > nodes
 
 
+def _may_start_ranks(script: Script) -> bool:
+    """Return whether the modules of a script have an MPI or a program of several ranks."""
+    return named_mpi(script) is not None or _OF_RANKS.search(script.tree.text) is not None
+
+
+def _leaves_cores(script: Script, source: Dialect) -> bool:
+    """Return whether the launcher of the source binds the only rank of a node to no cores, of which no
+    directive names a number: it may use all of them."""
+    request = script.request
+    unbound = any(one.program and _is_unbound(one) for one in _steps(script, source))
+    return unbound and request.cpus_per_rank is None and (request.ranks_per_node or 1) == 1
+
+
+def _is_unbound(launch: Launch) -> bool:
+    """Return whether srun does not bind the ranks to their cores."""
+    return not _NO_BINDING.isdisjoint((launch.options.get("--cpu-bind") or "").split(","))
+
+
 def _are_bound(script: Script, source: Dialect) -> bool:
     """Return whether the launcher of the source binds the ranks of a program, but for a common tool."""
-    bound = [
-        one
-        for one in _steps(script, source)
-        if one.program and one.options.get("--cpu-bind") not in _NO_BINDING
-    ]
+    bound = [one for one in _steps(script, source) if one.program and not _is_unbound(one)]
     return any(script.constants.value(one.program[0]) not in TOOLS for one in bound)
 
 

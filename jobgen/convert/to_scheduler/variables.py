@@ -336,6 +336,15 @@ def unprefixed(script: Script, source: Dialect, target: Dialect) -> Iterator[Edi
             yield Remark(node.line, f"${name}", f"{old} {other[name]}; {new} {elsewhere}", lost=False)
         seen.add(name)
         yield from _guard(name, node) if here else ()
+    request, hidden = script.request, source.hides_devices and not target.hides_devices
+    numbers = [node for name, _, node in script.assignments if name in other and _NUMBERS.match(node.text)]
+    if hidden and numbers and request.gpus_per_node and not request.exclusive:
+        why = f"names the job's devices if {old} hides the others, and those of the node if {new} does not"
+        yield Remark(numbers[0].line, numbers[0].text[:60], why, lost=False)
+
+
+# Devices that a script names itself: by number, by the rank, or by their use.
+_NUMBERS = re.compile(r"\w+_DEVICES=[\"']?(\d|\$\{?SLURM_LOCALID|\$\((?s:.*)nvidia-smi)")
 
 
 def _sets(root: Node, name: str) -> bool:
