@@ -53,7 +53,7 @@ def _index(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]
     if script.request.array:
         yield from at_directive(script, "array", why) if not _is_used(script, str(old)) else ()
     elif str(old) not in script.tree.text and (read := index_read(script, source)):
-        yield Remark(*read, why, lost=False)
+        yield Remark(*read, f"in an array, {why}", lost=False)
 
 
 def _is_used(script: Script, variable: str) -> bool:
