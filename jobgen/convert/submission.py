@@ -125,7 +125,7 @@ def argument(script: Script) -> tuple[int, str] | None:
 
 
 def if_array(script: Script, line: int) -> str:
-    """Return the condition of a remark on the index in a line: with the name of a log, there may be no array."""
+    """Return the condition of a remark on the index in a line: the name of a log may have it without an array."""
     return "if the submission makes one, " if line < (script.directives.first_command or 0) else ""
 
 
