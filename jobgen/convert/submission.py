@@ -125,7 +125,7 @@ def argument(script: Script) -> tuple[int, str] | None:
 
 
 def if_array(script: Script, line: int) -> str:
-    """Return the condition of a remark on the index in a line: the name of a log may have it without an array."""
+    """Return the condition of a remark on an index: the name of a log may have one without an array."""
     return "if the submission makes one, " if line < (script.directives.first_command or 0) else ""
 
 

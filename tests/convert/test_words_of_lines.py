@@ -45,7 +45,7 @@ def test_values_of_words_are_those_of_bash() -> None:
         (f"./a 1{JOIN}--b 2", ["./a", "1--b", "2"]),
         (f"./a 1 {JOIN}--b 2", ["./a", "1", "--b", "2"]),
         (f"./a 1{JOIN} --b 2", ["./a", "1", "--b", "2"]),
-        (f"D=/d\nX=\"$D {JOIN}    $D\"\n./a \"$X\"", ["./a", "/d     /d"]),
+        (f'D=/d\nX="$D {JOIN}    $D"\n./a "$X"', ["./a", "/d     /d"]),
         (f"P={JOIN}'--b 2'\n./a \"$P\"", ["./a", "--b 2"]),
         (f'D=/d\nX="a {JOIN}    $D"\n./a "$X"', ["./a", "a     /d"]),
         (f"# ./b x,{JOIN}./a 1", ["./a", "1"]),
