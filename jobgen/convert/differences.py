@@ -37,6 +37,7 @@ def remarks(script: Script, source: Dialect, target: Dialect, logs: Mapping[str,
     yield from _index(script, source, target)
     yield from _srun_variables(script, source, target)
     yield from islice(_binds(script, source), 1)
+    yield from islice(_limits(script, source, target), 1)
     yield from _written_script(script, source)
     yield from _set_by_target(script, source, target)
     yield from _mail(script, source, target)
@@ -90,6 +91,18 @@ def _srun_variables(script: Script, source: Dialect, target: Dialect) -> Iterato
         same |= name == "SLURM_MPI_TYPE" and known not in (None, "none")  # as --mpi
         if _OF_SRUN.fullmatch(name) and not same:
             yield Remark(node.line, name, "is an option of srun: mpirun does not read it")
+
+
+def _limits(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+    """Yield a remark on each limit that a script sets before ranks on several nodes: srun hands it on to them."""
+    steps = source.scheduler.node_step is not None and target.scheduler.node_step is None
+    if not steps or (script.request.nodes or 1) < 2:
+        return
+    last = max((one.command.node.start for one in script.launches), default=0)
+    for one in script.named("ulimit"):
+        if one.node.start < last and any(not word.text.startswith("-") for word in one.arguments):
+            why = f"{source.title} sets it for the ranks on all nodes, {target.title} on the first node only"
+            yield Remark(one.line, shown(one.node), why, lost=False)
 
 
 def _binds(script: Script, source: Dialect) -> Iterator[Remark]:
