@@ -94,7 +94,7 @@ def _srun_variables(script: Script, source: Dialect, target: Dialect) -> Iterato
 
 
 def _limits(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
-    """Yield a remark on each limit that a script sets before ranks on several nodes: srun hands it on to them."""
+    """Yield a remark on each limit set before ranks on several nodes, to which srun hands it on."""
     steps = source.scheduler.node_step is not None and target.scheduler.node_step is None
     if not steps or (script.request.nodes or 1) < 2:
         return
