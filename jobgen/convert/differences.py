@@ -38,6 +38,7 @@ def remarks(script: Script, source: Dialect, target: Dialect, logs: Mapping[str,
     yield from _index(script, source, target)
     yield from _srun_variables(script, source, target)
     yield from islice(_binds(script, source), 1)
+    yield from islice(_limits(script, source, target), 1)
     yield from _written_script(script, source)
     yield from _own_directives(script, source, target)
     yield from _set_by_target(script, source, target)
@@ -55,7 +56,7 @@ def _index(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]
     if script.request.array:
         yield from at_directive(script, "array", why) if not _is_used(script, str(old)) else ()
     elif str(old) not in script.tree.text and (read := index_read(script, source)):
-        yield Remark(*read, why, lost=False)
+        yield Remark(*read, f"in an array, {why}", lost=False)
 
 
 def _is_used(script: Script, variable: str) -> bool:
@@ -92,6 +93,18 @@ def _srun_variables(script: Script, source: Dialect, target: Dialect) -> Iterato
         same |= name == "SLURM_MPI_TYPE" and known not in (None, "none")  # as --mpi
         if _OF_SRUN.fullmatch(name) and not same:
             yield Remark(node.line, name, "is an option of srun: mpirun does not read it")
+
+
+def _limits(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+    """Yield a remark on each limit set before ranks on several nodes, to which srun hands it on."""
+    steps = source.scheduler.node_step is not None and target.scheduler.node_step is None
+    if not steps or (script.request.nodes or 1) < 2:
+        return
+    last = max((one.command.node.start for one in script.launches), default=0)
+    for one in script.named("ulimit"):
+        if one.node.start < last and any(not word.text.startswith("-") for word in one.arguments):
+            why = f"{source.title} sets it for the ranks on all nodes, {target.title} on the first node only"
+            yield Remark(one.line, shown(one.node), why, lost=False)
 
 
 def _binds(script: Script, source: Dialect) -> Iterator[Remark]:

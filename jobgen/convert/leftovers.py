@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 
-from jobgen.convert import variable_names
+from jobgen.convert import log_differences, variable_names
 from jobgen.convert.result import Edit, Remark
 from jobgen.convert.submission import discarded
 from jobgen.convert.to_scheduler import variables
@@ -111,6 +111,7 @@ def _names(
             file = why[0].startswith("names") and any(
                 one.start <= at < one.end for one in root.all("file_redirect")
             )
+            file |= pattern == source.own_logs and log_differences.is_file_of_script(script, at)
             if not (file or is_printed(root, at) or _is_label(root, at)):
                 message = why[0].startswith("names") and _is_sentence(root, at, match[0])
                 yield match[0], (why[0], why[1] and not message), at, line

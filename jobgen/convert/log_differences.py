@@ -123,6 +123,25 @@ def _names_log(log: str, word: str) -> bool:
     )
 
 
+def first_own_log(script: Script, source: Dialect) -> re.Match[bytes] | None:
+    """Return the first name of a log without a directive in the commands of a script; None without one."""
+    found = re.compile(source.own_logs.encode()).finditer(script.tree.source, script.tree.start)
+    return next((one for one in found if not is_file_of_script(script, one.start())), None)
+
+
+def is_file_of_script(script: Script, at: int) -> bool:
+    """Return whether a name at an offset is that of a file in a folder which the script itself writes."""
+    for node, _ in script.redirections:
+        word = node.get("destination")
+        if word is None or not _WRITES.match(node.text):
+            continue
+        name = script.constants.origin(word)
+        own = name.source is script.tree.source and name.start < at < name.end
+        if own and b"/" in name.source[name.start : at]:
+            return True
+    return False
+
+
 def _swept_logs(
     script: Script, source: Dialect, target: Dialect, fields: Mapping[str, str]
 ) -> Iterator[Remark]:

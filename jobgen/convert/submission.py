@@ -42,9 +42,7 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
     if read := index_read(script, source):
         content.index_later = True
         how = f"{target.command} {target.scheduler.request_forms.get('array', '').format('FIRST-LAST')}"
-        of_log = read[0] < (script.directives.first_command or 0)
-        if_array = "if the submission makes one, " if of_log else ""
-        why = f"no directive has the range of the array: {if_array}submit with {how}"
+        why = f"no directive has the range of the array: {if_array(script, read[0])}submit with {how}"
         yield Remark(*read, why, lost=False)
 
 
@@ -124,6 +122,11 @@ def argument(script: Script) -> tuple[int, str] | None:
             if read and not re.match(r"\s*#|.*\bawk\b", line):
                 found.append((number, read[0]))
     return min(found, default=None)
+
+
+def if_array(script: Script, line: int) -> str:
+    """Return the condition of a remark on an index: the name of a log may have one without an array."""
+    return "if the submission makes one, " if line < (script.directives.first_command or 0) else ""
 
 
 def _is_quoted(body: Node) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
-from jobgen.script.syntax import LATER, LOOPS, Node, assignments, expansions, literal
+from jobgen.script.syntax import LATER, LOOPS, Node, assignments, blanks, expansions, literal
 
 _NUMBERS = ("number", "simple_expansion", "expansion", "word", "string", "command_substitution")
 _PARTS = ("string", "concatenation", "command_name")
@@ -178,7 +178,7 @@ class Constants:
             return word.text
         text, at = "", word.start
         for child in word.children:
-            text += word.source[at : child.start].decode("utf-8", "replace")
+            text += blanks(word.source, at, child.start)
             text += self.text(child, depth + 1) if child.type != '"' else ""
             at = child.end
         return text
@@ -233,7 +233,7 @@ class Constants:
         """Return the joined parts of a word. The blanks between two expansions of a string have no node."""
         text, at = "", node.start
         for child in node.children:
-            text += node.source[at : child.start].decode("utf-8", "replace")
+            text += blanks(node.source, at, child.start)
             at = child.end
             if child.type != '"':
                 part = self.value(child, depth + 1)

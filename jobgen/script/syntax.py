@@ -21,16 +21,19 @@ if TYPE_CHECKING:
 LOOPS = ("for_statement", "while_statement", "c_style_for_statement")
 LATER = ("function_definition", "if_statement", "case_statement", *LOOPS)  # may not run, or not only once
 _OF_STRINGS = ('"', "simple_expansion", "expansion", "command_substitution", "arithmetic_expansion")
+_BLANKS = re.compile(rb"(?:\s|\\\n)*")  # and ends of lines that continue
 MISSING = "MISSING"  # in an index by type: the words that the text should have
 _DEEPEST = 150  # levels; deeper nodes, which no person writes, are left out
 # tree-sitter ends the words $A/$B/c, $A/$1 and "$A "$1 before their last $; it reads $A/${B}/c correctly.
 _MISREAD = re.compile(
     rb"(?:(?<=[/.:,@%+_^-])(?=\$(?:\d|[A-Za-z_]\w*[/.:,@%+-]))|(?<=[\"'])(?=\$\d))\$([A-Za-z_]\w*|\d)"
 )
-# It ends the word $A\_b before the backslash.
 # An operator of a test without its dash, at which tree-sitter stops reading.
 _NO_DASH = re.compile(rb"((?<=\[ )[^\[\]\n]* )(?:gt|lt|ge|le|eq|ne)(?= [^\[\]\n]* \])")
-_ESCAPED = re.compile(rb"(?<=\w)\\[_ ](?=[\w$])")
+# It ends the words $A\_b and $A\$b before the backslash, and leaves out the first sign of \ b.
+_ESCAPED = re.compile(rb"(?<!\\)\\(?:\$|[_ ](?=\S))|(?<=[^\s\\])\\ ")
+# It ends a word at the end of its line, though the next line continues it: a,\ and b. Comments end there.
+_JOINED = re.compile(rb"(?m)^(?:[^#\n]|(?<=\S)#)*[^\s\\;|&()<>](\\\n)(?=[^\s;|&()<>#])(?![A-Z_]+$)")
 # It takes the command \rm at the beginning of a line for a word of the command before.
 _NO_ALIAS = re.compile(rb"(?m)(?<!\\\n)^([ \t]*)\\(?=[A-Za-z])")
 # It takes $= of sed for the beginning of a variable.
@@ -157,7 +160,12 @@ def _parser() -> Parser:
 
 def parse(source: bytes, first_line: int = 1) -> Node:
     """Return the tree of a script. Text with errors of syntax is left out."""
-    plain = _NO_ALIAS.sub(rb"\1_", source) if b"\\" in source else source
+    plain, joined = source, list[int]()
+    if b"\\" in source:
+        joined = [one.start(1) for one in _JOINED.finditer(source)]
+        for at in joined:
+            plain = plain[:at] + b"-." + plain[at + 2 :]
+        plain = _NO_ALIAS.sub(rb"\1_", plain)
     plain = _OF_SED.sub(b"-", _NO_DASH.sub(rb"\1==", _ESCAPED.sub(b"-.", plain)))
     clear, added = _clarified(_with_ends(_HEREDOC.sub(rb"\1 ", plain)) if b"<<" in plain else plain)
     tree = _parser().parse(clear)
@@ -167,10 +175,11 @@ def parse(source: bytes, first_line: int = 1) -> Node:
     while True:
         found = cursor.node
         assert found is not None
-        line = found.start_point.row + first_line
         start, end = (at - bisect_left(added, at) for at in (found.start_byte, found.end_byte))
+        line = found.start_point.row + first_line + bisect_left(joined, start)
         if parent is not None and parent.type == "string" and found.type in _OF_STRINGS:
-            start = end - len(source[start:end].lstrip())  # tree-sitter has the blanks before it in the node
+            # tree-sitter has the blanks before it in the node
+            start = end - len(_BLANKS.sub(b"", source[start:end], count=1))
         node = Node(found.type, cursor.field_name, start, end, line, source, parent)
         by_type.setdefault(node.type, []).append(node)
         if start == end and found.is_missing:
@@ -243,6 +252,11 @@ def _clarified(source: bytes) -> tuple[bytes, list[int]]:
     return b"".join([*parts, source[end:]]), [at + n for n, (at, _) in enumerate(sorted(signs))]
 
 
+def blanks(source: bytes, start: int, end: int) -> str:
+    """Return the blanks between two parts of a word, which have no node."""
+    return source[start:end].decode("utf-8", "replace").replace("\\\n", "")
+
+
 def literal(node: Node) -> str | None:
     """Return a word as bash reads it, without quotes and escapes; None if its value is known only later."""
     if node.type == "string_content":
@@ -262,7 +276,7 @@ def _of_parts(node: Node) -> str | None:
     """Return the value of a word that is made of others."""
     inner = [child for child in node.children if child.type != '"']
     if node.type == "string" and not inner:
-        return node.text[1:-1]  # a string of blanks has no node for them
+        return blanks(node.source, node.start + 1, node.end - 1)
     if node.type == "string" and inner[0].type == "string_content":
         return _unescaped_in_quotes(node.text[1:-1]) if len(inner) == 1 else None
     parts = [literal(child) for child in inner]

@@ -336,4 +336,4 @@ def test_a_log_with_the_index_of_an_array_that_only_the_submission_names(target:
     assert f'exec 2> "l/${{PBS_JOBID%%[!0-9]*}}_${{{index}:-4294967294}}.err"' in done.text.splitlines()
     whys = [one.why for one in done.remarks if one.what == "--error=l/%A_%a.err"]
     assert any("no directive has the range of the array" in why for why in whys)
-    assert f"programs that read SLURM_ARRAY_TASK_ID find {index}" in whys
+    assert f"in an array, programs that read SLURM_ARRAY_TASK_ID find {index}" in whys

@@ -159,3 +159,17 @@ def test_variables_that_the_script_unsets(text: str, named: bool) -> None:
 )
 def test_a_script_that_another_command_starts(command: str, named: bool) -> None:
     assert ("a.sh: is not read" in _whys("-N 1", command)) == named
+
+
+@pytest.mark.parametrize(
+    ("options", "lines", "named"),
+    [
+        ("-N 2", "ulimit -s unlimited\nsrun ./a", True),
+        ("-N 2", "if true; then ulimit -Ss 100; fi\nmpirun ./a", True),
+        ("-N 2", "ulimit -a\nulimit -s\nsrun ./a", False),
+        ("-N 2", "srun ./a\nulimit -s unlimited\n./b", False),
+        ("-N 1", "ulimit -s unlimited\nsrun ./a", False),
+    ],
+)
+def test_a_limit_that_srun_hands_on_to_all_nodes(options: str, lines: str, named: bool) -> None:
+    assert ("for the ranks on all nodes, PBS Pro on the first node only" in _whys(options, lines)) == named

@@ -32,6 +32,7 @@ def test_an_argument_in_a_variable_of_setup_is_one_word(words: str, named: bool)
         ('"$A" -b $B', ["$2"]),
         ('-a "${A}_$B" $A', ["$1"]),
         ("$FLAGS", ["$1"]),
+        ("$B $A", ["$1, $2"]),
     ],
 )
 def test_a_variable_in_quotes_is_one_word_in_the_script_too(words: str, named: list[str]) -> None:

@@ -147,3 +147,21 @@ def test_scripts_and_variables_that_may_start_ranks(lines: str, named: int) -> N
     assert [one.line for one in done.remarks if "that it may start find one task" in one.why] == [
         named
     ] * bool(named)
+
+
+@pytest.mark.parametrize(
+    ("options", "lines", "named"),
+    [
+        ("-N 1 --exclusive", "./a", "OMP_NUM_THREADS=1,"),
+        ("-N 1 --exclusive -c 8", "cat x | ./a | sort > y", "OMP_NUM_THREADS=8,"),
+        ("-N 1 --exclusive --gres=gpu:2", "./a", "2 of the GPUs, and OMP_NUM_THREADS=1,"),
+        ("-N 1 --exclusive", "export OMP_NUM_THREADS=4\n./a", ""),
+        ("-N 1 --exclusive", "srun ./a", ""),
+        ("-N 1", "./a", ""),
+    ],
+)
+def test_the_threads_of_a_program_on_a_whole_node(options: str, lines: str, named: str) -> None:
+    done = job_file(f"#!/bin/bash\n#SBATCH {options}\n{lines}\n")
+    whys = [one.why for one in done.remarks if one.what == "exclusive" and "OMP_NUM_THREADS" in one.why]
+    assert len(whys) == bool(named)
+    assert named in "".join(whys)

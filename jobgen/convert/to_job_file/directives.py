@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 
-from jobgen.convert import directive_options, request_reader, start_directory
+from jobgen.convert import directive_options, log_differences, request_reader, start_directory
 from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.main_command import last_launch
@@ -160,7 +160,7 @@ def _options(file: JobFile, script: Script, source: Dialect, content: ScriptRequ
         file.values["exclusive"] = True
     if request.output:
         others += _output(file, script, source, content)
-    elif read := re.search(source.own_logs, script.tree.text):
+    elif read := log_differences.first_own_log(script, source):
         _own_log(file, script, source, read)
     file.remarks += start_directory.default_log(script, content.directory)
     two = source.copies_logs and script.heeded.get("-e") and not script.heeded.get("-j")  # in a directory
@@ -255,14 +255,14 @@ def _output(file: JobFile, script: Script, source: Dialect, content: ScriptReque
     return [] if fits else [source.scheduler.request_forms["output"].format(path)]
 
 
-def _own_log(file: JobFile, script: Script, source: Dialect, read: re.Match[str]) -> None:
+def _own_log(file: JobFile, script: Script, source: Dialect, read: re.Match[bytes]) -> None:
     """Keep the name of the log that the script itself uses, or name it if the job's has another name."""
     of_job, of_task = source.own_log_names
     array = "array" in file.values
     if not of_job or not _log(file, source, of_task if array else of_job, array):
-        number = script.tree.line + script.tree.text.count("\n", 0, read.start())
+        number = script.tree.line + read.string.count(b"\n", script.tree.start, read.start())
         why = "may be the log of the script: that of the job has another name"
-        file.remarks.append(Remark(number, read[0], why, lost=False))
+        file.remarks.append(Remark(number, read[0].decode(), why, lost=False))
 
 
 def _signal(file: JobFile, script: Script, value: str) -> bool:

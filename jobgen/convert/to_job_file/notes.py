@@ -258,8 +258,10 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
     bare = (one for name, one in expansions(program.node) if name.isdigit() and _is_bare(program, name))
     given += [one for one in bare if ARGUMENT.fullmatch(one.text) and one.text in " ".join(own_words)]
     if given and ARGUMENTS not in script.changed:
-        why = "is an argument of the script: in the program it is one word, also if it is missing"
-        yield Remark(given[0].line, given[0].text, why, lost=False)
+        what = ", ".join(sorted({one.text for one in given}))
+        verb, each = ("are arguments", "each") if "," in what else ("is an argument", "it")
+        why = f"{verb} of the script: in the program {each} is one word, also if it is missing"
+        yield Remark(min(one.line for one in given), what, why, lost=False)
 
 
 def _is_bare(command: Command, name: str) -> bool:
@@ -432,7 +434,8 @@ def inside(file: JobFile, program: Command) -> Iterator[Remark]:
 def index(script: Script) -> Iterator[Remark]:
     """Yield a remark on the index of an array that only the submission of the script makes."""
     if read := submission.index_read(script, script.dialect):
-        why = "no directive makes an array: set array = 'FIRST-LAST' in [job]"
+        if_array = submission.if_array(script, read[0])
+        why = f"no directive makes an array: {if_array}set array = 'FIRST-LAST' in [job]"
         yield Remark(*read, why, lost=False)
 
 
@@ -455,13 +458,13 @@ def log_text(script: Script) -> Iterator[Remark]:
     logs = {re.sub(codes, "*", os.path.basename(path.replace("%x", request.name or "%x"))) for path in paths}
     for one in script.runs:
         above = one.node.parent
-        files = [script.constants.value(word) or word.text.strip("\"'") for word in one.arguments]
+        words = one.arguments if one.name in _READS_TEXT else ()
+        files = [script.constants.value(word) or word.text.strip("\"'") for word in words]
         if above is not None and above.type == "redirected_statement":
             files += re.findall(r"(?<!<)<\s*[\"']?([\w./${}-]+)", above.text)
         names = {re.sub(codes, "*", os.path.basename(name)) for name in files} - {"null"}
         known = [name for name in names if name.strip("*")]
-        read = any(name == log or fnmatchcase(log.replace("*", "1"), name) for name in known for log in logs)
-        if (one.name in _READS_TEXT or "<" in (above.text if above else "")) and read:
+        if any(name == log or fnmatchcase(log.replace("*", "1"), name) for name in known for log in logs):
             why = "reads the log, in which the job of jobgen writes lines of its own, too"
             yield Remark(one.line, shown(one.node), why, lost=False)
             return

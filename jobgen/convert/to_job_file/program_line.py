@@ -25,7 +25,7 @@ from jobgen.script.commands import commands
 from jobgen.script.constants import ARGUMENTS
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
-from jobgen.script.syntax import Node, expansions, literal, parse
+from jobgen.script.syntax import Node, blanks, expansions, literal, parse
 from jobgen.script.word_lists import is_literal, unescaped
 
 _TEXT = ("word", "number", "string_content", "raw_string", "extglob_pattern", "regex")
@@ -241,7 +241,7 @@ def _parts(node: Node, zeros: frozenset[str]) -> Iterator[str | None]:
     elif node.type in ("string", "concatenation", "command_name"):
         at = node.start
         for child in node.children:
-            yield node.source[at : child.start].decode("utf-8", "replace") or ""
+            yield blanks(node.source, at, child.start)
             at = child.end
             if child.type != '"':
                 yield from _parts(child, zeros)

@@ -71,14 +71,17 @@ def _of_whole_nodes(
     cores = launch is None or (no_cores and (launch.row.once_a_node or of_step))
     devices = not script.is_pbs and (gpus or not names_devices(script))
     what = [name for name, more in (("cores", cores), ("GPUs", devices)) if more]
+    own = any(name == "OMP_NUM_THREADS" for name, _, _ in script.assignments)
+    unset = script.request.exclusive and not (own or script.dialect.sets_threads)
     if script.request.exclusive and what:
         why = f"the script has all {' and '.join(what)} of the node; jobgen's ranks have "
         why += "those that are requested" + (f", {gpus} of the GPUs" if gpus and devices else "")
+        if unset and launch is None:
+            why += f", and OMP_NUM_THREADS={cores_of_rank}, which the script leaves unset"
         yield Remark(line, "exclusive", why, lost=False)
     ranks = launch is not None and not launch.row.once_a_node
-    own = any(name == "OMP_NUM_THREADS" for name, _, _ in script.assignments)
     unbound = no_cores or (step and launch is not None and launch.kind != step)
-    if script.request.exclusive and unbound and ranks and not (own or script.dialect.sets_threads):
+    if unset and unbound and ranks:
         why = f"jobgen sets it to the cores of a rank, {cores_of_rank}; the script leaves it unset"
         yield Remark(line, "OMP_NUM_THREADS", why, lost=False)
 
