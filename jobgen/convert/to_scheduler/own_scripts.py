@@ -128,6 +128,6 @@ def counterparts(script: Script, source: Dialect, target: Dialect) -> Mapping[st
     """Return what has the value of each variable of the source under the target."""
     request, meanings = script.request, variable_names.meanings(source)
     counts = {name: target.counts[one] for name, one in meanings.items() if one in target.counts}
-    defined = variables.definitions(request, source, target)
+    defined = variables.definitions(script, source, target)
     new = variables.names(request, source, target, mpi_of(script, target=target.name))
     return {**target.foreign_variables, **counts, **defined, **new}

@@ -76,22 +76,30 @@ def names(request: Request, source: Dialect, target: Dialect, mpi: str = DEFAULT
 
 def _without_ranks(request: Request, target: Dialect) -> set[str]:
     """Return the variables of ranks that the target sets only if the new request names their number."""
-    if request.ranks_per_node or "ranks_per_node" not in target.set_if_requested:
+    if request.ranks_per_node or not target.set_by_options:
         return set()
     unset = ["ranks_per_node", *["ranks"] * (request.ranks is None or request.nodes is not None)]
     return {name for name, meaning in target.job_variables.items() if meaning in unset}
 
 
-def unset(request: Request, source: Dialect) -> set[str]:
-    """Return the variables that the scheduler leaves unset: the request does not name their number."""
-    missing = [meaning for meaning in source.set_if_requested if getattr(request, meaning) is None]
+def unset(script: Script, source: Dialect) -> set[str]:
+    """Return the variables that the scheduler leaves unset: no option requests their number, or only a person
+    can read it."""
+    request, known, missing = script.request, meanings(source), list[str]()
     if any(getattr(request, meaning) for meaning in _MEMORY):  # of its two forms only that of the request
         missing += [meaning for meaning in _MEMORY if getattr(request, meaning) is None]
-    return {name for name, meaning in meanings(source).items() if meaning in missing}
+    unset = {
+        name
+        for name, options in source.set_by_options.items()
+        if not any(one in script.heeded for one in options)
+        or (getattr(request, known[name], 0) is None and not request.submitted)
+    }
+    return unset | {name for name, meaning in known.items() if meaning in missing}
 
 
-def definitions(request: Request, source: Dialect, target: Dialect) -> dict[str, str]:
+def definitions(script: Script, source: Dialect, target: Dialect) -> dict[str, str]:
     """Return the variables without a new name that can be set at the top of the script, with their values."""
+    request = script.request
     ranks, cpus = request.ranks_per_node or 1, request.cpus_per_rank or 1
     slots, nodes = request.lines_per_node or 1, target.variable("nodes")
     values = {
@@ -103,7 +111,7 @@ def definitions(request: Request, source: Dialect, target: Dialect) -> dict[str,
         "cpus_per_rank": str(cpus),
         "cpus_per_node": "$(nproc)" if request.exclusive else str(cpus * ranks),
     }
-    if request.nodes is None and request.ranks is None and target.set_if_requested:
+    if request.nodes is None and request.ranks is None and target.set_by_options:
         values["slots"] = f"${{{target.variable('ranks')}:-${nodes}}}"
         values["slots_per_node"] = f"${{{target.variable('ranks_per_node')}:-1}}"
     values |= {name: str(mem) for name in _MEMORY if (mem := getattr(request, name))}
@@ -125,7 +133,7 @@ def definitions(request: Request, source: Dialect, target: Dialect) -> dict[str,
         if cpus * ranks % request.gpus_per_node == 0:
             values["cpus_per_gpu"] = str(cpus * ranks // request.gpus_per_node)
     new = {*names(request, source, target), *target.job_variables}
-    known = {name: one for name, one in meanings(source).items() if name not in unset(request, source)}
+    known = {name: one for name, one in meanings(source).items() if name not in unset(script, source)}
     found = {name: values[one] for name, one in known.items() if one in values and name not in new}
     return found | (dict(source.constants) if source.scheduler.family != target.scheduler.family else {})
 
@@ -149,7 +157,7 @@ def translate(
     """
     mpi = mpi_of(script, target=target.name)
     other = {**_node_rank(script.request, source, target, mpi), **names(script.request, source, target, mpi)}
-    defined = definitions(script.request, source, target)
+    defined = definitions(script, source, target)
     if indices := listed(script.request, target):
         index, new = str(source.variable("array_index")), target.variable("array_index")
         del other[index]
@@ -160,7 +168,7 @@ def translate(
         _name_of_array(source, target, other, defined, script.request.array is not None)
     ranks = rank_names(source, target, mpi) if not source.zeros else {}
     steps = not source.zeros or any(script.launched(source.scheduler.node_step or ""))
-    own = variable_names.kept(script) | unset(script.request, source)
+    own = variable_names.kept(script) | unset(script, source)
     missing = _unreadable(script, source) - variable_names.kept(script)
     shared, seen = variable_names.shared(script), set[str]()
     shared |= variable_names.passed_on(script) - ranks.keys()
@@ -214,7 +222,7 @@ def _name_of_array(
 
 def _unreadable(script: Script, source: Dialect) -> set[str]:
     """Return the variables of numbers that the script requests in a form that only a person can read."""
-    found = unset(script.request, source)
+    found = unset(script, source)
     return {name for name in found if source.origin(script.heeded, meanings(source)[name])}
 
 
