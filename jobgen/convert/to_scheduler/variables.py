@@ -88,13 +88,14 @@ def unset(script: Script, source: Dialect) -> set[str]:
     request, known, missing = script.request, meanings(source), list[str]()
     if any(getattr(request, meaning) for meaning in _MEMORY):  # of its two forms only that of the request
         missing += [meaning for meaning in _MEMORY if getattr(request, meaning) is None]
-    unset = {
+    of_submission = {"ranks"} if request.submitted else set[str]()
+    without = {
         name
         for name, options in source.set_by_options.items()
-        if not any(one in script.heeded for one in options)
-        or (getattr(request, known[name], 0) is None and not request.submitted)
+        if known[name] not in of_submission
+        and (getattr(request, known[name], 0) is None or not any(one in script.heeded for one in options))
     }
-    return unset | {name for name, meaning in known.items() if meaning in missing}
+    return without | {name for name, meaning in known.items() if meaning in missing}
 
 
 def definitions(script: Script, source: Dialect, target: Dialect) -> dict[str, str]:
