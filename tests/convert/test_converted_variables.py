@@ -279,7 +279,7 @@ def test_variables_that_slurm_sets_with_an_option_only(options: str, variables: 
     names = ["NTASKS", "NPROCS", "NTASKS_PER_NODE", "CPUS_PER_TASK", "GPUS", "GPUS_PER_NODE", "CPUS_PER_GPU"]
     code = " ".join(f"${{SLURM_{name}:-8}}" for name in names)
     done = convert(f"#SBATCH {options}\n./a {code}", target)
-    assert {name for name in re.findall(r"^(SLURM_\w+)=", done.text, re.M)} == {*variables.split()}
+    assert set(re.findall(r"^(SLURM_\w+)=", done.text, re.M)) == {*variables.split()}
 
 
 @pytest.mark.parametrize(("cores", "named"), [("{c}", ["$SLURM_CPUS_PER_TASK"]), ("2", [])])
