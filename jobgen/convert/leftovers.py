@@ -40,7 +40,8 @@ def remarks(
     known = {(one.line, word) for one in known_remarks for word in re.findall(r"\w+", one.what)}
     known |= {(one.line, word.strip("\"'")) for one in known_remarks for word in one.what.split()}
     known |= {(0, one.what[1:]) for one in known_remarks if re.fullmatch(r"\$\w+", one.what)}
-    own = {name for name, _, _ in script.assignments} | variables.unset(script, source)
+    own = {name for name, _, _ in script.assignments}
+    own |= variables.unset(script, source) if script.is_batch else set()  # else the submission has options
     own |= {str(source.variable("node_file"))} if for_bash(script) else set()  # the script gets one
     own |= {*source.constants, *source.constants.values()}
     ranges = [(edit.start, edit.end) for edit in edits]

@@ -199,6 +199,16 @@ class Scheduler:
         """Return why a directive does not belong to this scheduler; None if it does."""
         return None
 
+    def directive(self, field: str, value: object) -> str:
+        """Return the directive of a field of a request."""
+        form = self.request_forms[field]
+        return form.format(value if form == "{}" else self.word(str(value)))
+
+    def word(self, text: str) -> str:
+        """Return a value as one word of a directive: in quotes if blanks or a comment sign would end it."""
+        ends = r"[\s#]" if self.grammar.comments else r"\s"
+        return f'"{text}"' if re.search(ends, text) and '"' not in text else text
+
     def lines(self, key: str, value: object) -> list[str]:
         """Return the directives of one option of ``forms`` or ``lists``."""
         if key not in self.forms:

@@ -565,15 +565,26 @@ class Script:
     def pipefail(self) -> bool:
         return self._shell_option("", "pipefail")
 
+    def has_option(self, letter: str, name: str, at: int) -> bool:
+        """Return whether an option of the shell is on at a byte, or from the command there on."""
+        letters = rf"\w*{letter}\w*|" if letter else ""
+        lines = [self._options_of_bash]
+        lines += [one.literals for one in self.named("set") if one.node.start <= at]
+        found = [re.findall(rf"(?:^| )([-+])(?:{letters}\w*o {name})(?= |$)", " ".join(one)) for one in lines]
+        return "".join(sign for signs in found for sign in signs)[-1:] == "-"
+
     def _shell_option(self, letter: str, name: str) -> bool:
         """Return whether a ``set``, or the first line, enables an option of the shell."""
-        given = [command.literals for command in self.named("set")]
-        if self.lines and self.lines[0].startswith("#!"):
-            given.append(self.lines[0].split()[1:])
+        given = [*(command.literals for command in self.named("set")), self._options_of_bash]
         short = [
             word for words in given for word in words if word.startswith("-") and not word.startswith("--")
         ]
         return any(letter and letter in word for word in short) or any(name in words for words in given)
+
+    @property
+    def _options_of_bash(self) -> list[str]:
+        """The words of the first line behind the shell."""
+        return self.lines[0].split()[1:] if self.lines and self.lines[0].startswith("#!") else []
 
     def path(self, name: str) -> str | None:
         """Return a file that the script names, relative to its own directory; None if no file is read."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from convert.conversions import ONE, convert, job_file, remarks
+from convert.conversions import ONE, convert, job_file, remarks, rendered
 
 from jobgen.convert.to_scheduler import conversion
 from jobgen.script.script import Script
@@ -400,3 +400,23 @@ def test_the_least_cores_of_a_node_are_those_of_its_task() -> None:
     assert not done.remarks
     done = convert("#SBATCH -N 1 -n 4 --mincpus=24\n./a", "pbspro", "slurm")
     assert [one.what for one in done.remarks if one.lost] == ["--mincpus=24"]
+
+
+@pytest.mark.parametrize("target", ["pbspro", "torque"])
+def test_a_value_with_blanks_is_one_word(target: str) -> None:
+    lines = convert('#SBATCH -o "my logs/a#1.out" -A "a b"\n./a', target).text.split("\n")
+    assert {'#PBS -o "my logs/a#1.out"', '#PBS -A "a b"'} <= {*lines}
+
+
+def test_a_value_with_blanks_or_a_comment_sign_is_one_word_for_sbatch() -> None:
+    """Seen with Slurm 22.05: sbatch ends a word at #, and refuses the words behind a blank."""
+    done = convert('#PBS -l select=1\n#PBS -o "my logs/a.out"\n#PBS -N a#b\n#PBS -q x#y\n./a', "slurm")
+    assert {'#SBATCH --output="my logs/a.out"', '#SBATCH --job-name="a#b"'} <= {*done.text.split("\n")}
+    request = Script(done.text.encode(), "slurm").request
+    assert (request.output, request.name, request.queue) == ("my logs/a.out", "a#b", "x#y")
+
+
+def test_a_directive_of_a_job_file_is_one_word() -> None:
+    done = job_file('#!/bin/bash\n#SBATCH -N 1\n#SBATCH -o "my logs/a#1.out"\n#SBATCH -p "x#y"\n./a\n')
+    script = rendered(done.text)
+    assert {'#SBATCH --output="my logs/a#1.out"', '#SBATCH --partition="x#y"'} <= {*script.split("\n")}

@@ -72,7 +72,7 @@ def test_one_task_without_mpi_is_started_by_the_script(program: str, expected: s
 def test_numbers_of_gpus_are_set() -> None:
     names = ("SLURM_CPUS_PER_GPU", "SLURM_JOB_NUM_GPUS", "SLURM_GPUS")
     done = convert(
-        f"#SBATCH -N 2 --gpus-per-node=4 --cpus-per-gpu=6\necho {' '.join('$' + one for one in names)}",
+        f"#SBATCH -N 2 --gpus=8 --gpus-per-node=4 --cpus-per-gpu=6\necho {' '.join('$' + one for one in names)}",
         "torque",
     )
     assert {"SLURM_CPUS_PER_GPU=6", "SLURM_JOB_NUM_GPUS=8", "SLURM_GPUS=8"} <= set(done.text.split("\n"))

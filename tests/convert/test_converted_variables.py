@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from convert.conversions import MPIRUN, ONE, body, convert, remarks
 
@@ -57,7 +59,7 @@ def test_names_without_a_dollar(text: str, names: list[str]) -> None:
 
 def test_names_in_arithmetic_are_translated() -> None:
     text = "[[ SLURM_ARRAY_TASK_ID -lt 1 ]] && echo ${x[SLURM_ARRAY_TASK_ID]}\nlet i=SLURM_NTASKS+1"
-    done = convert(ARRAY + text, "pbspro")
+    done = convert(f"{ARRAY}#SBATCH -n 1\n{text}", "pbspro")
     assert "[[ PBS_ARRAY_INDEX -lt 1 ]] && echo ${x[PBS_ARRAY_INDEX]}\n" in done.text
     assert "SLURM_NTASKS=1\nexport SLURM_NTASKS\n" in done.text
     assert remarks(done) == []
@@ -269,6 +271,26 @@ def test_the_id_of_a_task_has_a_remark(line: str, why: list[str]) -> None:
     assert [one.why for one in found] == why
     alone = convert(f"#SBATCH -N 1\n{line}", "pbspro").remarks
     assert [one for one in alone if one.what == "$SLURM_JOB_ID"] == []
+
+
+@pytest.mark.parametrize(
+    ("options", "variables"),
+    [
+        ("-N 2", ""),
+        ("-N 2 -n 4", "SLURM_NTASKS SLURM_NPROCS"),
+        ("-N 2 --ntasks-per-node=2", "SLURM_NTASKS SLURM_NPROCS SLURM_NTASKS_PER_NODE"),
+        ("-N 1 --gpus-per-node=2 --ntasks-per-gpu=1", "SLURM_NTASKS SLURM_NPROCS SLURM_GPUS_PER_NODE"),
+        ("-N 2 --gres=gpu:2 --cpus-per-gpu=4", "SLURM_CPUS_PER_GPU"),
+        ("-N 2 --gpus=4 -c 2", "SLURM_GPUS SLURM_CPUS_PER_TASK"),
+    ],
+)
+@pytest.mark.parametrize("target", ["pbspro", "torque"])
+def test_variables_that_slurm_sets_with_an_option_only(options: str, variables: str, target: str) -> None:
+    """Seen with Slurm 22.05: the others are unset, and a script may choose a number of its own then."""
+    names = ["NTASKS", "NPROCS", "NTASKS_PER_NODE", "CPUS_PER_TASK", "GPUS", "GPUS_PER_NODE", "CPUS_PER_GPU"]
+    code = " ".join(f"${{SLURM_{name}:-8}}" for name in names)
+    done = convert(f"#SBATCH {options}\n./a {code}", target)
+    assert set(re.findall(r"^(SLURM_\w+)=", done.text, re.M)) == {*variables.split()}
 
 
 @pytest.mark.parametrize(("cores", "named"), [("{c}", ["$SLURM_CPUS_PER_TASK"]), ("2", [])])

@@ -370,3 +370,33 @@ def test_the_element_of_an_array_prints_nothing(option: str) -> None:
     )
     assert not any("prints its text later" in one.why for one in done.remarks), remarks(done)
     assert "D[0]=$BASE/x" in values(done.text)["setup"]
+
+
+@pytest.mark.parametrize(
+    ("first", "lines", "strict"),
+    [
+        ("#!/bin/bash -e", "set -o pipefail", True),
+        ("#!/bin/sh -xe", "set -x", True),
+        ("#!/bin/bash", "set -e", True),
+        ("#!/bin/bash -e", "set +e", False),
+        ("#!/bin/bash", "set -x", False),
+    ],
+)
+def test_the_first_line_and_set_enable_options_of_the_shell(first: str, lines: str, strict: bool) -> None:
+    done = job_file(f"{first}\n#SBATCH -N 1\n{lines}\ncp a b\ncd $X\n./prepare\n./run | tee log\n")
+    found = values(done.text)
+    assert ("set +e" not in found["setup"]) == strict
+    assert found["command"][2].startswith("set -e") == strict
+
+
+def test_options_of_the_shell_hold_from_their_line_on() -> None:
+    done = job_file("#!/bin/bash\n#SBATCH -N 1\nset -eu\n./prepare $X\nset +eu\n./c | tee log\n")
+    assert values(done.text)["command"] == ["bash", "-c", "./c | tee log"]
+
+
+def test_an_array_that_a_loop_fills_comes_with_the_arrays_of_the_loop() -> None:
+    text = "years=(1994 1995)\nym=()\nfor y in ${years[@]}; do ym+=($y-01); done\n./a ${ym[1]} > ${ym[0]}.txt"
+    command = values(job_file(f"#!/bin/bash\n#SBATCH -N 1\n{text}\n").text)["command"]
+    assert command[:2] == ["bash", "-c"]
+    lines = command[2].split("\n")
+    assert lines.index("years=(1994 1995)") < lines.index("for y in ${years[@]}; do ym+=($y-01); done")

@@ -188,7 +188,8 @@ class Body:
             code += f"\nexport {name}"
         self.file.remarks += notes.exported_too(self.script, unexported)
         strict = bool(statements) and self._strict(statements[0].start)
-        pipes = not self.script.pipefail and any(_reads_status(one, strict) for one in statements)
+        piped = bool(statements) and self.script.has_option("", "pipefail", statements[0].start)
+        pipes = not piped and any(_reads_status(one, strict) for one in statements)
         unset = ["+e"] * (not strict) + ["+o pipefail"] * pipes
         start = [f"set {' '.join(unset)}"] if unset and code else []
         if self._starts_at_home(statements):
@@ -206,13 +207,7 @@ class Body:
 
     def _strict(self, at: int) -> bool:
         """Return whether an error ends the script at this byte, or from the command there on."""
-        strict = self.script.errexit and not any(self.script.named("set"))
-        for command in self.script.named("set"):
-            if command.node.start <= at:
-                words = " ".join(command.literals)
-                found = re.findall(r"(?:^| )([-+])(?:\w*e\w*|o errexit)(?= |$)", words)
-                strict = found[-1] == "-" if found else strict
-        return strict
+        return self.script.has_option("e", "errexit", at)
 
     def _starts_at_home(self, statements: Sequence[Node]) -> bool:
         """Return whether the script relies on the home directory, in which its scheduler starts it.
@@ -276,9 +271,11 @@ class Body:
 
     def _with_options(self, key: str, text: str, statements: Sequence[Node]) -> str:
         """Return a block with the shell options and the definitions that hold for it in the script."""
-        strict = self._strict(statements[0].start) if statements else self.script.errexit
-        unset = "e" * (not strict) + "u" * (not self.script.nounset)
-        words = [f"+{unset}"] * bool(unset) + ["+o pipefail"] * (not self.script.pipefail)
+        at = statements[0].start if statements else len(self.script.source)
+        strict, nounset = self._strict(at), self.script.has_option("u", "nounset", at)
+        unset = "e" * (not strict) + "u" * (not nounset)
+        words = [f"+{unset}"] * bool(unset)
+        words += ["+o pipefail"] * (not self.script.has_option("", "pipefail", at))
         start = [f"set {' '.join(words)}"] if words else []
         start += [*SET_ARGUMENTS] * reads_set_arguments(self.script, statements)
         actions = self.actions if key == "after_block" else []

@@ -67,9 +67,9 @@ def definitions_of(script: Script, nodes: Iterable[Node]) -> Definitions:
         more += [functions[call.name] for call in commands(one) if call.name in functions]
         for node in more:
             if id(node) not in found and id(node) not in own:
-                found[id(node)] = node
-                stack.append(node)
-    ordered = sorted((_whole(script, one, own) for one in found.values()), key=lambda node: node.start)
+                found[id(node)] = whole = _whole(script, node, own)
+                stack.append(whole)
+    ordered = sorted(found.values(), key=lambda node: node.start)
     handed = [f"{OF_ARRAY}{name}" for name in names if name in values]
     start = [_PUSH_STACK] * pushed + [f'eval "${name}"' for name in handed]
     texts = tuple(dict.fromkeys([*start, *(one.text for one in ordered)]))

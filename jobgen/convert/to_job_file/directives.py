@@ -60,7 +60,7 @@ def limits(file: JobFile, script: Script, source: Dialect) -> None:
         file.remarks.append(Remark(first, f"the error file {name}", _ONE_LOG, lost=False))
     file.values.setdefault("walltime", "queue")
     if script.request.walltime == 0:
-        file.add("directive", source.scheduler.request_forms["walltime"].format(0))
+        file.add("directive", source.scheduler.directive("walltime", 0))
     all_memory = f"{source.scheduler.keys.memory[0]}=0"
     if script.request.mem == 0 and all_memory not in file.list("directive"):
         file.add("directive", all_memory)
@@ -140,7 +140,7 @@ def _as_directive(file: JobFile, source: Dialect, key: str, value: object) -> bo
     form = {"mail": "mail_user"}.get(key, key)
     if key not in ("mail", "queue", "account") or file.accepts(key, str(value)):
         return False
-    directive = source.scheduler.request_forms.get(form, "{}").format(value)
+    directive = source.scheduler.directive(form, value)
     if file.accepts("directive", directive):
         file.add("directive", directive)
         return True
@@ -149,13 +149,13 @@ def _as_directive(file: JobFile, source: Dialect, key: str, value: object) -> bo
 
 def _options(file: JobFile, script: Script, source: Dialect, content: ScriptRequest) -> list[str]:
     """Set the options that the directives correspond to; return the texts of directives without an option."""
-    request, forms = script.request, source.scheduler.request_forms
+    request, write = script.request, source.scheduler.directive
     others = []
     if request.array and not file.try_add("array", request.array):
-        others.append(forms["array"].format(request.array))
+        others.append(write("array", request.array))
     after = [f"{kind}:{job}" for one in request.depend for kind, job in request_reader.jobs(one)]
     if request.depend and not file.try_add("after", after):
-        others.append(forms["dependency"].format(",".join(request.depend)))
+        others.append(write("dependency", ",".join(request.depend)))
     if request.exclusive:
         file.values["exclusive"] = True
     if request.output:
@@ -171,7 +171,7 @@ def _options(file: JobFile, script: Script, source: Dialect, content: ScriptRequ
     refused = [one for one, _ in directive_options.write(content.directives, source, source, None).lost]
     for key, one in content.directives.items():
         if one in refused or not file.try_add(key, one.value):
-            others.append(_quoted(one.option, one.text))
+            others.append(_quoted(one.option, one.text, source))
     for option, text, why in content.unconverted:
         if option.flag == "--signal" and _signal(file, script, option.value):
             continue
@@ -187,8 +187,8 @@ def _options(file: JobFile, script: Script, source: Dialect, content: ScriptRequ
             file.remarks += [Remark(option.line, text, why), *(_memory(script, source) if unknown else ())]
         elif re.match(r"-l (procs|ncpus|ngpus)=(?!\d+(:|$))", text):
             file.remarks += [Remark(option.line, text, _NO_NUMBER), *_memory(script, source)]
-        elif text not in _WRITTEN and not text.startswith(forms.get("dependency", "").format("")):
-            others.append(_quoted(option, text))
+        elif text not in _WRITTEN and not text.startswith(write("dependency", "")):
+            others.append(_quoted(option, text, source))
     others += _as_they_are(source, content)
     select = script.heeded.get("-l select")
     if (request.nodes or 1) > 1 and source.chunks_share_nodes and select and not request.place:
@@ -252,7 +252,7 @@ def _output(file: JobFile, script: Script, source: Dialect, content: ScriptReque
         why = f"{later} appends to this log; that of the script empties it first"
         file.remarks.append(Remark(option.line, f"{option.flag} {option.value}", why, lost=False))
     fits = _log(file, source, path, array)
-    return [] if fits else [source.scheduler.request_forms["output"].format(path)]
+    return [] if fits else [source.scheduler.directive("output", path)]
 
 
 def _own_log(file: JobFile, script: Script, source: Dialect, read: re.Match[bytes]) -> None:
@@ -289,16 +289,18 @@ def _reaches_nothing(script: Script, value: str) -> bool:
     return step not in script.tree.text and not any(script.named("bash", "sh", "source", "."))
 
 
-def _quoted(option: DirectiveOption, text: str) -> str:
-    """Return a directive with its value in the form of sbatch: in quotes if it contains blanks."""
-    return f'{option.flag}="{option.value}"' if option.flag[:2] == "--" and " " in option.value else text
+def _quoted(option: DirectiveOption, text: str, source: Dialect) -> str:
+    """Return a directive with its value as one word."""
+    word = source.scheduler.word(option.value)
+    return text if word == option.value or option.flag[:2] != "--" else f"{option.flag}={word}"
 
 
 def _as_they_are(source: Dialect, content: ScriptRequest) -> Iterator[str]:
     """Yield directives that can be translated for other schedulers, but have no option in jobgen."""
     values = {"hold": content.hold, "all_variables": content.all_variables, "names": ",".join(content.names)}
-    forms = source.scheduler.request_forms
-    yield from (forms[key].format(value) for key, value in values.items() if value and key in forms)
+    row = source.scheduler
+    found = (key for key in values if values[key] and key in row.request_forms)
+    yield from (row.directive(key, values[key]) for key in found)
     yield from content.own
 
 

@@ -384,8 +384,9 @@ def of_statement(script: Script, statement: Node, last: Node) -> ProgramWords:
     brothers = statement.parent.children if statement.parent is not None else [statement]
     nodes = [one for one in brothers if statement.start <= one.start <= last.start]
     needs = definitions_of(script, nodes)
-    letters = "e" * script.errexit + "u" * script.nounset
-    words = [f"-{letters}"] * bool(letters) + ["-o pipefail"] * script.pipefail
+    at = statement.start
+    letters = "e" * script.has_option("e", "errexit", at) + "u" * script.has_option("u", "nounset", at)
+    words = [f"-{letters}"] * bool(letters) + ["-o pipefail"] * script.has_option("", "pipefail", at)
     lines = [f"set {' '.join(words)}"] * bool(words) + [*state(script, nodes), *needs.definitions]
     lines.append(statement.source[statement.start : last.end].decode("utf-8", "replace").strip())
     return _code_of(script, lines, needs, nodes)

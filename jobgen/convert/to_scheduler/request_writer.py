@@ -24,10 +24,10 @@ def write(content: ScriptRequest, source: Dialect, target: Dialect, extra: Writt
     lost: Lost = []
     values = _values(content, source, target, extra.chunk, lost)
     lines = []
-    for key, form in target.scheduler.request_forms.items():
+    for key in target.scheduler.request_forms:
         value = values.get(key)
         found = value if isinstance(value, list) else [value] * bool(value)
-        lines += [form.format(one) for one in found]
+        lines += [target.scheduler.directive(key, one) for one in found]
     return [f"{target.scheduler.prefix} {line}" for line in (*lines, *extra.lines)], lost
 
 

@@ -76,20 +76,26 @@ def names(request: Request, source: Dialect, target: Dialect, mpi: str = DEFAULT
 
 def _without_ranks(request: Request, target: Dialect) -> set[str]:
     """Return the variables of ranks that the target sets only if the new request names their number."""
-    if request.ranks_per_node or "ranks_per_node" not in target.set_if_requested:
+    if request.ranks_per_node or not target.set_by_options:
         return set()
     unset = ["ranks_per_node", *["ranks"] * (request.ranks is None or request.nodes is not None)]
     return {name for name, meaning in target.job_variables.items() if meaning in unset}
 
 
 def unset(script: Script, source: Dialect) -> set[str]:
-    """Return the variables that the scheduler leaves unset: no directive names their number."""
-    request = script.request
-    named = {one for one in source.set_if_requested if source.origin(script.heeded, one)}
-    missing = [one for one in source.set_if_requested if one not in named or getattr(request, one) is None]
+    """Return the variables that the scheduler leaves unset: no option requests their number, or only a person
+    can read it."""
+    request, known, missing = script.request, meanings(source), list[str]()
     if any(getattr(request, meaning) for meaning in _MEMORY):  # of its two forms only that of the request
         missing += [meaning for meaning in _MEMORY if getattr(request, meaning) is None]
-    return {name for name, meaning in meanings(source).items() if meaning in missing}
+    of_submission = {"ranks"} if request.submitted else set[str]()
+    without = {
+        name
+        for name, options in source.set_by_options.items()
+        if known[name] not in of_submission
+        and (getattr(request, known[name], 0) is None or not any(one in script.heeded for one in options))
+    }
+    return without | {name for name, meaning in known.items() if meaning in missing}
 
 
 def definitions(script: Script, source: Dialect, target: Dialect) -> dict[str, str]:
@@ -106,7 +112,7 @@ def definitions(script: Script, source: Dialect, target: Dialect) -> dict[str, s
         "cpus_per_rank": str(cpus),
         "cpus_per_node": "$(nproc)" if request.exclusive else str(cpus * ranks),
     }
-    if request.nodes is None and request.ranks is None and target.set_if_requested:
+    if request.nodes is None and request.ranks is None and target.set_by_options:
         values["slots"] = f"${{{target.variable('ranks')}:-${nodes}}}"
         values["slots_per_node"] = f"${{{target.variable('ranks_per_node')}:-1}}"
     values |= {name: str(mem) for name in _MEMORY if (mem := getattr(request, name))}

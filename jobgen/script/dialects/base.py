@@ -160,10 +160,10 @@ class Dialect:
     variable_prefix = ""
     unprefixed: Mapping[str, str] = {}  # variables without the prefix, and what it does to them
     at_some_sites: frozenset[str] = frozenset()  # those of them that other sites leave unset
-    # Meanings of variables that are set only if a directive requests the number.
-    set_if_requested: tuple[str, ...] = ()
     # Options for what every scheduler does, or for what only the command of the submission prints.
     of_no_job: frozenset[str] = frozenset()
+    # Variables that it sets only if one of these options is given.
+    set_by_options: Mapping[str, tuple[str, ...]] = {}
     unset_variables: frozenset[str] = frozenset()  # of its other dialects, without an equivalent
     counts: Mapping[str, str] = {}  # shell expressions of numbers, by their meanings
     job_number = ""  # the id of the job in arithmetic, if the variable is not a number

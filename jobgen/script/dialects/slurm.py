@@ -159,8 +159,16 @@ class SlurmDialect(Dialect):
         ),
     }
     gpus_of_rank = "--gpus-per-task"
-    set_if_requested = ("cpus_per_rank", "ranks_per_node")
     of_no_job = frozenset({"--parsable", "--quiet", "--verbose", "--ignore-pbs", "--wait-all-nodes=1"})
+    set_by_options = {  # seen with Slurm 22.05
+        **dict.fromkeys(
+            ("SLURM_NTASKS", "SLURM_NPROCS"),
+            ("--ntasks", "--ntasks-per-node", "--ntasks-per-gpu", "--gpus-per-task"),
+        ),
+        "SLURM_NTASKS_PER_NODE": ("--ntasks-per-node",), "SLURM_CPUS_PER_TASK": ("--cpus-per-task",),
+        "SLURM_GPUS": ("--gpus",), "SLURM_GPUS_PER_NODE": ("--gpus-per-node",),
+        "SLURM_CPUS_PER_GPU": ("--cpus-per-gpu",),
+    }  # fmt: skip
     zeros = frozenset({"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID"})
     show_job = ("scontrol", "show", "job", '"$SLURM_JOB_ID"')
     host_list = ("scontrol", "show", "hostnames")
