@@ -219,7 +219,7 @@ def without_hosts(
 
 def shortage(call: Call, line: LaunchLine, request: Request) -> Iterator[Remark]:
     """Yield a remark if the ranks need more cores than the job requests, which whole nodes may have."""
-    if request.exclusive or "overcommit" in line.values:
+    if request.exclusive or request.unequal or "overcommit" in line.values:
         return
     needed, cores = _cores(line, request)
     end = "of the request: on whole nodes request all of them"

@@ -273,9 +273,9 @@ def _foreign(name: str, target: Dialect) -> bool:
     others = [
         one
         for one in DIALECTS.values()
-        if one.scheduler.family != target.scheduler.family and one.variable_prefix
+        if one.scheduler.family != target.scheduler.family and one.own_names
     ]
-    found = any(name.startswith(one.variable_prefix) for one in others)
+    found = any(re.match(one.own_names, name) for one in others)
     files = {one.variable("node_file") for one in others}
     written = name in files and target.write_node_file(name, 1)
     return name in target.unset_variables or (found and not written)

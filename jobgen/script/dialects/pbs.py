@@ -89,10 +89,12 @@ class PbsDialect(Dialect):
     }  # fmt: skip
     constants = {"PBS_ENVIRONMENT": "PBS_BATCH"}
     variable_prefix = "PBS_"
+    own_names = "PBS_?[A-Z]|(MOAB|TORQUE)_"
     unprefixed = {
         "TMPDIR": "makes this directory for the job, and removes it afterwards",
         "SCRATCHDIR": "sets it to a directory that it makes for scratch_local and the like",
         "CUDA_VISIBLE_DEVICES": "sets it at some sites only, to numbers or to UUIDs",
+        "HOST": "starts a login shell, whose profile may set it to the name of the node",
     }
     at_some_sites = frozenset({"CUDA_VISIBLE_DEVICES"})
     counts = {

@@ -149,7 +149,7 @@ def _read_attribute(dialect: Dialect, content: ScriptRequest, name: str, option:
     elif name != "depend":
         content.unconverted.append((option, text, "has no counterpart"))
     elif content.bad_dependency:
-        content.unconverted.append((option, f"-W depend={content.bad_dependency}", "has no counterpart"))
+        content.unconverted.append((option, f"-W depend={content.bad_dependency}", content.dependency_fault))
 
 
 def _read_directives(
@@ -210,8 +210,16 @@ def _resource_fault(name: str, value: str, request: Request) -> str:
         return "requests processes beside those of the nodes, which has no counterpart"
     if name == "place":
         return f"{odd} has no counterpart"
-    license = name != "procs" and value.isdigit()
-    return "may be a license or a resource of the site" if license else "has no counterpart"
+    if name != "procs" and value.isdigit():
+        return "may be a license or a resource of the site"
+    return next((why for names, why in _CHOICES if re.fullmatch(names, name)), "has no counterpart")
+
+
+# Resources that choose nodes, which every cluster has by other names.
+_CHOICES = (
+    ("partition", "is one of Moab: choose the queue or the partition of these nodes"),
+    ("gpu_?(type|model|name)", "is a type of GPUs: request it by its name"),
+)
 
 
 def _odd_places(value: str, request: Request) -> str:
