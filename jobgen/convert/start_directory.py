@@ -93,6 +93,17 @@ def path_of(script: Script, text: str, source: Dialect, directory: str) -> str:
     return os.path.normpath(text if re.match(r"~|\$[A-Z]", text) else os.path.join(directory, text))
 
 
+def relative_path(script: Script) -> tuple[int, str] | None:
+    """Return the line and the first path, such as ``../x``, that is read where the job starts."""
+    for command in script.commands:
+        if command.name in ("cd", "pushd"):
+            return None
+        for word in () if command.node.under("function_definition") else command.words:
+            if re.match(r"(\.\.?/)+\w", word.text):
+                return word.line, word.text
+    return None
+
+
 def of_site(script: Script) -> Remark:
     """Return the remark on a script of a site that starts jobs in the directory of the submission."""
     why = f"is that of the submission, where NCAR's {script.dialect.scheduler.family} starts a job"

@@ -3180,3 +3180,45 @@ def test_ranks_of_components_use_the_nodes_of_the_request(chunks: str, number: s
     done = convert(PBSPRO.format(chunks, f"mpiexec -np {number} ./a"), "slurm")
     assert any("starts a rank on each of its 30 slots" in one.why for one in done.remarks)
     assert not any("add --nodes" in one.why or "whole nodes" in one.why for one in done.remarks)
+
+
+@pytest.mark.parametrize(
+    ("lines", "path"),
+    [
+        ("source ../../env.sh\n./a", "../../env.sh"),
+        ("export A=1\nmodule load x\nmpirun -np 1 ./a", "./a"),
+        ("for i in 1 2; do ../a $i; done", "../a"),
+        ("x=$(./a)", "./a"),
+        ("./a > b <<END\n1\nEND", "./a"),
+        ("f() { ./a; }\ncd $PBS_O_WORKDIR\nf", ""),
+        ("(cd $PBS_O_WORKDIR; ./a)", ""),
+        ("if [ -d /data ]; then cd /data; fi\n./a", ""),
+        ("/data/a -o ~/b", ""),
+    ],
+)
+def test_relative_paths_in_the_first_directory(lines: str, path: str) -> None:
+    script = f"#!/bin/bash\n#PBS -l select=1:ncpus=1\n{lines}\n"
+    for target in ("slurm", "torque"):
+        found = [one for one in convert(script, target).remarks if "is read below $HOME" in one.why]
+        assert [(one.what, one.lost) for one in found] == [(path, False)] * (bool(path) and target == "slurm")
+    of_ncar = convert(script.replace("ncpus=1", "ncpus=1\n#PBS -l job_priority=regular"), "slurm")
+    assert not any("is read below $HOME" in one.why for one in of_ncar.remarks)
+    assert 'cd "$HOME"' not in of_ncar.text
+
+
+@pytest.mark.parametrize(
+    ("options", "remark"),
+    [
+        ("-l nodes=1:ppn=1 -l mem=200kb", ("-l mem=200kb", "is less than 1 MiB: 1 MiB is requested")),
+        (
+            "-l nodes=1:ppn=1,mem=8",
+            ("-l mem=8", "a number without a unit is one of bytes: 1 MiB is requested"),
+        ),
+        ("-l nodes=1:ppn=1 -l pmem=1500b", ("-l pmem=1500b", "is less than 1 MiB: 1 MiB is requested")),
+        ("-l nodes=1:ppn=1,", ("-l", "an item of the list is empty: qsub refuses the script")),
+    ],
+)
+def test_the_reason_of_a_size_or_an_item(options: str, remark: tuple[str, str]) -> None:
+    done = convert(f"#!/bin/bash\n#PBS {options}\ncd $PBS_O_WORKDIR\n./a\n", "slurm", "torque")
+    assert [(one.what, one.why) for one in done.remarks] == [remark]
+    assert not any(one.lost for one in done.remarks)

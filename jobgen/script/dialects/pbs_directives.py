@@ -106,14 +106,16 @@ def _read_cores(content: ScriptRequest, given: Mapping[str, DirectiveOption]) ->
 
 
 def _complete_memory(content: ScriptRequest, given: Mapping[str, DirectiveOption]) -> None:
-    """Note a size of less than 1 MiB, such as 8, which PBS reads as 8 bytes."""
+    """Note a size of less than 1 MiB, such as 200kb, or 8, which PBS reads as 8 bytes."""
     if content.request.mem != 0:
         return
     content.request.mem = 1
     keys = ("-l mem", "-l pmem", "-l select", "-l nodes")
-    if option := next((given[key] for key in keys if key in given), None):
-        why = "a number without a unit is one of bytes: 1 MiB is requested"
-        content.unsure.append((option, f"{option.flag} {option.value}", why))
+    if key := next((key for key in keys if key in given), ""):
+        option = given[key]
+        bare = re.search(r"(^|mem=)\d+(:|\+|$)", option.value)
+        why = "a number without a unit is one of bytes" if bare else "is less than 1 MiB"
+        content.unsure.append((option, f"{key}={option.value}", f"{why}: 1 MiB is requested"))
 
 
 def _read_exports(content: ScriptRequest, variables: list[str]) -> None:
@@ -135,6 +137,8 @@ def _read_resource(dialect: Dialect, content: ScriptRequest, name: str, option: 
         content.directives["constraint"] = Directive(option, text, joined, part)
         if part and (why := _unreadable(name, content.request.chunks[0])):
             content.unconverted.append((option, text, why))
+    elif not name:
+        content.unsure.append((option, option.flag, "an item of the list is empty: qsub refuses the script"))
     elif why := _resource_fault(name, option.value, content.request):
         content.unconverted.append((option, text, why))
 
