@@ -93,21 +93,24 @@ def path_of(script: Script, text: str, source: Dialect, directory: str) -> str:
     return os.path.normpath(text if re.match(r"~|\$[A-Z]", text) else os.path.join(directory, text))
 
 
-def relative_path(script: Script) -> tuple[int, str] | None:
-    """Return the line and the first path, such as ``../x``, that is read where the job starts."""
+def at_home(script: Script) -> Iterator[Remark]:
+    """Yield a remark on a script that stays where its scheduler starts it, in the home directory: its site
+    may start jobs where they are submitted."""
+    family = script.dialect.scheduler.family
+    if script.starts_at_submission:
+        why = f"is that of the submission, where NCAR's {family} starts a job"
+        yield Remark(script.directives.first_command or 1, "the first directory", why, lost=False)
+        return
     for command in script.commands:
         if command.name in ("cd", "pushd"):
-            return None
+            return
         for word in () if command.node.under("function_definition") else command.words:
             if re.match(r"(\.\.?/)+\w", word.text):
-                return word.line, word.text
-    return None
-
-
-def of_site(script: Script) -> Remark:
-    """Return the remark on a script of a site that starts jobs in the directory of the submission."""
-    why = f"is that of the submission, where NCAR's {script.dialect.scheduler.family} starts a job"
-    return Remark(script.directives.first_command or 1, "the first directory", why, lost=False)
+                why = f"is read below $HOME, where {family} starts a job: if the site starts jobs in the"
+                yield Remark(
+                    word.line, word.text, f"{why} directory of the submission, change to it", lost=False
+                )
+                return
 
 
 def default_log(script: Script, directory: str | None) -> Iterator[Remark]:

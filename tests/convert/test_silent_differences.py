@@ -3201,6 +3201,8 @@ def test_relative_paths_in_the_first_directory(lines: str, path: str) -> None:
     for target in ("slurm", "torque"):
         found = [one for one in convert(script, target).remarks if "is read below $HOME" in one.why]
         assert [(one.what, one.lost) for one in found] == [(path, False)] * (bool(path) and target == "slurm")
+    of_file = [one.what for one in job_file(script).remarks if "is read below $HOME" in one.why]
+    assert of_file == [path] * bool(path)
     of_ncar = convert(script.replace("ncpus=1", "ncpus=1\n#PBS -l job_priority=regular"), "slurm")
     assert not any("is read below $HOME" in one.why for one in of_ncar.remarks)
     assert 'cd "$HOME"' not in of_ncar.text

@@ -161,13 +161,8 @@ def _directory(script: Script, source: Dialect, target: Dialect, directory: str 
 def _directory_of_site(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
     """Yield a remark on a script of a site whose jobs start elsewhere than those of its scheduler."""
     moved = source.starts_at_home and not target.starts_at_home
-    if not moved or _changes_directory(script):
-        return
-    if script.starts_at_submission:
-        yield start_directory.of_site(script)
-    elif found := start_directory.relative_path(script):
-        why = f"is read below $HOME, where {source.scheduler.family} starts a job: delete the cd to it if the"
-        yield Remark(*found, f"{why} site starts jobs in the directory of the submission", lost=False)
+    if moved and not _changes_directory(script):
+        yield from start_directory.at_home(script)
 
 
 def _changes_directory(script: Script) -> bool:
