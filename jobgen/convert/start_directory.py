@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterator
 
 from jobgen.convert.result import Remark
@@ -93,6 +94,14 @@ def path_of(script: Script, text: str, source: Dialect, directory: str) -> str:
     return os.path.normpath(text if re.match(r"~|\$[A-Z]", text) else os.path.join(directory, text))
 
 
+def _first_run(script: Script, node: Node) -> int:
+    """Return the offset at which a command runs first: for one in a function, that of its first call."""
+    function = next((one for one in node.above() if one.type == "function_definition"), None)
+    name = function and function.get("name")
+    calls = [one.node.start for one in script.named(name.text)] if name else [node.start]
+    return min(calls, default=sys.maxsize)
+
+
 def at_home(script: Script) -> Iterator[Remark]:
     """Yield a remark on a script that stays where its scheduler starts it, in the home directory: its site
     may start jobs where they are submitted."""
@@ -101,10 +110,11 @@ def at_home(script: Script) -> Iterator[Remark]:
         why = f"is that of the submission, where NCAR's {family} starts a job"
         yield Remark(script.directives.first_command or 1, "the first directory", why, lost=False)
         return
-    for command in script.commands:
-        if command.name in ("cd", "pushd"):
-            return
-        for word in () if command.node.under("function_definition") else command.words:
+    moved = min((_first_run(script, one.node) for one in script.named("cd", "pushd")), default=sys.maxsize)
+    at = 0
+    for command in script.runs:
+        at = _first_run(script, command.node) if command.node.source is script.tree.source else at
+        for word in command.words if at < moved else ():
             if re.match(r"(\.\.?/)+\w", word.text):
                 why = f"is read below $HOME, where {family} starts a job: if the site starts jobs in the"
                 yield Remark(
