@@ -60,9 +60,9 @@ def _at_home(script: Script, source: Dialect, target: Dialect, fields: Mapping[s
             yield from at_directive(script, field, f"{target.title} does not expand ~: write the whole path")
 
 
-def shared_log(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+def shared_log(script: Script, source: Dialect, target: Dialect, of_array: bool) -> Iterator[Remark]:
     """Yield remarks on a log that all tasks of an array write."""
-    differ = script.request.array and source.copies_logs != target.copies_logs and not source.task_suffix
+    differ = of_array and source.copies_logs != target.copies_logs and not source.task_suffix
     for field in ("output", "error") if differ else ():
         path = directive.value if (directive := source.origin(script.heeded, field)) else "/dev/null"
         if path != "/dev/null" and not re.search(r"%\d*[ajJ]|\^array_index\^|\$\{?PBS_|/$", path):

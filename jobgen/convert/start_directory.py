@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterator
 
 from jobgen.convert.result import Remark
@@ -93,10 +94,33 @@ def path_of(script: Script, text: str, source: Dialect, directory: str) -> str:
     return os.path.normpath(text if re.match(r"~|\$[A-Z]", text) else os.path.join(directory, text))
 
 
-def of_site(script: Script) -> Remark:
-    """Return the remark on a script of a site that starts jobs in the directory of the submission."""
-    why = f"is that of the submission, where NCAR's {script.dialect.scheduler.family} starts a job"
-    return Remark(script.directives.first_command or 1, "the first directory", why, lost=False)
+def _first_run(script: Script, node: Node) -> int:
+    """Return the offset at which a command runs first: for one in a function, that of its first call."""
+    function = next((one for one in node.above() if one.type == "function_definition"), None)
+    name = function and function.get("name")
+    calls = [one.node.start for one in script.named(name.text)] if name else [node.start]
+    return min(calls, default=sys.maxsize)
+
+
+def at_home(script: Script) -> Iterator[Remark]:
+    """Yield a remark on a script that stays where its scheduler starts it, in the home directory: its site
+    may start jobs where they are submitted."""
+    family = script.dialect.scheduler.family
+    if script.starts_at_submission:
+        why = f"is that of the submission, where NCAR's {family} starts a job"
+        yield Remark(script.directives.first_command or 1, "the first directory", why, lost=False)
+        return
+    moved = min((_first_run(script, one.node) for one in script.named("cd", "pushd")), default=sys.maxsize)
+    at = 0
+    for command in script.runs:
+        at = _first_run(script, command.node) if command.node.source is script.tree.source else at
+        for word in command.words if at < moved else ():
+            if re.match(r"(\.\.?/)+\w", word.text):
+                why = f"is read below $HOME, where {family} starts a job: if the site starts jobs in the"
+                yield Remark(
+                    word.line, word.text, f"{why} directory of the submission, change to it", lost=False
+                )
+                return
 
 
 def default_log(script: Script, directory: str | None) -> Iterator[Remark]:

@@ -86,6 +86,11 @@ class Request:
         return max(number(chunk.get(key)) or 1 for chunk in self.chunks)
 
     @property
+    def unequal(self) -> bool:
+        """Return whether it is that of several groups of chunks, with unequal numbers of ranks."""
+        return bool(self.chunks) and self.ranks_per_node is None and (self.ranks or 0) > (self.nodes or 1)
+
+    @property
     def has_whole_nodes(self) -> bool:
         """Return whether no other job is on the nodes: by the request, or by the number of GPUs."""
         gpus = self.gpus_per_node or (self.gpus or 0) // (self.nodes or 1)

@@ -50,12 +50,12 @@ def test_a_backslash(row: str, lines: str, read: dict[str, str] | None, goes_on:
     assert errors == (set() if goes_on else {"split-directive", "late-directive"})
 
 
-PBS = "#!/bin/bash\n#PBS -l nodes=1:ppn=1 \\\n    -l walltime=01:00:00 \\\n -N x\n./a x\n"
+PBS = "#!/bin/bash\n#PBS -l nodes=1:ppn=1 \\\n    -l walltime=01:00:00 \\\n -N x\n/opt/a x\n"
 
 
 def test_the_lines_of_a_directive_are_no_commands() -> None:
     script = Script(PBS.encode(), "torque")
-    assert [(one.line, one.node.text) for one in script.commands] == [(5, "./a x")]
+    assert [(one.line, one.node.text) for one in script.commands] == [(5, "/opt/a x")]
     assert script.directives.first_command == 5
 
 
@@ -64,7 +64,7 @@ def test_a_joined_directive_is_converted_as_a_whole() -> None:
     assert "#SBATCH --time=01:00:00\n" in done.text
     assert "walltime" not in done.text
     assert "\\\n" not in done.text
-    assert done.text.endswith("./a x\n")
+    assert done.text.endswith("/opt/a x\n")
     assert done.remarks == ()
 
 

@@ -152,14 +152,14 @@ def test_no_limit_is_no_limit_of_zero_seconds() -> None:
 
 
 def test_one_chunk_is_packed_on_one_node() -> None:
-    done = convert("#PBS -l select=1:ncpus=1\n#PBS -l place=pack\n./a", "slurm")
+    done = convert("#PBS -l select=1:ncpus=1\n#PBS -l place=pack\n/opt/a", "slurm")
     assert "#SBATCH --nodes=1\n" in done.text
     assert remarks(done) == []
 
 
 @pytest.mark.parametrize(("shell", "first"), [("", "#!/bin/bash"), ("#PBS -S /bin/sh\n", "#!/bin/sh")])
 def test_slurm_gets_the_first_line_that_it_demands(shell: str, first: str) -> None:
-    script = Script(f"{shell}#PBS -l nodes=1:ppn=1\n./a\n".encode(), "torque")
+    script = Script(f"{shell}#PBS -l nodes=1:ppn=1\n/opt/a\n".encode(), "torque")
     done = conversion.convert(script, "slurm")
     assert done.text.startswith(f"{first}\n#SBATCH --nodes=1\n")
     assert remarks(done) == [(False, 1, first)]

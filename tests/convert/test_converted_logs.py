@@ -84,7 +84,7 @@ def test_the_default_log_of_slurm_in_the_script() -> None:
 
 
 def test_the_home_directory_in_a_log() -> None:
-    done = convert("#PBS -l select=1:ncpus=1\n#PBS -o ~/x.out\n./a", "slurm", "pbspro")
+    done = convert("#PBS -l select=1:ncpus=1\n#PBS -o ~/x.out\n/opt/a", "slurm", "pbspro")
     assert remarks(done) == [(False, 3, "-o ~/x.out")]
     assert "does not expand ~" in done.remarks[0].why
 

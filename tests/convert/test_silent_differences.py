@@ -3132,3 +3132,165 @@ def test_threads_that_are_bound_on_a_shared_node(options: str, code: str, name: 
     assert [one.what for one in done.remarks if "binds the job to its cores, threads" in one.why] == [
         name
     ] * bool(name)
+
+
+PBSPRO = "#!/bin/bash\n#PBS -l {}\ncd $PBS_O_WORKDIR\n{}\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "whole"),
+    [
+        ("rm -r $PBSTMPDIR", "rm -r ${PBSTMPDIR:?}"),
+        ("f() { cd ${PBSTMPDIR}; }\nf", "f() { cd ${PBSTMPDIR:?}; }\nf"),
+        ('for i in 1 2; do ./a -n "$TORQUE_RESC_TOTAL_PROCS"; done', ""),
+        ("./a <<END\n$MOAB_PROCCOUNT\nEND", ""),
+        ("D=$PBSCOREDIR/x\n./a $D", ""),
+        ("bash -c './a $PBSREMOTEDIR'", ""),
+    ],
+)
+def test_variables_that_a_site_of_pbs_sets(line: str, whole: str) -> None:
+    done = convert(PBSPRO.format("select=1:ncpus=4", line), "slurm")
+    assert [(one.lost, one.why) for one in done.remarks] == [(True, "has no counterpart")]
+    assert whole in done.text
+    name = done.remarks[0].what[1:]
+    set_first = convert(PBSPRO.format("select=1:ncpus=4", f"{name}=/data/x\n{line}"), "slurm")
+    assert remarks(set_first) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("export DB_HOST=$HOST", True),
+        ('f() { ./a --master="${HOST%%.*}"; }\nf', True),
+        ("for i in 1 2; do ssh $HOST ls; done", True),
+        ("./a <<END\nserver = $HOST\nEND", True),
+        ('echo "on $HOST"', False),
+        ("HOST=$(hostname)\n./a $HOST", False),
+        ("./a $HOSTNAME", False),
+    ],
+)
+@pytest.mark.parametrize("target", ["slurm", "pbspro"])
+def test_the_host_of_the_submission(line: str, expected: bool, target: str) -> None:
+    script = PBSPRO.format("select=1:ncpus=1", line) if target == "slurm" else SLURM.format("-N 1 -n 1", line)
+    done = convert(script, target)
+    assert not any(one.what == "$HOST" for one in convert(script.replace("bash", "zsh", 1), target).remarks)
+    why = [one.why for one in done.remarks if one.what == "$HOST"]
+    assert len(why) == expected
+    assert all("Slurm passes on that of the submission" in one for one in why)
+
+
+@pytest.mark.parametrize(
+    ("chunk", "line", "expected"),
+    [
+        ("", "mpiexec -n 4 --ppn 2 --depth=16 --cpu-bind depth ./a", True),
+        ("", "D=8\nmpiexec -n 2 --ppn 1 -d $D --cpu-bind depth python a.py", True),
+        ("", "for i in 1 2; do mpirun -np 2 --map-by ppr:1:node:pe=4 ./a $i; done", True),
+        ("", "mpiexec -n 4 --ppn 2 ./a", False),
+        ("", "export OMP_NUM_THREADS=4\nmpiexec -n 4 --ppn 2 --depth=4 ./a", False),
+        (":ncpus=16", "mpiexec -n 4 --ppn 2 --depth=8 ./a", False),
+    ],
+)
+def test_the_threads_of_ranks_with_several_cores(chunk: str, line: str, expected: bool) -> None:
+    done = convert(PBSPRO.format(f"select=2{chunk}", line), "slurm", "pbspro")
+    assert any(one.what == "OMP_NUM_THREADS" for one in done.remarks) is expected
+
+
+@pytest.mark.parametrize(
+    ("options", "logs"),
+    [
+        ("-o a.log -j oe", ["--output=a.log-%a"]),
+        ("-o logs/a.out -e logs/a.err", ["--output=logs/a.out-%a", "--error=logs/a.err-%a"]),
+        ("-o a.$PBS_JOBID -j oe", ["--output=a.%j"]),
+        ("-j oe", ["--output=%x.o%j"]),
+        ("-o a.log -j oe -t 1-9", ["--output=a.log-%a"]),
+    ],
+)
+@pytest.mark.parametrize(
+    "line", ["./a $PBS_ARRAYID", "f() { ./a ${PBS_ARRAYID}; }\nf", "./a <<END\n$PBS_ARRAYID\nEND"]
+)
+def test_logs_of_an_array_that_only_the_submission_names(options: str, logs: list[str], line: str) -> None:
+    done = convert(
+        f"#!/bin/bash\n#PBS -l nodes=1:ppn=1 {options}\ncd $PBS_O_WORKDIR\n{line}\n", "slurm", "torque"
+    )
+    assert re.findall(r"#SBATCH (--(?:output|error)=.*)", done.text) == logs
+
+
+@pytest.mark.parametrize(("line", "expected"), [("./a $PBS_ARRAY_INDEX", True), ("./a", False)])
+def test_one_log_of_an_array_that_only_the_submission_names(line: str, expected: bool) -> None:
+    done = convert(
+        f"#!/bin/bash\n#PBS -l select=1:ncpus=1 -j oe -o a.log\ncd $PBS_O_WORKDIR\n{line}\n", "slurm"
+    )
+    assert any(one.why.startswith("is one file for all tasks") for one in done.remarks) is expected
+
+
+@pytest.mark.parametrize(
+    ("option", "why"),
+    [
+        ("-W depend=afterok:JOBID", "has no number of a job in Slurm"),
+        ("-W depend=afterany:$FIRST", "has no number of a job in Slurm"),
+        ("-W depend=on:2", "has no counterpart in Slurm"),
+        ("-l partition=gpu", "is one of Moab: choose the queue or the partition of these nodes in Slurm"),
+        ("-l gpu_type=v100", "is a type of GPUs: request it by its name in Slurm"),
+        ("-l gputype=v100", "is a type of GPUs: request it by its name in Slurm"),
+        ("-l filesystems=home", "has no counterpart in Slurm"),
+    ],
+)
+def test_the_reason_of_a_lost_directive(option: str, why: str) -> None:
+    done = convert(
+        f"#!/bin/bash\n#PBS -l nodes=1:ppn=1\n#PBS {option}\ncd $PBS_O_WORKDIR\n./a\n", "slurm", "torque"
+    )
+    assert [(one.what, one.why) for one in done.remarks if one.lost] == [(option, why)]
+
+
+@pytest.mark.parametrize(
+    "chunks", ["nodes=3:ppn=8+1:ppn=6", "select=3:ncpus=8:mpiprocs=8+1:ncpus=6:mpiprocs=6"]
+)
+@pytest.mark.parametrize("number", ["$N", "$((A * B))", "`wc -l < ranks`"])
+def test_ranks_of_components_use_the_nodes_of_the_request(chunks: str, number: str) -> None:
+    done = convert(PBSPRO.format(chunks, f"mpiexec -np {number} ./a"), "slurm")
+    assert any("starts a rank on each of its 30 slots" in one.why for one in done.remarks)
+    assert not any("add --nodes" in one.why or "whole nodes" in one.why for one in done.remarks)
+
+
+@pytest.mark.parametrize(
+    ("lines", "path"),
+    [
+        ("source ../../env.sh\n./a", "../../env.sh"),
+        ("export A=1\nmodule load x\nmpirun -np 1 ./a", "./a"),
+        ("for i in 1 2; do ../a $i; done", "../a"),
+        ("x=$(./a)", "./a"),
+        ("./a > b <<END\n1\nEND", "./a"),
+        ("f() { ./a; }\ncd $PBS_O_WORKDIR\nf", ""),
+        ("(cd $PBS_O_WORKDIR; ./a)", ""),
+        ("if [ -d /data ]; then cd /data; fi\n./a", ""),
+        ("/data/a -o ~/b", ""),
+    ],
+)
+def test_relative_paths_in_the_first_directory(lines: str, path: str) -> None:
+    script = f"#!/bin/bash\n#PBS -l select=1:ncpus=1\n{lines}\n"
+    for target in ("slurm", "torque"):
+        found = [one for one in convert(script, target).remarks if "is read below $HOME" in one.why]
+        assert [(one.what, one.lost) for one in found] == [(path, False)] * (bool(path) and target == "slurm")
+    of_file = [one.what for one in job_file(script).remarks if "is read below $HOME" in one.why]
+    assert of_file == [path] * bool(path)
+    of_ncar = convert(script.replace("ncpus=1", "ncpus=1\n#PBS -l job_priority=regular"), "slurm")
+    assert not any("is read below $HOME" in one.why for one in of_ncar.remarks)
+    assert 'cd "$HOME"' not in of_ncar.text
+
+
+@pytest.mark.parametrize(
+    ("options", "remark"),
+    [
+        ("-l nodes=1:ppn=1 -l mem=200kb", ("-l mem=200kb", "is less than 1 MiB: 1 MiB is requested")),
+        (
+            "-l nodes=1:ppn=1,mem=8",
+            ("-l mem=8", "a number without a unit is one of bytes: 1 MiB is requested"),
+        ),
+        ("-l nodes=1:ppn=1 -l pmem=1500b", ("-l pmem=1500b", "is less than 1 MiB: 1 MiB is requested")),
+        ("-l nodes=1:ppn=1,", ("-l", "an item of the list is empty: qsub refuses the script")),
+    ],
+)
+def test_the_reason_of_a_size_or_an_item(options: str, remark: tuple[str, str]) -> None:
+    done = convert(f"#!/bin/bash\n#PBS {options}\ncd $PBS_O_WORKDIR\n./a\n", "slurm", "torque")
+    assert [(one.what, one.why) for one in done.remarks] == [remark]
+    assert not any(one.lost for one in done.remarks)

@@ -193,9 +193,8 @@ class Body:
         unset = ["+e"] * (not strict) + ["+o pipefail"] * pipes
         start = [f"set {' '.join(unset)}"] if unset and code else []
         if self._starts_at_home(statements):
-            if self.script.starts_at_submission:
-                self.file.remarks.append(start_directory.of_site(self.script))
-            elif not self.file.try_add("workdir", AT_HOME):
+            self.file.remarks += start_directory.at_home(self.script)
+            if not (self.script.starts_at_submission or self.file.try_add("workdir", AT_HOME)):
                 start.append("cd")
         return "\n".join([*start, code.strip("\n")]) if code or start else ""
 

@@ -233,7 +233,7 @@ def without_hosts(
 def shortage(call: Call, line: LaunchLine, script: Script) -> Iterator[Remark]:
     """Yield a remark if the ranks need more cores than the job requests, which whole nodes may have."""
     request = script.request
-    if request.exclusive or not has_directives(script):
+    if request.exclusive or request.unequal or not has_directives(script):
         return
     needed, cores = _cores(line, request)
     if "overcommit" in line.values:  # ranks share cores, but each has those to which it is bound

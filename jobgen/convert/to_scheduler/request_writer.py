@@ -148,6 +148,7 @@ def _logs(content: ScriptRequest, source: Dialect, target: Dialect, lost: Lost) 
     A name that the scheduler does not support is left to the script.
     """
     request, found = content.request, {}
+    of_tasks = "%[aA]" if request.array else "%[aAj]"  # that make a name of each task
     for key, path in {"output": request.output, "error": None if request.join else request.error}.items():
         own = "error" if content.joined_as_error else key
         default = default_log(source, own, bool(path), request.array is not None)
@@ -162,7 +163,8 @@ def _logs(content: ScriptRequest, source: Dialect, target: Dialect, lost: Lost) 
         if not path:
             continue
         log = _in_codes(path, content, source, default)
-        log += source.task_suffix if request.array and not re.search("%[aA]", log) else ""
+        if (request.array or content.index_later) and not re.search(of_tasks, log):
+            log += source.task_suffix
         if source.copies_logs and not target.copies_logs:
             log = log.rpartition(":")[2]
         log = log.removesuffix(target.task_suffix) if request.array else log

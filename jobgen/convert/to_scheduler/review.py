@@ -62,7 +62,8 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
         why = f"qsub refuses it unless the site of {target.title} has a resource of this name"
         yield Remark(licenses.option.line, licenses.text, why, lost=False)
     yield from _logs(script, target, content)
-    yield from shared_log(script, source, target)
+    of_array = script.request.array is not None or content.index_later
+    yield from shared_log(script, source, target, of_array)
     if target.copies_logs > source.copies_logs:
         yield from start_directory.default_log(script, content.directory)
     if source.scheduler.node_step and request.exclusive:

@@ -278,7 +278,7 @@ def _uses_all(line: LaunchLine, request: Request) -> bool:
 def fills_whole_nodes(line: LaunchLine, request: Request) -> bool:
     """Return whether the ranks fill nodes of which it is not known how many ranks they have."""
     unread = "cpus" in line.values and "cpus" not in line.numbers
-    if "each" in line.values or (request.ranks_per_node and not unread):
+    if "each" in line.values or (request.ranks_per_node and not unread) or request.unequal:
         return False
     nodes, ranks = request.nodes or 1, line.numbers.get("ranks")
     if ranks is None or aprun.NAME not in line.marks or nodes == 1:

@@ -108,7 +108,7 @@ def start(
         of_site += _directory_of_site(script, source, target)
         lines += [f"export {name}={_shell(value)}" for name, value in content.exports]
         lines += _threads(script, source, target, content)
-        of_site += _open_threads(script, source, target, lines)
+        of_site += _open_threads(script, source, target, lines, edits)
         of_site += _open_binding(script, source, target)
     node_file = _node_file(script, source, target, content)
     lines += _redirections(script, content, source, target) + node_file
@@ -170,8 +170,8 @@ def _directory(script: Script, source: Dialect, target: Dialect, directory: str 
 def _directory_of_site(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
     """Yield a remark on a script of a site whose jobs start elsewhere than those of its scheduler."""
     moved = source.starts_at_home and not target.starts_at_home
-    if moved and script.starts_at_submission and not _changes_directory(script):
-        yield start_directory.of_site(script)
+    if moved and not _changes_directory(script):
+        yield from start_directory.at_home(script)
 
 
 def _changes_directory(script: Script) -> bool:
@@ -254,14 +254,18 @@ def _are_of_job(script: Script, source: Dialect, content: ScriptRequest) -> bool
     return not programs or (known and not each)
 
 
-def _open_threads(script: Script, source: Dialect, target: Dialect, lines: Sequence[str]) -> Iterator[Remark]:
-    """Yield a remark on a number of threads that the ``lines`` leave open."""
+def _open_threads(
+    script: Script, source: Dialect, target: Dialect, lines: Sequence[str], edits: Sequence[Edit]
+) -> Iterator[Remark]:
+    """Yield a remark on a number of threads that the ``lines`` leave open: on whole nodes, and where the
+    ``edits`` give the ranks several cores."""
     request, set_ = script.request, any("OMP_NUM_THREADS" in line for line in lines)
     if _starts_threads(script):
         return
     if source.sets_threads and not target.sets_threads:
         named = set_ or re.search(r"(?m)^[^#\n]*OMP_NUM_THREADS", script.tree.text)
-        left = request.exclusive and not named and bool(_programs(script))
+        deep = any(re.search(r"--cpus-per-task=(?!1\b)", one.text) for one in edits)
+        left = (request.exclusive or deep) and not named and bool(_programs(script))
         why = f"{source.title} sets it to the cores of a chunk, which the request does not name"
     else:
         own = any("OMP_NUM_THREADS" in one.text for one in script.tree.all("unset_command"))

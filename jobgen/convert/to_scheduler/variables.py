@@ -280,11 +280,9 @@ def _zero(node: Node) -> Edit | None:
 def _foreign(name: str, target: Dialect) -> bool:
     """Return whether only other schedulers set a variable; the script itself sets their node file."""
     others = [
-        one
-        for one in DIALECTS.values()
-        if one.scheduler.family != target.scheduler.family and one.variable_prefix
+        one for one in DIALECTS.values() if one.scheduler.family != target.scheduler.family and one.own_names
     ]
-    found = any(name.startswith(one.variable_prefix) for one in others)
+    found = any(re.match(one.own_names, name) for one in others)
     files = {one.variable("node_file") for one in others}
     written = name in files and target.write_node_file(name, 1)
     return name in target.unset_variables or (found and not written)
@@ -333,6 +331,7 @@ def unprefixed(script: Script, source: Dialect, target: Dialect) -> Iterator[Edi
     reads += [(node.text, node, False) for node in variable_names.inner_reads(script)]
     for name, node, here in reads:
         needless = name.endswith("_DEVICES") and not script.request.gpus_per_node
+        needless |= name == "HOST" and re.match("#!.*zsh", script.line(1)) is not None  # zsh sets it
         if name not in other or needless or is_printed(node):
             continue
         if _is_set(name, node, script) if here else _sets([node, *node.above()][-1], name):

@@ -158,6 +158,7 @@ class Dialect:
     constants: Mapping[str, str] = {}  # variables that have the same value in all jobs
     substitutes: Mapping[str, str] = {"home": "HOME", "user": "LOGNAME", "host": "HOSTNAME"}
     variable_prefix = ""
+    own_names = ""  # the beginnings of all names of variables that only its sites set, as a pattern
     unprefixed: Mapping[str, str] = {}  # variables without the prefix, and what it does to them
     at_some_sites: frozenset[str] = frozenset()  # those of them that other sites leave unset
     # Options for what every scheduler does, or for what only the command of the submission prints.

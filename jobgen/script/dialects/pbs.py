@@ -79,7 +79,7 @@ class PbsDialect(Dialect):
     own_logs = r"(?i)[\w$*{}]*\.[oe](\*|\$\{?\w*(job|id)\w*\}?)"
     default_mail = "fail"
     starts_at_home = True
-    not_at_home = r"/glade/|\bncarenv\b|@ucar\.edu\b"  # NCAR
+    not_at_home = r"/glade/|\bncarenv\b|@ucar\.edu\b|\bjob_priority="  # NCAR
     # Derecho, https://ncar-hpc-docs.readthedocs.io/en/latest/pbs/charging/, and the former Cheyenne
     whole_nodes = {"NCAR": (not_at_home, r"(main|preempt|regular|economy|premium)(@\S*)?")}
     job_variables = {
@@ -89,10 +89,12 @@ class PbsDialect(Dialect):
     }  # fmt: skip
     constants = {"PBS_ENVIRONMENT": "PBS_BATCH"}
     variable_prefix = "PBS_"
+    own_names = "PBS_?[A-Z]|(MOAB|TORQUE)_"
     unprefixed = {
         "TMPDIR": "makes this directory for the job, and removes it afterwards",
         "SCRATCHDIR": "sets it to a directory that it makes for scratch_local and the like",
         "CUDA_VISIBLE_DEVICES": "sets it at some sites only, to numbers or to UUIDs",
+        "HOST": "starts a login shell, whose profile may set it to the name of the node",
     }
     at_some_sites = frozenset({"CUDA_VISIBLE_DEVICES"})
     counts = {

@@ -106,14 +106,16 @@ def _read_cores(content: ScriptRequest, given: Mapping[str, DirectiveOption]) ->
 
 
 def _complete_memory(content: ScriptRequest, given: Mapping[str, DirectiveOption]) -> None:
-    """Note a size of less than 1 MiB, such as 8, which PBS reads as 8 bytes."""
+    """Note a size of less than 1 MiB, such as 200kb, or 8, which PBS reads as 8 bytes."""
     if content.request.mem != 0:
         return
     content.request.mem = 1
     keys = ("-l mem", "-l pmem", "-l select", "-l nodes")
-    if option := next((given[key] for key in keys if key in given), None):
-        why = "a number without a unit is one of bytes: 1 MiB is requested"
-        content.unsure.append((option, f"{option.flag} {option.value}", why))
+    if key := next((key for key in keys if key in given), ""):
+        option = given[key]
+        bare = re.search(r"(^|mem=)\d+(:|\+|$)", option.value)
+        why = "a number without a unit is one of bytes" if bare else "is less than 1 MiB"
+        content.unsure.append((option, f"{key}={option.value}", f"{why}: 1 MiB is requested"))
 
 
 def _read_exports(content: ScriptRequest, variables: list[str]) -> None:
@@ -135,6 +137,8 @@ def _read_resource(dialect: Dialect, content: ScriptRequest, name: str, option: 
         content.directives["constraint"] = Directive(option, text, joined, part)
         if part and (why := _unreadable(name, content.request.chunks[0])):
             content.unconverted.append((option, text, why))
+    elif not name:
+        content.unsure.append((option, option.flag, "an item of the list is empty: qsub refuses the script"))
     elif why := _resource_fault(name, option.value, content.request):
         content.unconverted.append((option, text, why))
 
@@ -149,7 +153,7 @@ def _read_attribute(dialect: Dialect, content: ScriptRequest, name: str, option:
     elif name != "depend":
         content.unconverted.append((option, text, "has no counterpart"))
     elif content.bad_dependency:
-        content.unconverted.append((option, f"-W depend={content.bad_dependency}", "has no counterpart"))
+        content.unconverted.append((option, f"-W depend={content.bad_dependency}", content.dependency_fault))
 
 
 def _read_directives(
@@ -210,8 +214,16 @@ def _resource_fault(name: str, value: str, request: Request) -> str:
         return "requests processes beside those of the nodes, which has no counterpart"
     if name == "place":
         return f"{odd} has no counterpart"
-    license = name != "procs" and value.isdigit()
-    return "may be a license or a resource of the site" if license else "has no counterpart"
+    if name != "procs" and value.isdigit():
+        return "may be a license or a resource of the site"
+    return next((why for names, why in _CHOICES if re.fullmatch(names, name)), "has no counterpart")
+
+
+# Resources that choose nodes, which every cluster has by other names.
+_CHOICES = (
+    ("partition", "is one of Moab: choose the queue or the partition of these nodes"),
+    ("gpu_?(type|model|name)", "is a type of GPUs: request it by its name"),
+)
 
 
 def _odd_places(value: str, request: Request) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -42,3 +43,10 @@ class ScriptRequest:
     components: list[Request] = field(default_factory=list)  # those of a job with several
     # The option, its text, and why.
     unconverted: list[tuple[DirectiveOption, str, str]] = field(default_factory=list)
+
+    @property
+    def dependency_fault(self) -> str:
+        """Why the dependency cannot be converted: it has a word or a variable for the number of a job, or is
+        of a kind of its own."""
+        waits = re.match(r"after(ok|notok|any)?(array)?:", self.bad_dependency)
+        return "has no number of a job" if waits else "has no counterpart"

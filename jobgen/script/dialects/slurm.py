@@ -146,12 +146,14 @@ class SlurmDialect(Dialect):
         "cpus_per_chunk": "SLURM_CPUS_ON_NODE",
     }  # fmt: skip
     variable_prefix = "SLURM_"
+    own_names = "SLURM[A-Z]?_?[A-Z]"
     unprefixed = {
         **dict.fromkeys(
             ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK"),
             "sets it to the numbers of the job's devices",
         ),
         "TMPDIR": "sets it to /tmp if the submission does not",  # _make_tmpdir of slurmd/slurmstepd/task.c
+        "HOST": "passes on that of the submission",
         # IDRIS, CSC, NAISS, Virginia Tech, NeSI
         **dict.fromkeys(
             ("JOBSCRATCH", "LOCAL_SCRATCH", "SNIC_TMP", "TMPFS", "SCRATCH_DIR"),

@@ -87,7 +87,7 @@ def _fault(option: DirectiveOption, content: ScriptRequest, dialect: Dialect) ->
     if option.flag not in _CONVERTED and not of_one_task:
         return "has no counterpart"
     if option.flag == "--dependency" and content.bad_dependency:
-        return f"{content.bad_dependency} has no counterpart"
+        return f"{content.bad_dependency} {content.dependency_fault}"
     mails = _MAILS | ({dialect.task_mail} if request.array else set())
     if option.flag == "--mail-type" and (odd := set(option.value.upper().split(",")) - mails):
         return f"{', '.join(sorted(odd))} has no counterpart"
