@@ -163,9 +163,10 @@ def parse(source: bytes, first_line: int = 1) -> Node:
     plain, joined = source, list[int]()
     if b"\\" in source:
         joined = [one.start(1) for one in _JOINED.finditer(source)]
+        text = bytearray(source)
         for at in joined:
-            plain = plain[:at] + b"-." + plain[at + 2 :]
-        plain = _NO_ALIAS.sub(rb"\1_", plain)
+            text[at : at + 2] = b"-."
+        plain = _NO_ALIAS.sub(rb"\1_", bytes(text))
     plain = _OF_SED.sub(b"-", _NO_DASH.sub(rb"\1==", _ESCAPED.sub(b"-.", plain)))
     clear, added = _clarified(_with_ends(_HEREDOC.sub(rb"\1 ", plain)) if b"<<" in plain else plain)
     tree = _parser().parse(clear)
