@@ -6,18 +6,18 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import chain, islice
 
-from jobgen.convert import aprun, leftovers, log_differences
+from jobgen.convert import aprun, log_differences
 from jobgen.convert.request_reader import at_directive
 from jobgen.convert.result import Remark, shown
 from jobgen.convert.submission import discarded, index_read
 from jobgen.convert.to_scheduler.request_writer import listed
-from jobgen.convert.variable_names import directive_of_text, is_exported
+from jobgen.convert.variable_names import directive_of_text, is_exported, names_read
 from jobgen.launch.launchers import MPI_FLAVOURS, MpiFlavour
-from jobgen.script.command_kinds import STATE, TOOLS
+from jobgen.script.command_kinds import STATE, TOOLS, is_printed
 from jobgen.script.commands import Command, names_command
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.script import Script
-from jobgen.script.syntax import statement
+from jobgen.script.syntax import Node, statement
 
 # Options of srun in variables that a script sets.
 _OF_SRUN = re.compile(
@@ -61,16 +61,14 @@ def _index(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]
 
 def _is_used(script: Script, variable: str) -> bool:
     """Return whether the code of a script uses a variable of the scheduler, and does not only print it."""
-    names, values = {variable}, []
+    names, values = {variable}, list[Node]()
     for name, value, node in script.assignments:
         if re.search(rf"\b({'|'.join(names)})\b", value.text):
             names.add(name)
             values.append(node)
-    places = re.finditer(rf"\b({'|'.join(names)})\b".encode(), script.tree.source)
+    reads = [node for node, _ in names_read(script.tree, 0) if node.text in names]
     return any(is_exported(script, name) for name in names) or any(
-        not leftovers.is_printed(script.tree, place.start())
-        and not any(node.start <= place.start() < node.end for node in values)
-        for place in places
+        not is_printed(node) and not any(node in value for value in values) for node in reads
     )
 
 

@@ -113,7 +113,7 @@ def _names(
                 one.start <= at < one.end for one in root.all("file_redirect")
             )
             file |= pattern == source.own_logs and log_differences.is_file_of_script(script, at)
-            if not (file or is_printed(root, at) or _is_label(root, at)):
+            if not (file or _printed(root, at) or _is_label(root, at)):
                 message = why[0].startswith("names") and _is_sentence(root, at, match[0])
                 yield match[0], (why[0], why[1] and not message), at, line
 
@@ -147,7 +147,7 @@ def _is_label(root: Node, at: int) -> bool:
     return name is not None and os.path.basename(name.text) in _TALK
 
 
-def is_printed(root: Node, at: int) -> bool:
+def _printed(root: Node, at: int) -> bool:
     """Return whether an offset is in a comment, or in a command that only prints or has been looked at."""
     node = root
     while (inner := next((one for one in node.children if one.start <= at < one.end), None)) is not None:
@@ -158,8 +158,7 @@ def is_printed(root: Node, at: int) -> bool:
             above = inner.parent if inner.parent and inner.parent.type == "redirected_statement" else None
             written = above is not None and not re.search(r"(?s)^[^<>]*\d?>&\d[^<>]*$", above.text)
             written = written or (is_written(inner) and directive_of_text(root) is not None)
-            talks = os.path.basename(name.text) in _TALK and not re.match(r"printf +-v\b", inner.text)
-            if (talks and not written) or name.start <= at < name.end:
+            if (os.path.basename(name.text) in _TALK and not written) or name.start <= at < name.end:
                 return True
         node = inner
     return False

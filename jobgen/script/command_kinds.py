@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Sequence
 
 from jobgen.script.syntax import Node
@@ -45,6 +46,8 @@ def is_printed(node: Node, names: Collection[str] = PRINT) -> bool:
     command = next((above for above in node.above() if above.type == "command"), None)
     name = command.get("name") if command is not None else None
     if command is None or name is None or os.path.basename(name.text) not in names:
+        return False
+    if re.match(r"printf\s+-v\b", command.text):
         return False
     return not command.under(
         "command_substitution", "process_substitution", "pipeline", "redirected_statement"

@@ -232,6 +232,8 @@ def test_what_slurm_decides_itself(options: str, expected: str, remark: str) -> 
         ("select=2:ncpus=9:mpiprocs=4", ["--cpus-per-task=2"], "2 for each of 4"),
         ("select=2:ncpus=4:mem=lots", ["--nodes=2"], "mem=lots cannot be read"),
         ("select=2:ncpus=4:ngpus=X", ["--nodes=2"], "ngpus=X cannot be read"),
+        ("ncpus=", [], "cannot be read"),
+        ("mem={memory}", [], "cannot be read"),
         ("select=2:ncpus=8:mpiprocs=2:ompthreads=4", ["export OMP_NUM_THREADS=4"], ""),
     ],
 )  # fmt: skip
