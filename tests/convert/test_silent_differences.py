@@ -2497,6 +2497,19 @@ def test_the_gpus_of_a_rank_are_fewer_than_those_of_its_node(options: str, line:
     assert ("shows each rank its own GPUs" in whys) is named
 
 
+@pytest.mark.parametrize(
+    ("options", "line", "place"),
+    [
+        ("-N 4 --exclusive", "for n in 8 16; do srun -n $n ./a; done", "ppr:$((($n + 4 - 1) / 4)):node:OVERSUBSCRIBE"),
+        ("-N 1 --exclusive", "for n in 8 16; do srun -n $n ./a; done", "ppr:$n:node:OVERSUBSCRIBE"),
+        ("-N 1 --exclusive", "srun -n 8 ./a", "ppr:8:node:OVERSUBSCRIBE"),
+        ("-N 4 --exclusive --ntasks-per-node=4", "for n in 8 16; do srun -n $n ./a; done", "ppr:$((($n + 4 - 1) / 4)):node "),
+    ],
+)  # fmt: skip
+def test_the_node_file_of_whole_nodes_has_a_line_for_each(options: str, line: str, place: str) -> None:
+    assert f"--map-by {place}" in convert(SLURM.format(options, line), "pbspro").text
+
+
 def test_threads_of_torque_are_those_of_the_node() -> None:
     done = convert("#PBS -l nodes=1:ppn=6:gpus=1\npython a.py $PBS_NP", "pbspro", "torque")
     assert "whole node" not in str(done.remarks)

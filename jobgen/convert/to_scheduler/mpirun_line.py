@@ -182,6 +182,8 @@ def write(line: LaunchLine, request: Request, target: Dialect, mpi: MpiFlavour, 
     ranks, each = _shape(line, request)
     if each is None and "hosts" not in line.values and is_of_lone_ranks(request, target):
         each = "1"
+    if each is None and "hosts" not in line.values and request.nodes == 1 and _has_open_slots(request):
+        each = ranks  # the node file has one line
     text = " ".join((mpi.command, *(mpi.unbound or mpi.place)))
     text = text if ranks else re.sub(r" -np? \{ranks\}", "", text)
     text = text if each else re.sub(r" (--map-by ppr:|--?ppn )\{ranks_per_node\}(:node)?", "", text)
@@ -271,9 +273,16 @@ def _correct_cores(line: LaunchLine, bind: str) -> None:
         line.notes += [(option, f"each rank is bound to one {bind}, not to these cores") for option in shared]
 
 
+def _has_open_slots(request: Request) -> bool:
+    """Return whether a job has whole nodes, and names no ranks of a node."""
+    return request.exclusive and (request.ranks_per_node or 1) == 1
+
+
 def _oversubscribed(request: Request, each: str | None) -> str:
     """Return the modifier for more ranks on a node than the node file has lines for it."""
-    more = request.nodes and each and each.isdigit() and int(each) > (request.ranks_per_node or 1)
+    if request.nodes is None or each is None:
+        return ""
+    more = int(each) > (request.ranks_per_node or 1) if each.isdigit() else _has_open_slots(request)
     return ":OVERSUBSCRIBE" if more else ""
 
 
