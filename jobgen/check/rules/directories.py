@@ -116,7 +116,7 @@ _MOVES = re.compile(r"\b(cd|pushd|source|env -C|--chdir|--cwd)\b|(^|[\s;&])\. ")
 def remote_directory(script: Script) -> Iterator[Hit]:
     for launch in script.launches:
         words = [word for word in launch.program if word.type in ("word", "string", "raw_string")]
-        file = next((text for word in words if _RELATIVE_FILE.fullmatch(text := word.text.strip("\"'"))), "")
+        file = next((text for word in words if _RELATIVE_FILE.fullmatch(text := word.unquoted)), "")
         text = launch.command.statement.text
         if script.starter is not None:
             text += script.starter.script.line(script.starter.call.file.line)
@@ -152,9 +152,7 @@ def may_miss(script: Script, command: Command) -> bool:
     word = command.arguments[-1]
     values = script.values.get(_path(word).strip("${}"), [])
     resolved = values and all(_RESOLVED.search(one.text) for one in values)
-    return not (
-        resolved or any(_EXISTING.fullmatch(one.text.strip("\"'")) for one in (word, _value(script, word)))
-    )
+    return not (resolved or any(_EXISTING.fullmatch(one.unquoted) for one in (word, _value(script, word))))
 
 
 def _value(script: Script, word: Node) -> Node:
@@ -167,7 +165,7 @@ def at_start(script: Script, command: Command) -> bool:
     names = script.dialect.job_variables
     word = command.arguments[-1] if command.arguments else command.node
     name = _path(_value(script, word)).strip("${}")
-    moved = any(option.flag in script.dialect.directory_options for option in script.options)
+    moved = any(script.options_of(*script.dialect.directory_options))
     return names.get(name) == "submit_dir" and not script.dialect.starts_at_home and not moved
 
 
@@ -183,7 +181,7 @@ _HERE = re.compile(r"\$\{?(PWD|LS_SUBCWD)\}?|\$\(pwd\)|`pwd`|\.")
 
 
 def _path(word: Node) -> str:
-    return word.text.strip("\"'").rstrip("/")
+    return word.unquoted.rstrip("/")
 
 
 def _returns(command: Command) -> bool:
@@ -212,13 +210,9 @@ def _proven(script: Script, command: Command) -> bool:
 
 def _level(script: Script, command: Command, after: list[Command]) -> str | None:
     path = _path(command.arguments[-1])
-    made = any(
-        one.node.start < command.node.start and any(_path(word) == path for word in one.arguments)
-        for one in script.named("mkdir")
-    )
-    if made or at_start(script, command) or not any(_depends(one) for one in after):
-        return NOTE
-    return None
+    before = (one for one in script.named("mkdir") if one.node.start < command.node.start)
+    made = any(_path(word) == path for one in before for word in one.arguments)
+    return NOTE if made or at_start(script, command) or not any(map(_depends, after)) else None
 
 
 def _depends(command: Command) -> bool:
@@ -271,8 +265,4 @@ def _is_apart(script: Script, command: Command) -> bool:
 
 
 def _writes_here(command: Command) -> bool:
-    whole = command.node.parent
-    if whole is None or whole.type != "redirected_statement":
-        return False
-    targets = (node.get("destination") for node in whole.children if node.type == "file_redirect")
-    return any(re.match(r"[\w.]*[A-Za-z.]", node.text.strip("\"'")) for node in targets if node is not None)
+    return any(re.match(r"[\w.]*[A-Za-z.]", file.unquoted) for file in command.files())
