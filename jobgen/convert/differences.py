@@ -8,7 +8,7 @@ from itertools import chain, islice
 
 from jobgen.convert import aprun, log_differences
 from jobgen.convert.request_reader import at_directive
-from jobgen.convert.result import Remark, shown
+from jobgen.convert.result import Remark, hint, remark_on
 from jobgen.convert.submission import discarded, index_read
 from jobgen.convert.to_scheduler.request_writer import listed
 from jobgen.convert.variable_names import directive_of_text, is_exported, names_read
@@ -56,7 +56,7 @@ def _index(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]
     if script.request.array:
         yield from at_directive(script, "array", why) if not _is_used(script, str(old)) else ()
     elif str(old) not in script.tree.text and (read := index_read(script, source)):
-        yield Remark(*read, f"in an array, {why}", lost=False)
+        yield hint(*read, f"in an array, {why}")
 
 
 def _is_used(script: Script, variable: str) -> bool:
@@ -102,7 +102,7 @@ def _limits(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark
     for one in script.named("ulimit"):
         if one.node.start < last and any(not word.text.startswith("-") for word in one.arguments):
             why = f"{source.title} sets it for the ranks on all nodes, {target.title} on the first node only"
-            yield Remark(one.line, shown(one.node), why, lost=False)
+            yield remark_on(one, why)
 
 
 def _binds(script: Script, source: Dialect) -> Iterator[Remark]:
@@ -115,7 +115,7 @@ def _binds(script: Script, source: Dialect) -> Iterator[Remark]:
         values = (re.split(r"[,:\"']", match[1]) for match in _BIND.finditer(node.text))
         for found in filter(of_source.fullmatch, chain.from_iterable(values)):
             why = f"is a file of {source.title}: without it the container does not start"
-            yield Remark(node.line, found, why, lost=False)
+            yield hint(node.line, found, why)
 
 
 def ranks_of_whole_nodes(script: Script) -> Iterator[Remark]:
@@ -129,7 +129,7 @@ def ranks_of_whole_nodes(script: Script) -> Iterator[Remark]:
         if launch.kind == step and not counted and not launch.unknown:
             why = f"may start a rank for each {cores.value} cores of whole nodes"
             why += ": the new job has one on each node"
-            yield Remark(launch.line, launch.kind, why, lost=False)
+            yield hint(launch.line, launch.kind, why)
             return
 
 
@@ -154,8 +154,7 @@ def _written_script(script: Script, source: Dialect) -> Iterator[Remark]:
                 return
     found = directive_of_text(script.tree)
     if found and found[1].startswith(source.scheduler.prefix):
-        why = f"is in a text for another script, which stays one for {source.title}"
-        yield Remark(*found, why)
+        yield Remark(*found, f"is in a text for another script, which stays one for {source.title}")
 
 
 def _own_directives(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
@@ -166,7 +165,7 @@ def _own_directives(script: Script, source: Dialect, target: Dialect) -> Iterato
     ):
         if prefix in one.node.text and re.search(r"\$\{?(0|BASH_SOURCE)\b", statement(one.node).text):
             why = f"finds nothing: the directives of the new script begin with {target.scheduler.prefix}"
-            yield Remark(one.line, shown(one.node), why, lost=False)
+            yield remark_on(one, why)
 
 
 def _set_by_target(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
@@ -177,8 +176,7 @@ def _set_by_target(script: Script, source: Dialect, target: Dialect) -> Iterator
     lines = {name: node.line for name, node in reversed(script.expansions) if name not in own}
     for name in sorted({*lines} & {*target.job_variables}):
         if name.startswith((target.variable_prefix, "NCPUS")):
-            why = f"was not set by {source.title}, and {target.title} sets it"
-            yield Remark(lines[name], f"${name}", why, lost=False)
+            yield hint(lines[name], f"${name}", f"was not set by {source.title}, and {target.title} sets it")
 
 
 def _mail(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
@@ -187,11 +185,11 @@ def _mail(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
     if target.copies_logs > source.copies_logs and "a" in mail and "e" not in mail:
         option = script.heeded["--mail-type"]
         why = f"{target.title} sends it if it ends the job itself, not if the script fails: add END"
-        yield Remark(option.line, f"{option.flag}={option.value}", why, lost=False)
+        yield hint(option.line, f"{option.flag}={option.value}", why)
 
 
 def commands(script: Script, source: Dialect) -> Iterator[tuple[Command, Remark]]:
     """Yield the commands that only the scheduler or its site has, each with a remark."""
     owners = source.owners | dict.fromkeys(aprun.COMMANDS, "Cray's ALPS")
     for one in script.named(*(owners.keys() - script.functions)):
-        yield one, Remark(one.line, shown(one.node), f"is a command of {owners[one.name]}")
+        yield one, remark_on(one, f"is a command of {owners[one.name]}", lost=True)

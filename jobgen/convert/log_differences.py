@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from jobgen.convert.request_reader import at_directive
-from jobgen.convert.result import Remark, shown
+from jobgen.convert.result import Remark, hint, remark_on, shown
 from jobgen.convert.swept_files import NUMBER, sweeps
 from jobgen.convert.to_scheduler.request_writer import default_log
 from jobgen.script.commands import Command
@@ -160,8 +160,7 @@ def _swept_logs(
         why = (
             f"{one.verb} the log{'s' * (len(one.files) > 1)} {names}, too, which {target.title} writes while "
         )
-        text = shown(one.command.statement)
-        yield Remark(one.command.line, text, f"{why}the job runs", lost=False)
+        yield hint(one.command.line, shown(one.command.statement), f"{why}the job runs")
 
 
 def _copied_back(script: Script, copies: Sequence[Command]) -> Iterator[Remark]:
@@ -172,7 +171,7 @@ def _copied_back(script: Script, copies: Sequence[Command]) -> Iterator[Remark]:
             *sources, place = _folders(script, command) or [""]
             if new in sources and place in (old, "."):
                 why = "writes old copies of the logs over them: what the job has written since then is lost"
-                yield Remark(command.line, shown(command.node), why, lost=False)
+                yield remark_on(command, why)
 
 
 def _folders(script: Script, command: Command) -> list[str]:
@@ -221,7 +220,7 @@ def _log_folders(
             inner = any(whole and path.startswith(f"{one}/") for one in folders - {""})
             if inner or any(_may_be_one(one, path, True) for one in folders - {""}):
                 why = f"{target.title} opens the log in it before the script runs: make it before you submit"
-                yield Remark(command.line, shown(command.node), why, lost=False)
+                yield remark_on(command, why)
                 break
 
 

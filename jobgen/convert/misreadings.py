@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 
-from jobgen.convert.result import Remark, shortened, shown
+from jobgen.convert.result import Remark, hint, remark_on, shortened
 from jobgen.launch.command_line import is_python
 from jobgen.launch.containers import RUNTIMES
 from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS
@@ -85,10 +85,9 @@ def unreadable(script: Script, source: Dialect) -> Iterator[Remark]:
         yield Remark(at, shortened(script.line(at).strip()), why)
     for at in _broken_lines(script):
         why = "has a blank behind the backslash: the command ends here, and the next line is another one"
-        yield Remark(at, shortened(script.line(at).strip()), why, lost=False)
+        yield hint(at, shortened(script.line(at).strip()), why)
     if b"\r\n" in script.source:
-        why = "are removed: bash reads them as letters of the words"
-        yield Remark(1, "carriage returns", why, lost=False)
+        yield hint(1, "carriage returns", "are removed: bash reads them as letters of the words")
 
 
 _MOST_COMMANDS = 100  # lines that are no comments, after which sbatch reads no directives
@@ -224,8 +223,7 @@ def own_name(script: Script) -> Iterator[Remark]:
         words = [one for one in command.arguments if one.start not in starts or not folder.match(one.text)]
         names = [word.text.strip("'\"").rpartition("/")[2] for word in [*words, *_inputs(command.node)]]
         if script.name and command.name not in PRINT and script.name in names:
-            why = "is the file of this script, and not that of the new one"
-            yield Remark(command.line, script.name, why, lost=False)
+            yield hint(command.line, script.name, "is the file of this script, and not that of the new one")
 
 
 def _contained(command: Command, script: Script) -> set[int]:
@@ -308,7 +306,7 @@ def in_directory(script: Script, source: Dialect, unknown: bool = True) -> Itera
         )
         if "/" not in name and not known and (made or other):
             why = f"{step} finds it in the working directory, too: write ./{name} if it is there"
-            yield Remark(launch.line, name, why, lost=False)
+            yield hint(launch.line, name, why)
 
 
 # Programs that may use the threads of OMP_NUM_THREADS, beside those with a path.
@@ -333,4 +331,4 @@ def threads_outside(script: Script, source: Dialect, others: Sequence[Node] = ()
         python = is_python(command.name) and any(word.text.endswith(".py") for word in command.arguments)
         if not inside and (threaded or python):
             why = f"gets OMP_NUM_THREADS of one rank; with {source.title} it may use all cores of the node"
-            yield Remark(command.line, shown(command.node), why, lost=False)
+            yield remark_on(command, why)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from jobgen.convert import launch_nodes
-from jobgen.convert.result import Remark
+from jobgen.convert.result import Remark, hint
 from jobgen.schedulers.request import DirectiveOption, Request
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.script_request import ScriptRequest
@@ -23,7 +23,7 @@ _DEPENDENCIES = rf"({_KIND}):\d+(\[])?(\.[\w.-]+)?(:\d+(\[])?(\.[\w.-]+)?)*"
 def at_directive(script: Script, field: str, why: str) -> Iterator[Remark]:
     """Yield a remark on the directive that sets a field of the request."""
     if directive := script.dialect.origin(script.heeded, field):
-        yield Remark(directive.option.line, directive.text, why, lost=False)
+        yield hint(directive.option.line, directive.text, why)
 
 
 def has_directives(script: Script) -> bool:

@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Iterator
 
-from jobgen.convert.result import Remark
+from jobgen.convert.result import Remark, hint
 from jobgen.script.commands import Command
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.script import Script
@@ -108,7 +108,7 @@ def at_home(script: Script) -> Iterator[Remark]:
     family = script.dialect.scheduler.family
     if script.starts_at_submission:
         why = f"is that of the submission, where NCAR's {family} starts a job"
-        yield Remark(script.directives.first_command or 1, "the first directory", why, lost=False)
+        yield hint(script.directives.first_command or 1, "the first directory", why)
         return
     moved = min((_first_run(script, one.node) for one in script.named("cd", "pushd")), default=sys.maxsize)
     at = 0
@@ -117,9 +117,7 @@ def at_home(script: Script) -> Iterator[Remark]:
         for word in command.words if at < moved else ():
             if re.match(r"(\.\.?/)+\w", word.text):
                 why = f"is read below $HOME, where {family} starts a job: if the site starts jobs in the"
-                yield Remark(
-                    word.line, word.text, f"{why} directory of the submission, change to it", lost=False
-                )
+                yield hint(word.line, word.text, f"{why} directory of the submission, change to it")
                 return
 
 
@@ -128,4 +126,4 @@ def default_log(script: Script, directory: str | None) -> Iterator[Remark]:
     option = script.heeded.get("--chdir")
     if option and directory not in (None, ".") and not script.request.output:
         why = "the log of the new job is in the directory of the submission, and not in this one"
-        yield Remark(option.line, f"{option.flag}={option.value}", why, lost=False)
+        yield hint(option.line, f"{option.flag}={option.value}", why)

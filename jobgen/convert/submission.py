@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from jobgen.convert import variable_names
 from jobgen.convert.request_reader import has_directives
-from jobgen.convert.result import Remark
+from jobgen.convert.result import Remark, hint
 from jobgen.schedulers.request import Request
 from jobgen.script import script_arguments
 from jobgen.script.beside import name_and_text
@@ -43,7 +43,7 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
         content.index_later = True
         how = f"{target.command} {target.scheduler.request_forms.get('array', '').format('FIRST-LAST')}"
         why = f"no directive has the range of the array: {if_array(script, read[0])}submit with {how}"
-        yield Remark(*read, why, lost=False)
+        yield hint(*read, why)
 
 
 def _of_sourced(script: Script, target: Dialect) -> Iterator[Remark]:
@@ -58,7 +58,7 @@ def _of_sourced(script: Script, target: Dialect) -> Iterator[Remark]:
             why = (
                 f"{target.command} of {target.title} takes no arguments of the script: {target.argument_rule}"
             )
-            yield Remark(command.line, f"{name}: {text}" if text else name, why, lost=False)
+            yield hint(command.line, f"{name}: {text}" if text else name, why)
             return
 
 
@@ -74,7 +74,7 @@ def nodes_of(script: Script, source: Dialect, target: Dialect, head: Sequence[st
     lines = named or target.scheduler.resources(Request(nodes=1), "", "")[0]
     how = f"{target.command} {' '.join(lines).replace('=1', '=N', 1)}"
     why = f"no directive requests nodes, and {source.title} gives one: for N, submit with {how}"
-    yield Remark(read[0], f"${read[1]}", why, lost=False)
+    yield hint(read[0], f"${read[1]}", why)
     script.request.submitted, script.request.nodes, script.request.ranks = True, None, None
 
 
@@ -89,7 +89,7 @@ def slots_of(script: Script, source: Dialect, target: Dialect) -> Iterator[Remar
             forms = target.scheduler.request_forms
             how = f"{target.command} {forms['nodes'].format('N')} {forms['ranks_per_node'].format('M')}"
             why = f"no directive requests nodes: for N nodes of M slots, submit with {how}"
-            yield Remark(node.line, f"${node.text}", why, lost=False)
+            yield hint(node.line, f"${node.text}", why)
             return
 
 

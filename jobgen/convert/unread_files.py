@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from jobgen.convert.result import Remark
+from jobgen.convert.result import Remark, hint
 from jobgen.launch.command_line import SHELLS, is_python
 from jobgen.script.beside import name_and_text
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS
@@ -80,7 +80,7 @@ def remark(
     names, more = list(lines)[:_NAMED], len(lines) - _NAMED
     what = ", ".join(names) + f" and {more} more" * (more > 0)
     may_be = f"{verb} not read: {pronoun} may be for {script.dialect.title}, or read {read_of(script, known)}"
-    yield Remark(min(lines.values()), what, f"{may_be} and so on, which {other} does not set", lost=False)
+    yield hint(min(lines.values()), what, f"{may_be} and so on, which {other} does not set")
 
 
 def read_of(script: Script, known: Collection[str] = ()) -> str:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 
 from jobgen.convert import start_directory
-from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file import notes
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.definitions import (
@@ -301,11 +300,9 @@ class Body:
         if not text.strip():
             return
         if message := complaint(text):
-            self.file.remarks.append(Remark(1, f"the commands of {key}", f"bash cannot read them: {message}"))
+            self.file.lose(1, f"the commands of {key}", f"bash cannot read them: {message}")
         elif not self.file.try_add(key, text.strip("\n") + "\n"):
-            self.file.remarks.append(
-                Remark(1, f"the commands of {key}", "contain characters that are not text")
-            )
+            self.file.lose(1, f"the commands of {key}", "contain characters that are not text")
 
     def _text(self, statements: Sequence[Node]) -> str:
         """Return statements as they are in the script, with the comments between them."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from jobgen.config import read_spec
-from jobgen.convert.result import Remark
+from jobgen.convert.result import Remark, hint
 from jobgen.errors import JobgenError
 from jobgen.jobfile.reader import decode, layer_of
 from jobgen.jobfile.tables import OWN_OPTIONS
@@ -35,6 +35,14 @@ class JobFile:
     own: set[str] = field(default_factory=lambda: {"dialect", "directive", "constraint"})
     shared: dict[str, object] = field(default_factory=dict)
     components: list[dict[str, object]] = field(default_factory=list)
+
+    def hint(self, line: int, what: str, why: str) -> None:
+        """Add a remark on what is in the file: the user should check it."""
+        self.remarks.append(hint(line, what, why))
+
+    def lose(self, line: int, what: str, why: str, lost: bool = True, of_program: bool = False) -> None:
+        """Add a remark on what is not in the file, or not ``lost``, but changed."""
+        self.remarks.append(Remark(line, what, why, lost, of_program))
 
     def add(self, key: str, value: object, line: int = 1) -> None:
         """Set a value, or add it to its list; add a remark if jobgen does not accept it."""
@@ -125,11 +133,11 @@ def accepted(file: JobFile, command_name: str, line: int) -> str:
             others = [one for one in file.list("directive") if one != directive]
             shorter = replace(file, values={**file.values, "directive": others}).text(command_name)
             if (then := refusal(shorter)) != why:
-                file.remarks.append(Remark(line, directive, f"is left out, because jobgen refuses it: {why}"))
+                file.lose(line, directive, f"is left out, because jobgen refuses it: {why}")
                 file.values["directive"], text, why = others, shorter, then
                 break
         else:
-            file.remarks.append(Remark(line, "the job file", f"jobgen refuses it: {why}"))
+            file.lose(line, "the job file", f"jobgen refuses it: {why}")
             break
     return text
 

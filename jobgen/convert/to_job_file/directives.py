@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from jobgen.convert import directive_options, log_differences, request_reader, start_directory
-from jobgen.convert.result import Remark
+from jobgen.convert.result import Remark, hint
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.main_command import last_launch
 from jobgen.launch.accelerators import GENERIC_RESOURCES
@@ -51,13 +51,13 @@ def limits(file: JobFile, script: Script, source: Dialect) -> None:
     request = script.request
     if request_reader.waits_for_number(request) and (job := source.origin(script.heeded, "dependency")):
         why = f"names a job of {source.title}: for another scheduler write the number of a job there"
-        file.remarks.append(Remark(job.option.line, job.text, why, lost=False))
+        file.hint(job.option.line, job.text, why)
     joined = script.heeded.get("-j")
     into_error = joined is not None and joined.value == "eo"
     if source.copies_logs and not request.error and (into_error or not request.join) and script.is_batch:
         first = script.directives.live[0].number if script.directives.live else 1
         name = source.default_logs["error"].format("ID").replace("%x", request.name or "NAME")
-        file.remarks.append(Remark(first, f"the error file {name}", _ONE_LOG, lost=False))
+        file.hint(first, f"the error file {name}", _ONE_LOG)
     file.values.setdefault("walltime", "queue")
     if script.request.walltime == 0:
         file.add("directive", source.scheduler.directive("walltime", 0))
@@ -76,15 +76,14 @@ def set_name(file: JobFile, script: Script, source: Dialect) -> None:
         file.values["name"] = (
             re.sub(r"^[^A-Za-z0-9]+", "", re.sub(r"[^\w.+-]|[^\x00-\x7f]", "_", name))[:100] or "job"
         )
-        why = f"becomes {file.values['name']}"
-        file.remarks.append(Remark(line_of(script, "name"), f"the name {name}", why, lost=False))
+        file.hint(line_of(script, "name"), f"the name {name}", f"becomes {file.values['name']}")
 
 
 def read_directives(file: JobFile, script: Script, source: Dialect, totals: bool) -> None:
     """Set the options that the directives of a script correspond to; the body is not read."""
     content, request = request_reader.read(script, totals=totals), script.request
     file.remarks += [
-        Remark(option.line, what, why, lost=False)
+        hint(option.line, what, why)
         for option, what, why in content.unsure
         if option.flag == "--ntasks-per-node"  # the other sizes are read anew
     ]
@@ -104,7 +103,7 @@ def read_directives(file: JobFile, script: Script, source: Dialect, totals: bool
     if (content.directory or "").startswith("~"):
         no_home = f"{source.title} does not expand ~: write the whole path"
         at = line_of(script, *source.directory_options, "directory")
-        file.remarks.append(Remark(at, f"workdir {plain.pop('workdir')}", no_home))
+        file.lose(at, f"workdir {plain.pop('workdir')}", no_home)
     for key, value in plain.items():
         if value is not None and not _as_directive(file, source, key, value):
             file.add(key, value, line_of(script, _FIELDS.get(key, key)))
@@ -113,7 +112,7 @@ def read_directives(file: JobFile, script: Script, source: Dialect, totals: bool
         others = [kept for one in others if (kept := without_devices(one, request.accelerator))]
     for directive in _own_directives(request.rerun, source, others):
         if why := source.scheduler.misplaced(directive):
-            file.remarks.append(Remark(line_of(script, directive.partition("=")[0]), directive, why))
+            file.lose(line_of(script, directive.partition("=")[0]), directive, why)
         else:
             file.add("directive", directive, line_of(script, directive.partition("=")[0]))
     for name, value in content.exports:
@@ -166,7 +165,7 @@ def _options(file: JobFile, script: Script, source: Dialect, content: ScriptRequ
     two = source.copies_logs and script.heeded.get("-e") and not script.heeded.get("-j")  # in a directory
     if request.error and (two or request.error != request.output):
         at = line_of(script, "error", "-e")
-        file.remarks.append(Remark(at, f"the error file {request.error}", _ONE_LOG))
+        file.lose(at, f"the error file {request.error}", _ONE_LOG)
     others += _mail_on(file, script, source, content)
     refused = [one for one, _ in directive_options.write(content.directives, source, source, None).lost]
     for key, one in content.directives.items():
@@ -177,10 +176,10 @@ def _options(file: JobFile, script: Script, source: Dialect, content: ScriptRequ
             continue
         if option.flag == "--signal" and _reaches_nothing(script, option.value):
             why = "is left out: it is for steps, and the script has none; signal sends one to the ranks"
-            file.remarks.append(Remark(option.line, text, why, lost=False))
+            file.hint(option.line, text, why)
             continue
         if why.endswith(" number") and not re.fullmatch(r"[\dkm]+-[\dkm]+", option.value):
-            file.remarks.append(Remark(option.line, text, _NO_NUMBER, lost=False))
+            file.hint(option.line, text, _NO_NUMBER)
             file.remarks += _memory(script, source)
         if text.startswith(("-l select", "-l nodes")):
             unknown = why.endswith("cannot be read")
@@ -192,7 +191,7 @@ def _options(file: JobFile, script: Script, source: Dialect, content: ScriptRequ
     others += _as_they_are(source, content)
     select = script.heeded.get("-l select")
     if (request.nodes or 1) > 1 and source.chunks_share_nodes and select and not request.place:
-        file.remarks.append(Remark(select.line, NO_PLACE, f"may put two parts {_SPREAD}", lost=False))
+        file.hint(select.line, NO_PLACE, f"may put two parts {_SPREAD}")
     return list(dict.fromkeys(others))
 
 
@@ -211,7 +210,7 @@ def unpack(file: JobFile, script: Script) -> None:
     if packed or "scatter" not in words:
         why = f"{'puts all' if packed else 'may put several'} chunks {_SPREAD}"
         why += ": for one host write one node with the sum of them" * packed
-        file.remarks.append(Remark(given.line, text, why, lost=packed))
+        file.lose(given.line, text, why, lost=packed)
 
 
 _CLOSE = ("free", "pack", "vscatter")  # arrangements; without one it is free
@@ -229,7 +228,7 @@ def _memory(script: Script, source: Dialect) -> Iterator[Remark]:
         if each and "-l select" not in script.heeded and (option := script.heeded.get(key)):
             verb = "divided" if is_total else "multiplied"
             why = f"the number by which it is {verb} is not known: set mem, the memory of a node"
-            yield Remark(option.line, f"{key}={option.value}", why, lost=False)
+            yield hint(option.line, f"{key}={option.value}", why)
 
 
 _ARRANGEMENTS = {"free", "scatter", "vscatter", "pack"}  # the default is free
@@ -250,7 +249,7 @@ def _output(file: JobFile, script: Script, source: Dialect, content: ScriptReque
     if option is not None and not (kept or of_job or path.startswith("/dev/")):
         later = "each task of the array" if array and "A" in codes else "a later job"
         why = f"{later} appends to this log; that of the script empties it first"
-        file.remarks.append(Remark(option.line, f"{option.flag} {option.value}", why, lost=False))
+        file.hint(option.line, f"{option.flag} {option.value}", why)
     fits = _log(file, source, path, array)
     return [] if fits else [source.scheduler.directive("output", path)]
 
@@ -261,8 +260,7 @@ def _own_log(file: JobFile, script: Script, source: Dialect, read: re.Match[byte
     array = "array" in file.values
     if not of_job or not _log(file, source, of_task if array else of_job, array):
         number = script.tree.line + read.string.count(b"\n", script.tree.start, read.start())
-        why = "may be the log of the script: that of the job has another name"
-        file.remarks.append(Remark(number, read[0].decode(), why, lost=False))
+        file.hint(number, read[0].decode(), "may be the log of the script: that of the job has another name")
 
 
 def _signal(file: JobFile, script: Script, value: str) -> bool:
@@ -330,7 +328,7 @@ def _mail_on(file: JobFile, script: Script, source: Dialect, content: ScriptRequ
     kept = any(option.flag == "--mail-type" for option, _, _ in content.unconverted)
     if given is not None and "ALL" in given.value.upper().split(",") and not kept:
         why = "becomes mail at the begin, the end and a failure: none of a requeue or an invalid dependency"
-        file.remarks.append(Remark(given.line, f"--mail-type={given.value}", why, lost=False))
+        file.hint(given.line, f"--mail-type={given.value}", why)
     if not request.array or not request.mail_of_tasks or not events or events == ["none"]:
         return
     mail = source.origin(script.heeded, "mail") or source.origin(script.heeded, "mail_user")
@@ -338,7 +336,7 @@ def _mail_on(file: JobFile, script: Script, source: Dialect, content: ScriptRequ
         yield mail.text
     elif mail is not None:
         why = f"{source.title} sends it for each task of the array, other schedulers for the array as a whole"
-        file.remarks.append(Remark(mail.option.line, mail.text, why, lost=False))
+        file.hint(mail.option.line, mail.text, why)
 
 
 def _own_directives(rerun: bool | None, source: Dialect, others: list[str]) -> Iterator[str]:

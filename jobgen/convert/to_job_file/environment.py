@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from jobgen.convert.result import Remark, shown
+from jobgen.convert.result import Remark, hint, remark_on, shown
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.effects import (
     OF_DEVICES,
@@ -153,8 +153,7 @@ class Environment:
                 self._set(one, *setting)
             prints = [kind for kind, _ in settings if kind in ("source", "module")]
             if prints and one.type == "redirected_statement" and _QUIET_OUTPUT.search(one.text):
-                why = "its text is in the log of the job, and not in /dev/null"
-                self.remarks.append(Remark(one.line, shown(one), why, lost=False))
+                self.remarks.append(remark_on(one, "its text is in the log of the job, and not in /dev/null"))
             if any(kind in (*_STAGES, "workdir") for kind, _ in settings):
                 self.reports |= {one.node.line: one.node for one in self.block if "report" in one.kinds}
             own = any(kind not in (*_WHY, "submission") for kind, _ in settings)
@@ -185,12 +184,11 @@ class Environment:
         self.file.remarks += self.remarks
         why = "prints its text later, when the job has its environment and its directory"
         for line, node in self.reports.items():
-            self.file.remarks.append(Remark(line, shown(node), why, lost=False))
+            self.file.hint(line, shown(node), why)
 
     def _set(self, statement: Node, kind: str, value: str) -> None:
         if kind in _WHY:
-            text = shown(statement)
-            self.remarks.append(Remark(statement.line, text, _WHY[kind], lost=False))
+            self.remarks.append(hint(statement.line, shown(statement), _WHY[kind]))
         elif kind == "env":
             name, _, text = value.partition("=")
             self.variables[name] = (text, statement.line)

@@ -12,7 +12,7 @@ from jobgen.convert import submission, unread_files
 from jobgen.convert.launch_nodes import ALL, EACH
 from jobgen.convert.misreadings import WHOLE_ENVIRONMENT, is_narrow, narrow_export
 from jobgen.convert.request_reader import has_directives
-from jobgen.convert.result import Remark, shortened, shown
+from jobgen.convert.result import Remark, hint, remark_on, shortened, shown
 from jobgen.convert.start_directory import path_of
 from jobgen.convert.swept_files import sweeps, takers
 from jobgen.convert.to_job_file.builder import BLOCKS, JobFile
@@ -101,28 +101,25 @@ def shell(script: Script) -> Iterator[Remark]:
     first = script.lines[0].strip() if script.lines else ""
     if kind := re.match(r"#!.*\s-(?:\w*l|-login|\w*(i))", first):
         what, file = ("interactive", "~/.bashrc") if kind[1] else ("login", "the profile")
-        yield Remark(1, first, f"jobgen's script is no {what} shell: source what {file} sets", lost=False)
+        yield hint(1, first, f"jobgen's script is no {what} shell: source what {file} sets")
     if re.match(r"#!.*\s-\w*x", first):
-        yield Remark(
-            1, first, "jobgen's script does not print its commands: put set -x into setup", lost=False
-        )
+        yield hint(1, first, "jobgen's script does not print its commands: put set -x into setup")
     traces = (
         one for one in script.running("set") if re.search(r"(^| )-(\w*x|o xtrace)", " ".join(one.literals))
     )
     if (trace := next(traces, None)) and not trace.node.under("function_definition"):
         why = "holds for setup at most: jobgen's script does not print its commands"
-        yield Remark(trace.line, trace.node.text, why, lost=False)
+        yield hint(trace.line, trace.node.text, why)
     for option in script.options:
         if option.flag == script.dialect.shell_option and not re.search(r"(^|/)(ba|da)?sh\b", option.value):
-            why = "the job runs the commands in bash"
-            yield Remark(option.line, f"{option.flag} {option.value}", why)
+            yield Remark(option.line, f"{option.flag} {option.value}", "the job runs the commands in bash")
     if other := re.match(r"#!.*\b(zsh|ksh|csh|tcsh|fish)\b", first):
         why = "the job runs the commands in bash"
         if other[1] != "ksh":
             why += f", which splits words in another way than {other[1]}"
         if other[1] in ("zsh", "csh", "tcsh", "fish"):
             why += ", and counts the elements of arrays from 0"
-        yield Remark(1, first, why, lost=False)
+        yield hint(1, first, why)
 
 
 def status(script: Script, parts: Split) -> Iterator[Remark]:
@@ -133,11 +130,11 @@ def status(script: Script, parts: Split) -> Iterator[Remark]:
     why = "the job ends with the status of the program, and the script with that of this command"
     same = [one.text for one in own] == ["exit 0"] and script.errexit and not (parts.piped or parts.last)
     if own and not same and not _kept(own):
-        yield Remark(own[-1].line, shown(own[-1]), why, lost=False)
+        yield remark_on(own[-1], why)
     elif parts.piped and not own and not parts.last:
-        yield Remark(parts.piped.line, shown(parts.piped), why, lost=False)
+        yield remark_on(parts.piped, why)
     elif parts.last and not own and not any(re.search(r"\bexit\b", one.text) for _, one in parts.last):
-        yield Remark(parts.last[-1][1].line, shown(parts.last[-1][1]), why, lost=False)
+        yield remark_on(parts.last[-1][1], why)
 
 
 def without_program(script: Script, last: Node) -> Iterator[Remark]:
@@ -148,8 +145,7 @@ def without_program(script: Script, last: Node) -> Iterator[Remark]:
         for command in commands(last)
     )
     if works and not script.errexit:
-        why = "if it fails, the script has its status, and the job ends with 0"
-        yield Remark(last.line, shown(last), why, lost=False)
+        yield remark_on(last, "if it fails, the script has its status, and the job ends with 0")
 
 
 def ends(file: JobFile, parts: Split) -> Iterator[Remark]:
@@ -157,7 +153,7 @@ def ends(file: JobFile, parts: Split) -> Iterator[Remark]:
     words = file.list("command")
     own = [one for one in parts.after if one.type not in _SEPARATORS and one.text.strip()]
     if own and words[:2] == ["bash", "-c"] and _EXIT.search(words[2]):
-        yield Remark(own[0].line, shown(own[0]), "runs also after an exit in the program", lost=False)
+        yield remark_on(own[0], "runs also after an exit in the program")
 
 
 def own_state(script: Script, file: JobFile, parts: Split) -> Iterator[Remark]:
@@ -166,7 +162,7 @@ def own_state(script: Script, file: JobFile, parts: Split) -> Iterator[Remark]:
     clock = (node for one in after for node in one.all("variable_name") if node.text == "SECONDS")
     if read := next(clock, None):
         why = "the commands after the program have a shell, and a clock, of their own"
-        yield Remark(read.line, "SECONDS", why, lost=False)
+        yield hint(read.line, "SECONDS", why)
     if words[:2] != ["bash", "-c"] or not after:
         return
     code = parse(words[2].encode())
@@ -176,12 +172,12 @@ def own_state(script: Script, file: JobFile, parts: Split) -> Iterator[Remark]:
         if name in names:
             why = "keeps the value of setup after the program, which is a separate process"
             lines = (node.line for one in after for name_of, node in expansions(one) if name_of == name)
-            yield Remark(next(lines, after[0].line), f"${name}", why, lost=False)
+            yield hint(next(lines, after[0].line), f"${name}", why)
     for one in commands(code):
         moves = one.name in _MOVES and "-n" not in one.literals  # pushd -n stays
         if moves and not one.node.under("subshell", "command_substitution"):
             why = "has no effect on the commands after the program, which is a separate process"
-            yield Remark(after[0].line, shown(one.node), why, lost=False)
+            yield hint(after[0].line, shown(one.node), why)
 
 
 def left_running(file: JobFile, parts: Split, program: Command) -> Iterator[Remark]:
@@ -190,8 +186,7 @@ def left_running(file: JobFile, parts: Split, program: Command) -> Iterator[Rema
     busy = {one.name for statement in parts.after for one in commands(statement)} - _BRIEF
     started = unwaited([parse(words[2].encode())]) if words[:2] == ["bash", "-c"] and busy else []
     if started:
-        why = "ends with the program, before the commands after it"
-        yield Remark(program.line, shown(started[0]), why)
+        yield Remark(program.line, shown(started[0]), "ends with the program, before the commands after it")
 
 
 def process_number(file: JobFile, program: Command) -> Iterator[Remark]:
@@ -229,7 +224,7 @@ def own_path(script: Script, file: JobFile) -> Iterator[Remark]:
     for one in script.running(script.dialect.command) if script.request.name is None else ():
         if any(re.fullmatch(rf"\$\{{?{variable}\}}?", word.text.strip('"')) for word in one.arguments):
             why = "is the name of this script, after which its job is called, and not that of the new one"
-            yield Remark(one.line, f"${variable}", why, lost=False)
+            yield hint(one.line, f"${variable}", why)
 
 
 def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
@@ -240,7 +235,7 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
     for name in names(file.list("command")):
         if name.startswith(dialect.variable_prefix) and name not in {*dialect.environment, *own}:
             why = f"is not set by {dialect.title}: the job ends, and the script would go on"
-            yield Remark(program.line, f"${name}", why, lost=False)
+            yield hint(program.line, f"${name}", why)
         known = LOGIN.fullmatch(name) or (not name.islower() and may_be_inherited(script, name))
         ours = known or name.startswith("argument_")
         of_rank = name in of_ranks() or name in RANK_VARIABLES
@@ -248,10 +243,10 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
             what = "an argument of the script" if name.isdigit() else "not set anywhere in the script"
             one_word = "in the program it is one word; " * (name.isdigit() and _is_bare(program, name))
             why = f"is {what}: {one_word}if it is missing the job ends, and the script would go on"
-            yield Remark(program.line, f"${name}", why, lost=False)
+            yield hint(program.line, f"${name}", why)
         if _in_conditions(script, name, program):
             why = "is set in a condition only: if it is unset the job ends, and the script would go on"
-            yield Remark(program.line, f"${name}", why, lost=False)
+            yield hint(program.line, f"${name}", why)
     split = [name for name in names(file.list("command")) if not _is_quoted(program, name)]
     given = [one for name in split for one in script.values.get(name, ()) if ARGUMENT.fullmatch(one.text)]
     own_words = re.findall(r"(?m)^argument_\d+=(.*)", str(file.values.get("setup", "")))
@@ -261,7 +256,7 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
         what = ", ".join(sorted({one.text for one in given}))
         verb, each = ("are arguments", "each") if "," in what else ("is an argument", "it")
         why = f"{verb} of the script: in the program {each} is one word, also if it is missing"
-        yield Remark(min(one.line for one in given), what, why, lost=False)
+        yield hint(min(one.line for one in given), what, why)
 
 
 def _is_bare(command: Command, name: str) -> bool:
@@ -278,7 +273,7 @@ def without_directives(script: Script) -> Iterator[Remark]:
     """Yield a remark on a script that requests nothing."""
     if not has_directives(script):
         why = "the script requests nothing: the job has what its commands name, and jobgen's defaults"
-        yield Remark(1, f"without {script.dialect.scheduler.prefix}", why, lost=False)
+        yield hint(1, f"without {script.dialect.scheduler.prefix}", why)
 
 
 def arguments(script: Script, file: JobFile) -> Iterator[Remark]:
@@ -293,7 +288,7 @@ def arguments(script: Script, file: JobFile) -> Iterator[Remark]:
         others = [one.title for one in DIALECTS.values() if not one.scheduler.behaviour.passes_arguments]
         why = f"reads arguments of the script: {scheduler.command} of the new script passes them, but "
         why += f"jobgen submit and {' and '.join(others)} pass none"
-        yield Remark(read[0], read[1], why, lost=False)
+        yield hint(read[0], read[1], why)
 
 
 def _is_set(script: Script, name: str) -> bool:
@@ -370,7 +365,7 @@ def set_again(script: Script, file: JobFile, program: Command) -> Iterator[Remar
         before = (name for name, value in values.items() if value.start < one.node.start < program.node.start)
         if unknown and (name := min(before, default="")):
             why = f"may set {name} again: the job file has the value of line {values[name].line}"
-            yield Remark(one.line, shown(one.node), why, lost=False)
+            yield remark_on(one, why)
 
 
 def _given(command: Command) -> str:
@@ -383,7 +378,7 @@ def timed(file: JobFile, program: Command) -> Iterator[Remark]:
     kept = re.search(r"(^|[\s;|&])(/\S*/)?time\s", " ".join(file.list("command")))
     if "time" in texts and not kept:
         why = "is left out: the log of the job ends with the time of the whole job"
-        yield Remark(program.line, "time", why, lost=False)
+        yield hint(program.line, "time", why)
 
 
 _NO_START = (
@@ -408,7 +403,7 @@ def by_other_command(script: Script, file: JobFile) -> Iterator[Remark]:
         )
         if name and one.name not in _NO_START and id(one.node) not in of_launches:
             why = f"how it starts ranks by {name} is not read: the job requests {each} on a node"
-            yield Remark(one.line, shown(one.node), why)
+            yield remark_on(one, why, lost=True)
 
 
 _OF_IMAGE = ("PATH", "LD_LIBRARY_PATH")  # which runtimes of containers set
@@ -435,8 +430,7 @@ def index(script: Script) -> Iterator[Remark]:
     """Yield a remark on the index of an array that only the submission of the script makes."""
     if read := submission.index_read(script, script.dialect):
         if_array = submission.if_array(script, read[0])
-        why = f"no directive makes an array: {if_array}set array = 'FIRST-LAST' in [job]"
-        yield Remark(*read, why, lost=False)
+        yield hint(*read, f"no directive makes an array: {if_array}set array = 'FIRST-LAST' in [job]")
 
 
 def own_text(script: Script, file: JobFile) -> Iterator[Remark]:
@@ -447,7 +441,7 @@ def own_text(script: Script, file: JobFile) -> Iterator[Remark]:
         paths = (re.fullmatch(r"\"?\$\{?(0|BASH_SOURCE)(\[0\])?\}?\"?", word.text) for word in one.arguments)
         if reads and any(path[1] not in lost for path in paths if path):
             why = "reads the script of jobgen, without the comments and the directives of this one"
-            yield Remark(one.line, shown(one.node), why, lost=False)
+            yield remark_on(one, why)
 
 
 def log_text(script: Script) -> Iterator[Remark]:
@@ -465,8 +459,7 @@ def log_text(script: Script) -> Iterator[Remark]:
         names = {re.sub(codes, "*", os.path.basename(name)) for name in files} - {"null"}
         known = [name for name in names if name.strip("*")]
         if any(name == log or fnmatchcase(log.replace("*", "1"), name) for name in known for log in logs):
-            why = "reads the log, in which the job of jobgen writes lines of its own, too"
-            yield Remark(one.line, shown(one.node), why, lost=False)
+            yield remark_on(one, "reads the log, in which the job of jobgen writes lines of its own, too")
             return
 
 
@@ -479,13 +472,13 @@ def child_jobs(script: Script, file: JobFile) -> Iterator[Remark]:
     scheduler = script.dialect.scheduler
     for call in of_engines(script, "snakemake"):  # which sets it for its jobs
         why = "the jobs that it submits get OMP_NUM_THREADS of this one, too, which the script leaves unset"
-        yield Remark(call.line, call.path.rpartition(" ")[2], why, lost=False)
+        yield hint(call.line, call.path.rpartition(" ")[2], why)
         return
     for one in script.running(scheduler.command):
         passes = "-V" in one.literals if script.is_pbs else "--export" not in one.node.text
         if passes and one.node.text in code:
             why = "the new job gets OMP_NUM_THREADS of this one, too, which the script leaves unset"
-            yield Remark(one.line, shown(one.node), why, lost=False)
+            yield remark_on(one, why)
             return
 
 
@@ -513,7 +506,7 @@ def exported_too(script: Script, found: Sequence[str]) -> Iterator[Remark]:
         if _READ_BY_PROGRAMS.fullmatch(name) and name != "OMP_NUM_THREADS" and not own:
             line = next((node.line for one, _, node in script.assignments if one == name), 1)
             why = "setup exports it for the other commands of the job, so that programs read it, too"
-            yield Remark(line, name, why, lost=False)
+            yield hint(line, name, why)
 
 
 def contained(script: Script, file: JobFile) -> Iterator[Remark]:
@@ -547,9 +540,7 @@ def measured(launch: Launch, words: Sequence[Node]) -> Iterator[Remark]:
     """Yield a remark on a tool that watches the launcher of the script, and each rank of the job."""
     name = os.path.basename(words[0].text) if words and launch.outer is None else ""
     if name in _WATCH:
-        yield Remark(
-            launch.line, name, "watches the launcher in the script, and each rank in the job", lost=False
-        )
+        yield hint(launch.line, name, "watches the launcher in the script, and each rank in the job")
 
 
 def background(script: Script, parts: Split) -> Iterator[Remark]:
@@ -558,10 +549,9 @@ def background(script: Script, parts: Split) -> Iterator[Remark]:
         inside = {one.start for one in command.all("command")}
         if any(one.command.node.start in inside for one in script.launches):
             why = "holds cores and memory, for which the ranks may wait, and ends with the program"
-            yield Remark(command.line, shown(command), why)
+            yield remark_on(command, why, lost=True)
         else:
-            why = "runs beside the program, and ends with it"
-            yield Remark(command.line, shown(command), why, lost=False)
+            yield remark_on(command, "runs beside the program, and ends with it")
     if parts.after and parts.after[0].type == "&" and (started := parts.after[0].previous()) is not None:
         names = [({command.name for command in commands(one)}, one) for one in parts.after]
         beside = [one for one in takewhile(lambda one: "wait" not in one[0], names) if one[0] - _NO_TIME]
@@ -569,7 +559,7 @@ def background(script: Script, parts: Split) -> Iterator[Remark]:
         if beside:
             why = f"the job starts it when the program of line {started.line} has ended, the script beside it"
             first = (busy or [beside[0][1]])[0]
-            yield Remark(first.line, shown(first), why, lost=bool(busy))
+            yield remark_on(first, why, lost=bool(busy))
 
 
 def unwaited(statements: Sequence[Node]) -> list[Node]:
@@ -612,8 +602,7 @@ def options(statements: Sequence[Node], strict: bool, of_sh: bool) -> Iterator[R
     found = [command for one in statements for command in commands(one) if _goes_on(one)]
     for one in found:
         if "purge" in one.literals and {"--force", "-f"} & {*one.literals}:
-            why = "the job unloads all modules but the sticky ones"
-            yield Remark(one.line, shown(one.node), why, lost=False)
+            yield remark_on(one, "the job unloads all modules but the sticky ones")
     found = [one for one in found if not _WARNS.match(" ".join([one.name, *one.literals]))]
     files = [one for one in found if one.name in ("source", ".") and not _activates(one)]
     others = [one for one in found if one not in files]
@@ -621,8 +610,7 @@ def options(statements: Sequence[Node], strict: bool, of_sh: bool) -> Iterator[R
     for which, failure in ((others, "it fails"), (files, "the file cannot be read")) if not strict else ():
         if which:
             what = ", ".join(dict.fromkeys(one.name for one in which))
-            why = f"if {failure}, the job ends here, and the script goes on"
-            yield Remark(which[0].line, what, why, lost=False)
+            yield hint(which[0].line, what, f"if {failure}, the job ends here, and the script goes on")
 
 
 def _goes_on(statement: Node) -> bool:
@@ -643,18 +631,18 @@ def in_blocks(before: Sequence[Node], setup: Sequence[Node], after: Sequence[Nod
         failed = one.name != "exit" or re.match("[1-9]", "".join(one.literals))
         if not failed and not one.node.under("function_definition", "subshell", "command_substitution"):
             why = "before the program, the job ends with status 71 instead"
-            yield Remark(one.line, one.node.text, why, lost=False)
+            yield hint(one.line, one.node.text, why)
     ending = "ends the script; in setup it ends the job, too, without a record of jobgen in its run directory"
     for block, why in ((setup, ending), (before, "ends the script, and the job goes on with its program")):
         for one in (command for statement in block for command in commands(statement)):
             inside = one.node.under("function_definition", "subshell", "command_substitution")
             if one.name == "exec" and one.arguments and not inside:
-                yield Remark(one.line, shown(one.node), why, lost=block is before)
+                yield remark_on(one, why, lost=block is before)
     own = [one for one in after if one.type not in _SEPARATORS]
     for one in (command for statement in own[:-1] for command in commands(statement)):
         if one.name == "deactivate":
             why = "the commands after the program run in the environment, too"
-            yield Remark(one.line, one.name, why, lost=False)
+            yield hint(one.line, one.name, why)
 
 
 def quotes(script: Script, line: int, nodes: Sequence[Node]) -> Iterator[Remark]:
@@ -663,7 +651,7 @@ def quotes(script: Script, line: int, nodes: Sequence[Node]) -> Iterator[Remark]
         text = node.type in ("string", "raw_string", "concatenation") and re.search("[\"']", node.text)
         if text and node.source is not script.tree.source and not node.under("command_substitution"):
             why = "the quotes are a part of the value of a variable, and the script passes them on"
-            yield Remark(line, shown(node), why, lost=False)
+            yield hint(line, shown(node), why)
 
 
 def in_texts(script: Script, launch: Launch, evaluated: bool) -> Iterator[Remark]:
@@ -700,14 +688,14 @@ def run_twice(script: Script, command: Command, nodes: Sequence[Node]) -> Iterat
     for one in (part for node in nodes for part in node.all("command_substitution")):
         if any(one.text in value for value in values):
             why = "runs twice: where setup sets the variable, and for the words of the program"
-            yield Remark(command.line, shown(one), why, lost=False)
+            yield hint(command.line, shown(one), why)
 
 
 def python(script: Script, command: Command) -> Iterator[Remark]:
     """Yield a remark if jobgen's python3 may be another program than the python of the script."""
     paths = any(name == "PATH" for name, _, _ in assignments(script.tree))
     if not paths and not any(map(_finds_python, script.running(*_FINDS_PYTHON))):
-        yield Remark(command.line, "python", "jobgen runs it as python3", lost=False)
+        yield hint(command.line, "python", "jobgen runs it as python3")
 
 
 def _finds_python(command: Command) -> bool:
@@ -762,7 +750,7 @@ def own_ranks(
         else:
             why = "is 0 for all ranks in the script, which expands it itself; jobgen numbers nodes and ranks"
         if several.get(name, each or several["SLURM_NODEID"]):
-            yield Remark(launch.line, f"${name}", why, lost=False)
+            yield hint(launch.line, f"${name}", why)
 
 
 def alone(script: Script, file: JobFile, command: Command, launch: Launch | None) -> Iterator[Remark]:
@@ -793,7 +781,7 @@ def alone(script: Script, file: JobFile, command: Command, launch: Launch | None
         own = words[1:] if words[0] == "env" else [*python, *words]
         file.values["command"] = ["env", "-u", _TASKS, *own]
     why = f"is not set, as in the script, so that a library starts its own ranks on {gpus} GPUs"
-    yield Remark(command.line, _TASKS, why, lost=False)
+    yield hint(command.line, _TASKS, why)
 
 
 def alone_in_blocks(file: JobFile) -> None:
@@ -832,7 +820,7 @@ def environment(script: Script, launch: Launch | None) -> Iterator[Remark]:
     own = launch.options.get("--export")
     value = own if launch.has("--export") else narrow_export(script)
     if value and is_narrow(value):
-        yield Remark(launch.line, launch.kind, WHOLE_ENVIRONMENT.format(value), lost=False)
+        yield hint(launch.line, launch.kind, WHOLE_ENVIRONMENT.format(value))
 
 
 def sourced(file: JobFile, statement: Node | None, after: Sequence[Node]) -> Iterator[Remark]:
@@ -841,7 +829,7 @@ def sourced(file: JobFile, statement: Node | None, after: Sequence[Node]) -> Ite
     in_shell = file.list("command")[:2] == ["bash", "-c"]
     if statement is not None and (names or in_shell):
         why = "functions and aliases of this file are not known to the program and to the commands after it"
-        yield Remark(statement.line, shown(statement), why, lost=False)
+        yield remark_on(statement, why)
 
 
 def own_function(
@@ -858,7 +846,7 @@ def own_function(
     name = next((one for one in called if may_be_function(script, one)), "")
     if name and read:
         why = f"if {name} is a function or an alias of this file, the job does not find it"
-        yield Remark(read[-1].line, shown(read[-1].node), why, lost=False)
+        yield remark_on(read[-1], why)
 
 
 def run_directory(script: Script, file: JobFile) -> Iterator[Remark]:
@@ -870,14 +858,12 @@ def run_directory(script: Script, file: JobFile) -> Iterator[Remark]:
     why = "too: the job writes its logs there, unless runs_dir is in another directory"
     swept = list(sweeps(script, script.dialect, paths[:1]))
     for one in swept:
-        yield Remark(
-            one.command.line, shown(one.command.statement), f"{one.verb} {folder}, {why}", lost=False
-        )
+        yield hint(one.command.line, shown(one.command.statement), f"{one.verb} {folder}, {why}")
     code = "\n".join([*(str(file.values.get(key, "")) for key in BLOCKS), *file.list("command")])
     for node in takers(script, script.dialect, paths):
         kept = node.type == "command" or node.text.split("\n")[0] in code
         if kept and not any(one.command.node in node for one in swept):
-            yield Remark(node.line, shown(node), f"takes {parent}, {why}", lost=False)
+            yield remark_on(node, f"takes {parent}, {why}")
 
 
 def tasks(script: Script, file: JobFile, program: Launch | None) -> Iterator[Remark]:
@@ -895,7 +881,7 @@ def tasks(script: Script, file: JobFile, program: Launch | None) -> Iterator[Rem
             why = (
                 f"starts {new_each * nodes} in the job, as many as it has, and {total or nodes} in the script"
             )
-            yield Remark(launch.line, f"the ranks of {shown(launch.command.node)}", why, lost=False)
+            yield hint(launch.line, f"the ranks of {shown(launch.command.node)}", why)
     per_node = int(str(file.values.get("cpus_per_node", new_each * cores)))
     words = " ".join([blocks, *file.list("command")])
     if script.is_pbs:
@@ -918,7 +904,7 @@ def tasks(script: Script, file: JobFile, program: Launch | None) -> Iterator[Rem
     for name, (old, new) in numbers.items():
         if name in lines and old != new:
             why = f"is {new or 'not set'} in the job, and {'not set' if old is None else old} in the script"
-            yield Remark(lines[name], f"${name}", why, lost=False)
+            yield hint(lines[name], f"${name}", why)
 
 
 def _mebibytes(file: JobFile) -> int | None:
@@ -937,6 +923,5 @@ def _lines_of_hosts(script: Script, code: str, nodes: int, new: int) -> Iterator
     for at, line in enumerate(script.lines, 1):
         found = pattern.search(re.sub(r"(^|\s)#.*$", "", line))
         if found and found[0] in code:
-            why = f"is {nodes * new} in the job, and {nodes * old} in the script"
-            yield Remark(at, found[0], why, lost=False)
+            yield hint(at, found[0], f"is {nodes * new} in the job, and {nodes * old} in the script")
             return

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from jobgen.config import read_spec
 from jobgen.convert import differences, leftovers
-from jobgen.convert.result import Edit, Remark
+from jobgen.convert.result import Edit, Remark, hint
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.main_command import last_launch
 from jobgen.convert.to_scheduler import launch_calls, own_scripts, variables
@@ -54,7 +54,7 @@ def remarks(script: Script, file: JobFile, text: str) -> Iterator[Remark]:
         remains = one in ranks or one.line < first or _remains(one.what, code)
         if one.what.lstrip("$") not in warned and remains:
             where = "" if target.title in one.why else f" (in a job for {target.title})"
-            yield Remark(one.line, one.what, f"{one.why}{where}", lost=False)
+            yield hint(one.line, one.what, f"{one.why}{where}")
 
 
 def _launchers(script: Script) -> Iterator[Edit]:
@@ -84,8 +84,7 @@ def _ranks(script: Script, file: JobFile) -> Iterator[Remark]:
         and launch.program
         and is_python(os.path.basename(launch.program[0].text))
     ):
-        why = "programs that read it find RANK, and so on"
-        yield Remark(launch.line, ranks.rank.strip("$"), why, lost=False)
+        yield hint(launch.line, ranks.rank.strip("$"), "programs that read it find RANK, and so on")
 
 
 def _code(file: JobFile) -> str:

@@ -7,7 +7,6 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from jobgen.convert.result import Remark
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.directives import NO_PLACE, read_directives, set_name, unpack
 from jobgen.convert.to_job_file.option_sizes import (
@@ -243,7 +242,7 @@ def _read_times(file: JobFile, row: Dialect) -> None:
             continue
         drop(file, one)
         if why := refusal("walltime", text):
-            file.remarks.append(Remark(1, one, why if name == limit else "is no duration"))
+            file.lose(1, one, why if name == limit else "is no duration")
         elif name == limit:
             file.values["walltime"] = text
         else:

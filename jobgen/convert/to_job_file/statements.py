@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from jobgen.convert.result import Remark, shortened, shown
+from jobgen.convert.result import Remark, hint, remark_on, shortened, shown
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node
 
@@ -115,7 +115,7 @@ def _beside(node: Node, top: Node, remarks: list[Remark]) -> tuple[list[Node], l
             calls = above.under("function_definition")
             why = f"the program is in {'a function' if calls else what}: a job file starts it once, and "
             why += "the commands after it call the whole function" if calls else "nothing else of it"
-            remarks.append(Remark(top.line, shown(top), why))
+            remarks.append(remark_on(top, why, lost=True))
             return ([], []) if calls else (conditions, last)
         node = above
     return conditions, last
@@ -147,8 +147,7 @@ def redirections(statement: Node) -> Iterator[Remark]:
         ):
             yield Remark(child.line, text, "the ranks have no standard input")
         elif child.type == "file_redirect" and not re.match(r"\d*[<>]&\s*[\d-]", child.text):
-            why = "the output is in the log of the job and in its run directory"
-            yield Remark(child.line, text, why, lost=False)
+            yield hint(child.line, text, "the output is in the log of the job and in its run directory")
 
 
 def _piped(node: Node, pipeline: Node, remarks: list[Remark]) -> None:
@@ -156,7 +155,6 @@ def _piped(node: Node, pipeline: Node, remarks: list[Remark]) -> None:
         if one is node or one.type in ("|", "|&"):
             continue
         if one.start > node.start and one.text.startswith("tee "):
-            why = "the output is in the log of the job and in its run directory"
-            remarks.append(Remark(one.line, shown(one), why, lost=False))
+            remarks.append(remark_on(one, "the output is in the log of the job and in its run directory"))
         else:
-            remarks.append(Remark(one.line, shown(one), "the program is not in a pipeline"))
+            remarks.append(remark_on(one, "the program is not in a pipeline", lost=True))

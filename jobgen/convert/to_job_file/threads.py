@@ -14,7 +14,7 @@ from typing import NamedTuple
 from jobgen.convert import request_reader
 from jobgen.convert.launch_nodes import ALL, EACH, named_cores
 from jobgen.convert.request_reader import has_directives
-from jobgen.convert.result import Remark, shown
+from jobgen.convert.result import Remark, hint, remark_on
 from jobgen.convert.to_job_file.blocks import BUILDS
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.directives import line_of
@@ -106,7 +106,7 @@ class Threads:
         for count, line in lines.items():
             if count != str(self.rank):
                 why = f"mdrun ends if {_NAME} is another number, here {self.rank}: set it before the command"
-                self.file.remarks.append(Remark(line, f"-ntomp {count}", why, lost=False))
+                self.file.hint(line, f"-ntomp {count}", why)
 
     def _of_whole_nodes(self, threads: str | None) -> Iterator[Remark]:
         """Yield a remark if a script may rely on whole nodes, which its site gives without a request."""
@@ -118,14 +118,13 @@ class Threads:
         need, line, what = max([*uses, named_cores(self.script)], key=lambda one: one[0])
         if need > self.node and not (self.launch and self.launch.row.once_a_node):
             why = f"uses {need} cores of a node, and the request has {self.node}: {_WHOLE}the cores of a rank"
-            yield Remark(line, what, why, lost=False)
+            yield hint(line, what, why)
         elif self.node == 1 and (request.nodes or 1) > 1 and not (request.ranks or request.mem):
             why = f"without a number of cores: {_WHOLE}the ranks and the cores of a node"
-            what = counted(request.nodes or 1, "node")
-            yield Remark(line_of(self.script, "nodes"), what, why, lost=False)
+            yield hint(line_of(self.script, "nodes"), counted(request.nodes or 1, "node"), why)
 
     def _remark(self, node: Node, why: str) -> None:
-        self.file.remarks.append(Remark(node.line, shown(node), why, lost=False))
+        self.file.remarks.append(remark_on(node, why))
 
     def _last(self) -> str | None:
         """Return the value behind all commands of the script."""
@@ -172,12 +171,12 @@ class Threads:
         if dialect.sets_threads and cores != self.rank:
             why = f"{dialect.title} sets it to the cores of a chunk, {cores}, "
             why += f"jobgen to those of a rank, {self.rank}"
-            yield Remark(line_of(self.script, "cpus"), _NAME, why, lost=False)
+            yield hint(line_of(self.script, "cpus"), _NAME, why)
         elif (
             not dialect.sets_threads and launch and launch.row.one_thread and 1 not in (self.each, self.rank)
         ):
             why = f"{launch.title} sets it to 1, jobgen to the cores of a rank, {self.rank}"
-            yield Remark(launch.line, _NAME, why, lost=False)
+            yield hint(launch.line, _NAME, why)
 
     def _of_others(self) -> Iterator[Remark]:
         """Yield a remark on the first program of each block, beside that of the job, that finds another
@@ -204,7 +203,7 @@ class Threads:
                 seen.add((key, old, value))
                 where = f"a job for {next(iter(others))}" if len(others) < len(new) else "the job"
                 why = f"finds {_NAME} {old or 'unset'} in the script, and {value or 'unset'} in {where}"
-                yield Remark(one.line, shown(one.node), why, lost=False)
+                yield remark_on(one, why)
 
     def _block(self, command: Command) -> tuple[str, str]:
         """Return the block of the job file that has a command, and the text of the block."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from jobgen.convert import misreadings
-from jobgen.convert.result import Converted, Remark, shortened, shown
+from jobgen.convert.result import Converted, Remark, hint, remark_on, shortened, shown
 from jobgen.convert.to_job_file import (
     blocks,
     components,
@@ -94,7 +94,7 @@ def _file(script: Script) -> JobFile:
         sizes.write(file, script, launch)
         _accelerator(file, script)
         why = "has no effect in the script: it comes after the first command"
-        file.remarks += [Remark(one.number, one.text, why, lost=False) for one in script.directives.late]
+        file.remarks += [hint(one.number, one.text, why) for one in script.directives.late]
         _body(file, script, source, launch)
         command = main_command(script, launch)
         threads.write(file, script, command, launch)
@@ -142,7 +142,7 @@ def _own_launcher(file: JobFile, script: Script) -> None:
     if not alone and "cpu_bind" not in file.values and (name := binds_threads(script)):
         line = next(node.line for one, _, node in script.assignments if one == name)
         why = "binds threads to the cores of their rank: for another scheduler add cpu_bind = cores"
-        file.remarks.append(Remark(line, name, why, lost=False))
+        file.hint(line, name, why)
     for key in ("launcher_arg", *(("mpi",) if alone else ())):
         file.keep_own(key)
 
@@ -275,7 +275,7 @@ def _without_host_code(
     unused = code.find([*parts.before, *filter(code.removes_hosts, parts.after)])
     why = "is left out: at most the launch line reads it, and jobgen finds hosts, address and port itself"
     of_hosts = [one for one in unused if one not in code.values]
-    file.remarks += [Remark(one.line, shown(one), why, lost=False) for one in of_hosts]
+    file.remarks += [remark_on(one, why) for one in of_hosts]
     before, after = (tuple(without(found, unused)) for found in (parts.before, parts.after))
     return parts._replace(before=before, after=after), [*unused, *code.words]
 
@@ -285,7 +285,7 @@ def _without_arguments(file: JobFile, source: Dialect, command: Command | None) 
     words = file.list("command")
     file.values["command"] = [re.sub(r"\$\{?[1-9]\}?", "", word) for word in words]
     why = f"{source.title} passes no arguments to a script"
-    file.remarks.append(Remark(command.line if command else 1, shortened(" ".join(words)), why))
+    file.lose(command.line if command else 1, shortened(" ".join(words)), why)
 
 
 def _without_program(file: JobFile, script: Script) -> tuple[Split, ProgramWords]:
@@ -294,11 +294,9 @@ def _without_program(file: JobFile, script: Script) -> tuple[Split, ProgramWords
     statements = tuple(one for one in script.tree.children if one.type != "comment")
     why = "the script has no launcher and no program of its own: the ranks do nothing"
     if not statements and any(line.strip() and not line.startswith("#") for line in script.lines):
-        file.remarks.append(
-            Remark(1, shortened(script.lines[0]), "only scripts for bash and its like are read")
-        )
+        file.lose(1, shortened(script.lines[0]), "only scripts for bash and its like are read")
     else:
-        file.remarks.append(Remark(1, "the program", why, lost=False))
+        file.hint(1, "the program", why)
     ended = bool(statements) and statements[-1].text == "exit 0"
     while statements and re.fullmatch(r"exit( 0)?|[;&]", statements[-1].text):
         statements = statements[:-1]
@@ -321,7 +319,7 @@ def _program(
         kind = launch.kind
         if not LAUNCHERS[kind].starts(source.scheduler.command_name):
             why = f"is no launcher of {source.title}: becomes {source.scheduler.default_launcher}"
-            file.remarks.append(Remark(launch.line, kind, why))
+            file.lose(launch.line, kind, why)
             kind = source.scheduler.default_launcher
         nodes, more = launcher.program_of(script, launch), _rank_argument(launch)
         surroundings = wrappers.around(script, launch)
@@ -357,7 +355,7 @@ def _program(
         words = program_line.wrapped(script, wrapped, words, of_python)
     words.setup += lines
     if not words.words or (words.words[0].startswith("-") and words.words[0] not in ("-m", "--module")):
-        file.remarks.append(Remark(command.line, shown(command.node), "names no program"))
+        file.remarks.append(remark_on(command, "names no program", lost=True))
         words.words = ["true"]
     program = _prefixed(file, script, launch, command, words)
     file.values["command"], words.expanded = program, bool(names(program))
@@ -371,7 +369,7 @@ def _first_of_several(file: JobFile, launch: Launch, nodes: tuple[Node, ...]) ->
         return nodes
     others = " ".join(node.text for node in nodes[at:])
     why = "jobgen starts one program with all ranks: the others are missing"
-    file.remarks.append(Remark(launch.line, shortened(others), why))
+    file.lose(launch.line, shortened(others), why)
     return nodes[:at]
 
 
@@ -395,7 +393,7 @@ def _prefixed(
         file.remarks += notes.python(script, command)
     elif direct and program == plain:
         why = "the script starts it with the interpreter of its first line, jobgen with python3"
-        file.remarks.append(Remark(command.line, plain[0], why, lost=False))
+        file.hint(command.line, plain[0], why)
     elif launch is not None and by_launcher:
         file.remarks += notes.old_launcher(launch, words.words, old)
     pairs = []
@@ -460,15 +458,13 @@ def _launcher(file: JobFile, script: Script, launch: Launch, kind: str) -> list[
     """Set the launcher's options; return lines for setup."""
     word = next(iter(expanded(wrappers.launcher_word(launch), script.constants)))
     if "/" in (first := script.constants.value(word) or word.text):
-        why = f"jobgen starts the {kind} that the job finds in PATH"
-        file.remarks.append(Remark(launch.line, shortened(first), why, lost=False))
+        file.hint(launch.line, shortened(first), f"jobgen starts the {kind} that the job finds in PATH")
     if kind != launch.kind:
-        file.remarks.append(Remark(launch.line, launch.kind, f"becomes {kind}", lost=False))
+        file.hint(launch.line, launch.kind, f"becomes {kind}")
     if _is_old(launch):
-        why = f"becomes {kind}, which PyTorch has since 1.10"
-        file.remarks.append(Remark(launch.line, "torch.distributed.launch", why, lost=False))
+        file.hint(launch.line, "torch.distributed.launch", f"becomes {kind}, which PyTorch has since 1.10")
     if (name := launcher.name_of(launch)) in launcher.OTHERS:
-        file.remarks.append(Remark(launch.line, name, f"becomes {kind}", lost=False))
+        file.hint(launch.line, name, f"becomes {kind}")
     launcher.set_mpi(file, script, launch, kind)
     launcher.ends(file, script, launch)
     if (port := launch.number("--master-port", "--main-process-port")) is not None:
@@ -482,5 +478,4 @@ def _earlier(file: JobFile, script: Script, outer: Launch) -> None:
     for one in script.launches:
         top = one.outer is None and one.kind in LAUNCHERS and one.command.node is not outer.command.node
         if top and one.command.node.start > outer.command.node.start:
-            why = "runs after the program, in the block after"
-            file.remarks.append(Remark(one.line, shown(one.command.node), why, lost=False))
+            file.hint(one.line, shown(one.command.node), "runs after the program, in the block after")

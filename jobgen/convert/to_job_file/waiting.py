@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.convert.result import Remark, shown
+from jobgen.convert.result import Remark, remark_on
 from jobgen.convert.to_job_file.statements import Split, without
 from jobgen.script.command_kinds import PRINT
 from jobgen.script.commands import Command, commands
@@ -52,7 +52,7 @@ def without_waiting(script: Script, parts: Split, remarks: list[Remark]) -> tupl
         if one.type == "function_definition" and (name := one.get("name")) is not None and name.text in called
     ]
     why = "is left out: jobgen passes the signal on to the program, and waits for its end"
-    remarks += [Remark(trap.line, shown(trap.node), why, lost=False) for trap in traps]
+    remarks += [remark_on(trap, why) for trap in traps]
     before, after = (tuple(without(found, removed)) for found in (parts.before, parts.after[1:]))
     return parts._replace(before=before, after=after), removed
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from jobgen.convert.result import Remark, shortened
+from jobgen.convert.result import Remark, hint, shortened
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.program_line import ProgramWords, by_python, option_text
 from jobgen.launch.accelerators import ACCELERATORS
@@ -219,7 +219,7 @@ def apply(file: JobFile, script: Script, launch: Launch, found: Surroundings) ->
             inner = os.path.basename(texts[size] or "") if size < len(texts) else ""
             if name == "sudo" and container_name(inner):
                 why = f"is left out: jobgen starts {inner} without it"
-                file.remarks.append(Remark(launch.line, name, why, lost=True, of_program=True))
+                file.lose(launch.line, name, why, lost=True, of_program=True)
             elif name not in _NEUTRAL:
                 kept += words[:size]
                 file.remarks += _remarks(launch, name or words[0].text, bool(container_name(name)))
@@ -236,7 +236,7 @@ def _remarks(launch: Launch, name: str, boxed: bool) -> list[Remark]:
         )
         return [Remark(launch.line, name, why, lost=True, of_program=True)]
     why = f"starts each rank; in the script it starts {launch.kind} once on a node"
-    return [Remark(launch.line, name, why, lost=False)]
+    return [hint(launch.line, name, why)]
 
 
 def _size(texts: Sequence[str | None]) -> int:
@@ -337,7 +337,7 @@ def text_program(
     text, inner = found.text, found.inner
     if found.hidden:
         why = "is in a text for a shell that is not read as a whole: other commands in it are missing"
-        file.remarks.append(Remark(launch.line, launch.kind, why, of_program=True))
+        file.lose(launch.line, launch.kind, why, of_program=True)
     if text is None or inner is None or not program:
         return None
     root, call = parse(inner.source), next(commands(inner))
@@ -352,7 +352,7 @@ def text_program(
         return None
     if program[0].source is not inner.source or program[-1].source is not inner.source:
         why = "is in a string with other commands, and its program in a variable: these commands are missing"
-        file.remarks.append(Remark(launch.line, launch.kind, why, of_program=True))
+        file.lose(launch.line, launch.kind, why, of_program=True)
         return None
     places = places_of_text(text)
     start = places[inner.start]
@@ -370,7 +370,7 @@ def text_program(
         if "container" in file.values and any(name in _ENVIRONMENT for name in before):
             why += ", which the container has to find without it"
         names = ", ".join(dict.fromkeys(filter(None, others)))
-        file.remarks.append(Remark(launch.line, shortened(names), why, lost=False))
+        file.hint(launch.line, shortened(names), why)
     used = [] if text.type == "raw_string" else _variables(code)
     # That bash replaces the values that the script would put into the text, and then runs it.
     code = f'eval "{code}"' if used and text.type == "string" else part_of_text(text, code)

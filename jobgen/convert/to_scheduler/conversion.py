@@ -16,7 +16,7 @@ from jobgen.convert import (
     submission,
 )
 from jobgen.convert.request_reader import has_directives
-from jobgen.convert.result import Converted, Definition, Edit, Remark, apply
+from jobgen.convert.result import Converted, Definition, Edit, Remark, apply, hint
 from jobgen.convert.to_scheduler import (
     component_steps,
     host_order,
@@ -99,14 +99,12 @@ def _request(
         _complete_whole_nodes(script, content)
     if request_reader.single_task(content, source, target):
         array = script.heeded[key_of(source.scheduler.request_forms["array"])]
-        remarks.append(
-            Remark(array.line, f"the array {array.value}", "becomes a job that is no array", lost=False)
-        )
+        remarks.append(hint(array.line, f"the array {array.value}", "becomes a job that is no array"))
     extra = directive_options.write(content.directives, source, target, content.request.queue)
     head, lost = request_writer.write(content, source, target, extra)
     remarks += [Remark(_line(script, source, one.field), one.what, one.why, one.lost) for one in lost]
     remarks += [Remark(one.option.line, one.part or one.text, why) for one, why in extra.lost]
-    remarks += [Remark(option.line, what, why, lost=False) for option, what, why in content.unsure]
+    remarks += [hint(option.line, what, why) for option, what, why in content.unsure]
     if source.shell_option in script.heeded and target.shell_option:
         shell = script.heeded[source.shell_option]
         head.append(f"{target.scheduler.prefix} {target.shell_option} {shell.value}")
@@ -143,7 +141,7 @@ def _requests(
         if one.scheduler.behaviour.hosts_by_core:
             line = parts[0].directives.live[0].number
             why = f"the pbs_sched of {one.title} often lists the last one first: rank 0 is then there"
-            remarks.append(Remark(line, "the order of the nodes", why, lost=False))
+            remarks.append(hint(line, "the order of the nodes", why))
     return component_steps.request_lines(heads, target), list(dict.fromkeys(remarks))
 
 
@@ -230,7 +228,7 @@ def _first_line(script: Script, source: Dialect, target: Dialect) -> Iterator[Ed
         yield Edit(0, 0, f"#!{shell}\n")
         family = source.scheduler.family
         why = f"is added: {target.title} requires a first line with the shell, {family} does not"
-        yield Remark(1, f"#!{shell}", why, lost=False)
+        yield hint(1, f"#!{shell}", why)
 
 
 def _body(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 
-from jobgen.convert.result import Remark, shown
+from jobgen.convert.result import Remark, hint, shown
 from jobgen.script.commands import Command
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.script import Script
@@ -27,7 +27,7 @@ def remarks(script: Script, lists: Collection[Node], source: Dialect, target: Di
         read = {_path(script, one) for one in _inputs(script, whole)}
         hosts = _holds(whole, lists) or read & files or names & {name for name, _ in expansions(whole)}
         if lists and hosts and not _counted(script, command, whole):
-            yield Remark(command.line, shown(whole), why, lost=False)
+            yield hint(command.line, shown(whole), why)
 
 
 def _holds(node: Node, lists: Collection[Node]) -> bool:

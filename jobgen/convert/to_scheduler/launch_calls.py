@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 from jobgen.convert.request_reader import has_directives
-from jobgen.convert.result import Edit, Remark, shown
+from jobgen.convert.result import Edit, Remark, hint, shown
 from jobgen.convert.to_scheduler import mpirun_line
 from jobgen.convert.to_scheduler.launch_line import LaunchLine, LaunchWords, Unreadable
 from jobgen.convert.variable_names import is_exported, is_of_other_job
@@ -166,7 +166,7 @@ def completed(
     short = {0: list[Remark]()}  # by the number of cores
     for call in calls(script, MPIRUNS):
         if is_contained(call, script):
-            yield Remark(call.command.line, call.what, IN_CONTAINER, lost=False)
+            yield hint(call.command.line, call.what, IN_CONTAINER)
             continue
         line, fault = None, ""
         try:
@@ -180,7 +180,7 @@ def completed(
         key = mpi_of(script, given, call.start, target.name)
         mpi = MPI_FLAVOURS[key]
         for why in other_options(script, key):
-            yield Remark(call.command.line, call.name, why, lost=False)
+            yield hint(call.command.line, call.name, why)
         passed = exports(call, mpi)
         counted = _ranks(line, given, script, target, mpi) if line is not None else []
         by_lines = not given & mpirun_line.OF_NODE and "-ppn" not in " ".join(counted)
@@ -188,16 +188,16 @@ def completed(
         new = [hosts] * (not given & _HOSTS) + passed if request.nodes != 1 else []
         if line is None:
             fault = fault.replace(" has no counterpart", " is unchanged")
-            yield Remark(call.command.line, call.what, f"{fault}: look at its ranks", lost=False)
+            yield hint(call.command.line, call.what, f"{fault}: look at its ranks")
         else:
             if not counted and _has_one_slot(line, given, script):
                 why = "no number of ranks is given: without the slots of Slurm it may start one on each core"
-                yield Remark(call.command.line, call.what, why, lost=False)
+                yield hint(call.command.line, call.what, why)
             new += counted
             short[_cores(line, request)[0]] = list(shortage(call, line, script))
         if passed and named_mpi(script, given) is None:
             why = f"no module or variable names the MPI: the options are for {mpi.title}"
-            yield Remark(call.command.line, call.name, why, lost=False)
+            yield hint(call.command.line, call.name, why)
         end = call.word.end
         yield Edit(end, end, "".join(f" {one}" for one in new))
     yield from short[max(short)]
@@ -227,7 +227,7 @@ def without_hosts(
             mpi = MPI_FLAVOURS[mpi_of(script, given, call.start, target.name)]
             hosts = f'{mpirun_line.hosts_option(mpi, True)} "${target.variable("node_file")}"'
             why = f"gets the hosts from {source.title}: without the library of {target.title} add {hosts}"
-            yield Remark(call.command.line, call.what, why, lost=False)
+            yield hint(call.command.line, call.what, why)
 
 
 def shortage(call: Call, line: LaunchLine, script: Script) -> Iterator[Remark]:
@@ -241,11 +241,10 @@ def shortage(call: Call, line: LaunchLine, script: Script) -> Iterator[Remark]:
         line = LaunchLine()
     end = "of the request: on whole nodes request all of them"
     if needed > cores:
-        why = f"needs {needed} cores, more than the {cores} {end}"
-        yield Remark(call.command.line, call.what, why, lost=False)
+        yield hint(call.command.line, call.what, f"needs {needed} cores, more than the {cores} {end}")
     elif line.values.keys() & {"ranks", "each"} - line.numbers.keys() and cores == (request.nodes or 1):
         why = f"has ranks that are counted when the job runs, and a node has 1 core {end}"
-        yield Remark(call.command.line, call.what, why, lost=False)
+        yield hint(call.command.line, call.what, why)
 
 
 def _cores(line: LaunchLine, request: Request) -> tuple[int, int]:
@@ -309,7 +308,7 @@ def unknown(script: Script, target: Dialect, names: Collection[str]) -> Iterator
             yield Remark(command.line, match[0], why)
         elif match[1] not in script.values and _OF_LAUNCHER.search(match[1]):
             why = f"comes from the environment: if it starts ranks, {target.title} needs another value"
-            yield Remark(command.line, match[0], why, lost=False)
+            yield hint(command.line, match[0], why)
 
 
 def in_texts(script: Script, target: Dialect) -> Iterator[Remark]:
@@ -334,7 +333,7 @@ def in_texts(script: Script, target: Dialect) -> Iterator[Remark]:
             why = (
                 f"stays in this text: on several nodes it needs the hosts in ${target.variable('node_file')}"
             )
-            yield Remark(line, found[1], why, lost=False)
+            yield hint(line, found[1], why)
 
 
 def in_words(script: Script) -> bool:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from jobgen.convert import aprun, differences, misreadings
-from jobgen.convert.result import Edit, Remark
+from jobgen.convert.result import Edit, Remark, hint
 from jobgen.convert.to_scheduler import aprun_line, launch_calls, mpirun_line, srun_line, variables
 from jobgen.convert.to_scheduler.launch_calls import Call, other_options
 from jobgen.convert.to_scheduler.launch_line import LaunchLine, LaunchWords, Unreadable
@@ -142,7 +142,7 @@ def _beside_on_cray(call: Call, found: Sequence[Edit | Remark]) -> Iterator[Rema
     if text and not re.search(r"--nodes=|--ntasks=1 ", text):
         why = f"runs beside others, each on its own nodes: {srun_line.NAME} waits until all nodes are free, "
         why += "unless you write --nodes, or --exact and --mem"
-        yield Remark(call.command.line, call.name, why, lost=False)
+        yield hint(call.command.line, call.name, why)
 
 
 def _of_own_hosts(line: LaunchLine, script: Script, source: Dialect) -> dict[str, str]:
@@ -240,7 +240,7 @@ def _without_terminal(call: Call, line: LaunchLine, script: Script) -> Iterator[
             "the program has no terminal here, and may write its output late, in blocks: stdbuf -oL prevents "
         )
         why += "that, or PYTHONUNBUFFERED=1 for Python"
-        yield Remark(call.command.line, "--unbuffered", why, lost=False)
+        yield hint(call.command.line, "--unbuffered", why)
 
 
 def _reads_no_rank(call: Call, line: LaunchLine, script: Script) -> bool:
@@ -272,7 +272,7 @@ def _of_alone(
     if _program_name(call, line, script) not in TOOLS:
         old = next(iter(variables.rank_names(source, target, mpi_of(script, target=target.name))))
         why = "is not set for a program that the script starts itself: a program that reads it finds none"
-        yield Remark(call.command.line, old, why, lost=False)
+        yield hint(call.command.line, old, why)
 
 
 def _of_all(
@@ -284,27 +284,27 @@ def _of_all(
     several = mpirun_line.ranks_of(line, script.request) != "1"
     if to_srun and mpi.srun == "pmix" and (old := first_open_mpi(script, call.start)):
         why = "has no PMIx: --mpi=pmi2 requires one with the PMI of Slurm, else keep mpirun"
-        yield Remark(call.command.line, old, why, lost=False)
+        yield hint(call.command.line, old, why)
     elif to_srun and mpi.pmi_library and several and mpi.pmi_library not in script.tree.text:
         why = f"finds the other ranks by {mpi.pmi_library}, the path of Slurm's libpmi2.so, "
         why += "which modules often set: without it each rank is alone"
-        yield Remark(call.command.line, mpi.title, why, lost=False)
+        yield hint(call.command.line, mpi.title, why)
     elif to_srun and mpi.srun == "none":
         why = "MpiDefault of the cluster must fit the MPI of the program: srun --mpi=list shows the others"
-        yield Remark(call.command.line, call.name, why, lost=False)
+        yield hint(call.command.line, call.name, why)
     elif named_mpi(script, line.marks, target=target.name) is None:
         what = f"--mpi={mpi.srun} is" if to_srun else "the options are"
         why = f"no module or variable names the MPI: {what} for {mpi.title}"
-        yield Remark(call.command.line, call.name, why, lost=False)
+        yield hint(call.command.line, call.name, why)
     for why in other_options(script, key) if not to_srun else ():
-        yield Remark(call.command.line, call.name, why, lost=False)
+        yield hint(call.command.line, call.name, why)
     if not to_srun and (module := late_module(script, call.start)):
         why = f"is above the line that loads {module}, which may bring {mpi.command}: load it before"
-        yield Remark(call.command.line, call.what, why, lost=False)
+        yield hint(call.command.line, call.what, why)
     if "overlap" in line.values:
         why = "runs beside other launchers: with --overlap they share cores, memory and GPUs, as on PBS; "
         why += "to divide them, write --exact, --mem and --gpus instead"
-        yield Remark(call.command.line, call.name, why, lost=False)
+        yield hint(call.command.line, call.name, why)
     if not several and _program_name(call, line, script) in TOOLS:
         return
     if (
@@ -314,7 +314,7 @@ def _of_all(
         and not end_together(script, _program_name(call, line, script))
     ):
         why = f"{mpi.command} ends all ranks if one fails; {srun_line.NAME} without -K lets the others go on"
-        yield Remark(call.command.line, call.name, why, lost=False)
+        yield hint(call.command.line, call.name, why)
     if several and not to_srun:
         yield from differences.functions(script, mpi, call.command.line, call.command.node.text)
     if _program_name(call, line, script) in TOOLS - {"env"}:
@@ -326,7 +326,7 @@ def _of_all(
         own = [mpi.ranks.rank[1:], mpi.ranks.local_rank[1:], *mpi.more_ranks]
         own = [name for name in own if not name.endswith("_SIZE") and name not in kept]
     why = f"programs that read {'them' if to_srun else 'it'} find {names[own[0]]}, and so on"
-    yield Remark(call.command.line, ", ".join(own), why, lost=False)
+    yield hint(call.command.line, ", ".join(own), why)
 
 
 def _hosts(call: Call, line: LaunchLine) -> Iterator[Remark]:
@@ -338,49 +338,49 @@ def _hosts(call: Call, line: LaunchLine) -> Iterator[Remark]:
         why = f"{srun_line.NAME} uses the hosts of the job"
         if not {"ranks", "each"} & line.values.keys() and "PBS_NODEFILE" not in file:
             why += ", and starts its tasks, not a rank for each line of the file"
-        yield Remark(call.command.line, file, why, lost=False)
+        yield hint(call.command.line, file, why)
 
 
 def _environment(call: Call, line: LaunchLine, script: Script, to_srun: bool) -> Iterator[Remark]:
     """Yield a remark on variables that a directive keeps from the ranks of srun."""
     if not to_srun and "export" not in line.values and (value := misreadings.narrow_export(script)):
-        yield Remark(call.command.line, call.name, misreadings.WHOLE_ENVIRONMENT.format(value), lost=False)
+        yield hint(call.command.line, call.name, misreadings.WHOLE_ENVIRONMENT.format(value))
 
 
 def _remarks(call: Call, line: LaunchLine, script: Script, target: Dialect) -> Iterator[Remark]:
     number, to_srun = call.command.line, target.scheduler.node_step is not None
     if to_srun and line.program is not None and line.program.text in ("omplace", "dplace"):
         why = f"places the ranks of HPE MPT: {srun_line.NAME} binds them itself"
-        yield Remark(number, line.program.text, why, lost=False)
+        yield hint(number, line.program.text, why)
     if to_srun and srun_line.fills_unknown_nodes(line, script.request):
         why = f"fills nodes with {line.values['each']} ranks each, and the job requests one node: add --nodes"
-        yield Remark(number, call.what, why, lost=False)
+        yield hint(number, call.what, why)
     if to_srun and srun_line.fills_whole_nodes(line, script.request):
         why = f"fills one node after the other, {srun_line.NAME} uses all: add --nodes with their number"
-        yield Remark(number, call.what, why, lost=False)
+        yield hint(number, call.what, why)
     if to_srun:
         yield from _more_threads(call, line, script)
     yield from launch_calls.shortage(call, line, script)
     if "input" in line.values and mpirun_line.ranks_of(line, script.request) != "1":
         mpi = MPI_FLAVOURS[mpi_of(script, target=target.name)].command
         why = f"{mpi} gives its input to the first rank only"
-        yield Remark(number, f"--input {line.values['input']}", why, lost=False)
+        yield hint(number, f"--input {line.values['input']}", why)
     elif _has_input(call) and mpirun_line.ranks_of(line, script.request) != "1":
         mpi = MPI_FLAVOURS[mpi_of(script, target=target.name)].command
         why = f"{srun_line.NAME} gives the standard input to all ranks, {mpi} to the first rank only"
-        yield Remark(number, call.what, why, lost=False)
+        yield hint(number, call.what, why)
     names_mpi = not to_srun and named_mpi(script, at=call.start) is not None
     if "jobid" in line.values and not names_own_job(script, line.values["jobid"]):
         why = "is a step of that job: the new command starts the ranks in this one"
         yield Remark(number, f"--jobid={line.values['jobid']}", why)
     if "mpi" in line.values and names_mpi and mpirun_line.ranks_of(line, script.request) != "1":
         why = "starts each rank of an MPI program by itself: mpirun connects them"
-        yield Remark(number, f"--mpi={line.values['mpi']}", why, lost=False)
+        yield hint(number, f"--mpi={line.values['mpi']}", why)
     if line.values.get("wait", "0") != "0" and mpirun_line.ranks_of(line, script.request) != "1":
         why = "ends the other ranks this time after the first has ended: mpirun waits for all"
-        yield Remark(number, f"--wait={line.values['wait']}", why, lost=False)
+        yield hint(number, f"--wait={line.values['wait']}", why)
     yield from (Remark(number, option, "has no counterpart") for option in line.lost)
-    yield from (Remark(number, option, why, lost=False) for option, why in line.notes)
+    yield from (hint(number, option, why) for option, why in line.notes)
 
 
 def _beside_steps(call: Call, line: LaunchLine, script: Script) -> Iterator[Remark]:
@@ -392,8 +392,7 @@ def _beside_steps(call: Call, line: LaunchLine, script: Script) -> Iterator[Rema
     where = ", on the first node" if fewer and request.nodes != 1 else ""
     if "hosts" not in line.values and (where or not shared):
         old = f"{srun_line.NAME} uses free cores of the job{'' if shared else ', and waits for them'}"
-        why = f"{old}; the new command starts at once{where}"
-        yield Remark(call.command.line, call.what, why, lost=False)
+        yield hint(call.command.line, call.what, f"{old}; the new command starts at once{where}")
 
 
 def _more_threads(call: Call, line: LaunchLine, script: Script) -> Iterator[Remark]:
@@ -405,7 +404,7 @@ def _more_threads(call: Call, line: LaunchLine, script: Script) -> Iterator[Rema
         threads = number(script.constants.value(value)) if name.endswith("_NUM_THREADS") else None
         if threads and cores and threads > cores and node.start < call.command.node.start:
             why = f"is more than the cores of a rank, {cores}, to which {srun_line.NAME} binds it"
-            yield Remark(node.line, f"{name}={threads}", why, lost=False)
+            yield hint(node.line, f"{name}={threads}", why)
 
 
 def _has_input(call: Call) -> bool:

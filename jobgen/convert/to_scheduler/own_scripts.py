@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 
 from jobgen.convert import unread_files, variable_names
-from jobgen.convert.result import Remark
+from jobgen.convert.result import Remark, hint
 from jobgen.convert.to_scheduler import variables
 from jobgen.convert.unread_files import files, is_of_system, of_engines, read_of
 from jobgen.launch.wrappers import command_start
@@ -54,7 +54,7 @@ def remarks(script: Script, source: Dialect, target: Dialect, text: str) -> Iter
     if "export OMP_NUM_THREADS=" in text and not variable_names.is_exported(script, "OMP_NUM_THREADS"):
         for one in of_engines(script, "snakemake"):  # which sets it for its jobs
             why = f"{target.command} gives its jobs OMP_NUM_THREADS of this one"
-            yield Remark(one.line, one.path.rpartition(" ")[2], why, lost=False)
+            yield hint(one.line, one.path.rpartition(" ")[2], why)
 
 
 def alone(
@@ -69,7 +69,7 @@ def alone(
         what = f"{script.request.nodes} nodes" if script.request.nodes else f"{script.request.ranks} tasks"
         why = f"no launcher starts it on the {what}"
         why += f": what it reads of {read_of(script, set_here)} and so on is not set by {target.title}"
-        yield Remark(program[0], program[1], why, lost=False)
+        yield hint(program[0], program[1], why)
 
 
 def _may_be_several(request: Request) -> bool:

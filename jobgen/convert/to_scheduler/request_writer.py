@@ -90,8 +90,7 @@ def _resources(request: Request, target: Dialect, chunk: str, lost: Lost, defaul
         lines = []
     lost += lacking
     if number and devices is None:
-        what = f"{number} x {request.accelerator}"
-        lost.append(Lack("gpus", what, f"{target.title} supports only GPUs"))
+        lost.append(Lack("gpus", f"{number} x {request.accelerator}", f"{target.title} supports only GPUs"))
     return lines
 
 

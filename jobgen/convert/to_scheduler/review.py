@@ -11,7 +11,7 @@ from jobgen.convert import differences, misreadings, start_directory
 from jobgen.convert.launch_nodes import EACH, named_cores
 from jobgen.convert.log_differences import shared_log, with_values
 from jobgen.convert.request_reader import at_directive, has_directives, waits_for_number
-from jobgen.convert.result import Edit, Remark
+from jobgen.convert.result import Edit, Remark, hint
 from jobgen.convert.to_scheduler import mpirun_line, variables
 from jobgen.convert.to_scheduler.launch_calls import calls, other_launchers
 from jobgen.convert.to_scheduler.start_lines import (
@@ -43,7 +43,7 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
     yield from _shell(script, source, target)
     if request.name and (new := target.job_name(request.name)) != request.name:
         option = given[key_of(source.scheduler.request_forms["name"])]
-        yield Remark(option.line, request.name, f"the name of the job becomes {new}", lost=False)
+        yield hint(option.line, request.name, f"the name of the job becomes {new}")
     if waits_for_number(request):
         why = f"names a job of {source.title}: write the number of a job of {target.title}"
         yield from at_directive(script, "dependency", why)
@@ -60,7 +60,7 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
     yield from _devices(script, source, target, content)
     if (licenses := content.directives.get("licenses")) and target.features_are_resources:
         why = f"qsub refuses it unless the site of {target.title} has a resource of this name"
-        yield Remark(licenses.option.line, licenses.text, why, lost=False)
+        yield hint(licenses.option.line, licenses.text, why)
     yield from _logs(script, target, content)
     of_array = script.request.array is not None or content.index_later
     yield from shared_log(script, source, target, of_array)
@@ -79,11 +79,11 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
     yield from _comments(script)
     if not has_directives(script):
         why = "it is not treated as a batch script: no directives and no cd are added"
-        yield Remark(1, f"without {source.scheduler.prefix}", why, lost=False)
+        yield hint(1, f"without {source.scheduler.prefix}", why)
     yield from misreadings.unreadable(script, source)
     yield from misreadings.own_name(script)
     for late in script.directives.late:
-        yield Remark(late.number, late.text.strip(), "has no effect after the first command", lost=False)
+        yield hint(late.number, late.text.strip(), "has no effect after the first command")
 
 
 def _devices(script: Script, source: Dialect, target: Dialect, content: ScriptRequest) -> Iterator[Remark]:
@@ -95,11 +95,11 @@ def _devices(script: Script, source: Dialect, target: Dialect, content: ScriptRe
     if hidden and not named and misreadings.names_devices(script) and has_directives(script):
         why = f"the script requests none: {target.title} hides those of the node"
         first = next((one.number for one in script.directives.live), 1)
-        yield Remark(first, "GPUs", why, lost=False)
+        yield hint(first, "GPUs", why)
     devices = request.gpus_per_node or request.gpus or request.exclusive
     if source.hides_devices and not devices and (place := _unrequested_devices(script)):
         why = f"no directive requests GPUs: if {source.title} gives them with whole nodes, request them"
-        yield Remark(*place, why, lost=False)
+        yield hint(*place, why)
 
 
 def _unrequested_devices(script: Script) -> tuple[int, str] | None:
@@ -119,15 +119,14 @@ def _whole_nodes(script: Script, source: Dialect) -> Iterator[Remark]:
     yield from differences.ranks_of_whole_nodes(script)
     if own := given.get("--mem-per-cpu"):
         why = "is that of all cores of the nodes in an exclusive job: here it is that of the requested ones"
-        yield Remark(own.line, f"{own.flag}={own.value}", why, lost=False)
+        yield hint(own.line, f"{own.flag}={own.value}", why)
 
 
 def _comments(script: Script) -> Iterator[Remark]:
     """Yield a remark on directives that are comments."""
     if inert := script.directives.inert:
         more = f"; {len(inert) - 1} more are comments, too" if len(inert) > 1 else ""
-        why = f"is a comment, and stays one{more}"
-        yield Remark(inert[0].number, inert[0].text.strip(), why, lost=False)
+        yield hint(inert[0].number, inert[0].text.strip(), f"is a comment, and stays one{more}")
 
 
 def _more_cores(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
@@ -145,8 +144,7 @@ def _more_cores(script: Script, source: Dialect, target: Dialect) -> Iterator[Re
         left = bool(request.ranks_per_node or request.cpus_per_rank)
         left &= not any(calls(script, mpirun_line.NAMES))
     if left and count > cores * of_node and not request.exclusive and not script.components:
-        why = f"is more than the cores of the request on a node, {cores * of_node}{why}"
-        yield Remark(line, what, why, lost=False)
+        yield hint(line, what, f"is more than the cores of the request on a node, {cores * of_node}{why}")
 
 
 def _shell(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
@@ -199,7 +197,7 @@ def _job_directory(script: Script, source: Dialect, target: Dialect) -> Iterator
             is_made = _MAKES.match(node.text) and re.search(directory.pattern + "$", path)
             if kinds.get(node.start, "TMPDIR") in ("cd", "pushd", "TMPDIR", *_COPIES) and not is_made:
                 why = "the script does not make this directory, which only some sites do"
-                yield Remark(node.line, path, why, lost=False)
+                yield hint(node.line, path, why)
             return
 
 
@@ -211,11 +209,11 @@ def _rank_remarks(script: Script, source: Dialect, target: Dialect) -> Iterator[
     if own and most > (script.request.nodes or 1):
         mpi = MPI_FLAVOURS[mpi_of(script, target=target.name)].command
         why = f"{source.scheduler.node_step} shows each rank its own GPUs, {mpi} all of the node"
-        yield Remark(own.line, f"{own.flag}={own.value}", why, lost=False)
+        yield hint(own.line, f"{own.flag}={own.value}", why)
     ranks = variables.rank_names(source, target, mpi_of(script, target=target.name))
     for name, line in inner_names(script).items():
         if name in ranks and steps:
-            yield Remark(line, name, f"replaced by {ranks[name]}", lost=False)
+            yield hint(line, name, f"replaced by {ranks[name]}")
 
 
 def _slots(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
@@ -240,5 +238,4 @@ def switched_off(script: Script, source: Dialect, target: Dialect) -> Iterator[E
         if text.startswith(target.scheduler.prefix):
             yield Edit(starts[number - 1], starts[number - 1], "#")
             if number not in effective:
-                why = "had no effect, and is switched off"
-                yield Remark(number, text.strip(), why, lost=False)
+                yield hint(number, text.strip(), "had no effect, and is switched off")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from jobgen.convert import start_directory
 from jobgen.convert.request_reader import has_directives
-from jobgen.convert.result import Definition, Edit, Remark
+from jobgen.convert.result import Definition, Edit, Remark, hint
 from jobgen.convert.to_scheduler.launch_calls import in_words, other_launchers
 from jobgen.convert.to_scheduler.mpirun_line import EXPORTS, exports_function
 from jobgen.convert.unread_files import of_engines
@@ -285,7 +285,7 @@ def _open_threads(
     if left:
         fields = ("cpus_per_rank", "ranks_per_node", "ranks", "nodes")
         found = next(filter(None, (source.origin(script.heeded, one) for one in fields)), None)
-        yield Remark(found.option.line if found else 1, "OMP_NUM_THREADS", why, lost=False)
+        yield hint(found.option.line if found else 1, "OMP_NUM_THREADS", why)
 
 
 def _open_binding(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
@@ -298,7 +298,7 @@ def _open_binding(script: Script, source: Dialect, target: Dialect) -> Iterator[
         why = (
             f"unless {target.title} binds the job to its cores, threads are bound to those of the whole node"
         )
-        yield Remark(line, name, f"{why}, which other jobs may use", lost=False)
+        yield hint(line, name, f"{why}, which other jobs may use")
 
 
 def _programs(script: Script) -> set[str]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from jobgen.convert import variable_names
-from jobgen.convert.result import Definition, Edit, Remark
+from jobgen.convert.result import Definition, Edit, Remark, hint
 from jobgen.convert.to_scheduler.request_writer import listed
 from jobgen.convert.variable_names import meanings, names_read
 from jobgen.launch.launchers import DEFAULT_MPI, LAUNCHERS, MPI_FLAVOURS, Launcher
@@ -189,7 +189,7 @@ def translate(
             continue
         elif name in source.zeros and not target.zeros and offset == 0 and (zero := _zero(node)) is not None:
             yield zero
-            yield Remark(node.line, f"${name}", _EXPANDED, lost=False)
+            yield hint(node.line, f"${name}", _EXPANDED)
         elif name in source.zeros and not target.zeros and not steps:
             continue  # no launcher sets it
         elif name in other:
@@ -200,7 +200,7 @@ def translate(
                 and meanings(source).get(name) == "job_id"
                 and (why := _id_of_task(node, text, target))
             ):
-                yield Remark(node.line, f"${name}", why, lost=False)
+                yield hint(node.line, f"${name}", why)
         elif name in defined:
             yield from _defined(node, name, defined[name], script.request, source, name in seen)
             seen.add(name)
@@ -262,9 +262,9 @@ def _defined(
         yield Definition(name, value)
         unsure = value in _UNSURE and request.cpus_per_rank is None
         if unsure and meaning in ("cpus_per_node", "cpus_of_nodes"):
-            yield Remark(node.line, f"${name}", _UNSURE[value].format(source.title), lost=False)
+            yield hint(node.line, f"${name}", _UNSURE[value].format(source.title))
     if meaning == "node_list" and node.parent is not None and ":" in node.parent.text:
-        yield Remark(node.line, f"${name}", "is a list with commas, without brackets", lost=False)
+        yield hint(node.line, f"${name}", "is a list with commas, without brackets")
 
 
 def _zero(node: Node) -> Edit | None:
@@ -338,14 +338,14 @@ def unprefixed(script: Script, source: Dialect, target: Dialect) -> Iterator[Edi
             continue
         if name not in seen:
             elsewhere = target.unprefixed.get(name, "does so at some sites only")
-            yield Remark(node.line, f"${name}", f"{old} {other[name]}; {new} {elsewhere}", lost=False)
+            yield hint(node.line, f"${name}", f"{old} {other[name]}; {new} {elsewhere}")
         seen.add(name)
         yield from _guard(name, node) if here else ()
     request, hidden = script.request, source.hides_devices and not target.hides_devices
     numbers = [node for name, _, node in script.assignments if name in other and _NUMBERS.match(node.text)]
     if hidden and numbers and request.gpus_per_node and not request.exclusive:
         why = f"names the job's devices if {old} hides the others, and those of the node if {new} does not"
-        yield Remark(numbers[0].line, numbers[0].text[:60], why, lost=False)
+        yield hint(numbers[0].line, numbers[0].text[:60], why)
 
 
 # Devices that a script names itself: by number, by the rank, or by their use.
