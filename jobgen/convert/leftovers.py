@@ -143,8 +143,7 @@ def _is_label(root: Node, at: int) -> bool:
         return False
     texts = (one for one in root.all("string", "raw_string") if one.start < at < one.end)
     commands = (above for one in texts for above in one.above() if above.type == "command")
-    name = next((one.get("name") for one in commands), None)
-    return name is not None and os.path.basename(name.text) in _TALK
+    return next((os.path.basename(one.name) in _TALK for one in commands), False)
 
 
 def _printed(root: Node, at: int) -> bool:
@@ -155,7 +154,7 @@ def _printed(root: Node, at: int) -> bool:
         if inner.type == "comment" or (inner.type == "heredoc_body" and _COMMENT.match(line)):
             return True
         if inner.type == "command" and (name := inner.get("name")) is not None:
-            above = inner.parent if inner.parent and inner.parent.type == "redirected_statement" else None
+            above = inner.child_of("redirected_statement")
             written = above is not None and not re.search(r"(?s)^[^<>]*\d?>&\d[^<>]*$", above.text)
             written = written or (is_written(inner) and directive_of_text(root) is not None)
             if (os.path.basename(name.text) in _TALK and not written) or name.start <= at < name.end:

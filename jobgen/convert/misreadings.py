@@ -239,8 +239,8 @@ def _contained(command: Command, script: Script) -> set[int]:
 
 def _inputs(command: Node) -> Iterator[Node]:
     """Yield the files that a command reads by a redirection."""
-    above = command.parent
-    for one in above.children if above is not None and above.type == "redirected_statement" else ():
+    above = command.child_of("redirected_statement")
+    for one in above.children if above is not None else ():
         target = one.get("destination") if re.match(r"0?<[^<&]", one.text) else None
         if target is not None:
             yield target

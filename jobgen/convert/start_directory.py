@@ -96,9 +96,8 @@ def path_of(script: Script, text: str, source: Dialect, directory: str) -> str:
 
 def _first_run(script: Script, node: Node) -> int:
     """Return the offset at which a command runs first: for one in a function, that of its first call."""
-    function = next((one for one in node.above() if one.type == "function_definition"), None)
-    name = function and function.get("name")
-    calls = [one.node.start for one in script.named(name.text)] if name else [node.start]
+    function = node.around("function_definition")
+    calls = [one.node.start for one in script.named(function.name)] if function else [node.start]
     return min(calls, default=sys.maxsize)
 
 

@@ -106,10 +106,9 @@ def nodes_read(script: Script, source: Dialect) -> tuple[int, str] | None:
 def discarded(tree: Node) -> Iterator[Node]:
     """Yield the texts for ``:`` that bash takes as they stand: they are comments."""
     for command in tree.all("command"):
-        name, above = command.get("name"), command.parent
-        if name is not None and name.text == ":":
+        if command.name == ":":
             yield from (one for one in command.children if one.type == "raw_string")
-            if above is not None and above.type == "redirected_statement":
+            if above := command.child_of("redirected_statement"):
                 yield from (one for one in above.all("heredoc_body") if _is_quoted(one))
 
 

@@ -169,10 +169,10 @@ def _selection(place: _Place, command: Command, files: Sequence[str]) -> tuple[s
         return verb, [one for one in files if verb and _finds(place, words, one)]
     if command.name == "xargs":
         at = next((i for i, word in enumerate(words) if os.path.basename(word) in _VERBS), -1)
-        above = command.node.parent
-        listed = above is not None and above.type == "pipeline" and at >= 0
-        before = _stages(above, command.node) if above is not None and listed else []
-        return _VERBS[os.path.basename(words[at])] if listed else "", _listed(place, before, files)
+        pipeline = command.node.child_of("pipeline") if at >= 0 else None
+        if pipeline is None:
+            return "", []
+        return _VERBS[os.path.basename(words[at])], _listed(place, _stages(pipeline, command.node), files)
     patterns, whole, kept = _operands(command.name, words)
     matching = []
     for file in files:

@@ -113,7 +113,7 @@ def _of_other_shells(node: Node) -> Iterator[tuple[Node, int]]:
         if not is_of_other_job(node):
             yield from ((one, 0) for one in _escaped(node))
         return
-    command = next((above for above in node.above() if above.type == "command"), None)
+    command = node.around("command")
     if command is not None and any(re.fullmatch(r"-[a-z]*c", child.text) for child in command.children):
         yield from names_read(parse(node.text[1:-1].encode(), node.line), node.start + 1)
 
@@ -130,11 +130,11 @@ def directive_of_text(root: Node) -> tuple[int, str] | None:
 
 def is_written(node: Node) -> bool:
     """Return whether echo or printf writes a node, its command or a text of it, to a file."""
-    command = next((one for one in (node, *node.above()) if one.type == "command"), None)
-    name = command.get("name") if command is not None else None
+    command = node if node.type == "command" else node.around("command")
     around = (above for above in node.above() if above.type == "redirected_statement")
     files = (child.text for above in around for child in above.children if child.type == "file_redirect")
-    return name is not None and name.text in ("echo", "printf") and any("&" not in file for file in files)
+    prints = command is not None and command.name in ("echo", "printf")
+    return prints and any("&" not in file for file in files)
 
 
 def _is_for_script(text: Node) -> bool:
@@ -144,8 +144,7 @@ def _is_for_script(text: Node) -> bool:
         if above.type in ("variable_assignment", "herestring_redirect"):
             return True
         if above.type == "command":
-            name = above.get("name")
-            named = os.path.basename(name.text) if name is not None else ""
+            named = os.path.basename(above.name)
             goes_on = is_written(text) or above.under("pipeline", "command_substitution")
             return goes_on if named in PRINT else named not in {*TOOLS, ":"}
     return False

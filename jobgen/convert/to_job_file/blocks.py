@@ -232,7 +232,7 @@ class Body:
         read = {*definitions_of(self.script, later).names, *self.used}
         known = {*self.file.variables, *by_value(self.script)}
         found: dict[str, None] = {}
-        program = parse(self.file.list("command")[-1].encode()) if self._in_shell else None
+        program = parse(code.encode()) if (code := self.file.shell_code) else None
         sourced = any(map(is_own_file, (two for one in (program, *later) if one for two in commands(one))))
         for one in statements:
             for name, value, node in assignments(one):
@@ -257,10 +257,6 @@ class Body:
             *" ".join(message).split(),
         }
         return [name for name in found if name not in known]
-
-    @property
-    def _in_shell(self) -> bool:
-        return self.file.list("command")[:2] == ["bash", "-c"]
 
     @property
     def _status(self) -> str:
@@ -357,10 +353,10 @@ class Body:
 
     def _end_of_makers(self, statements: Sequence[Node]) -> int:
         """Return the index behind the last statement that may make the program."""
-        words = self.file.list("command")
+        words = self.file.program
         name = words[1] if len(words) > 1 and is_python(words[0]) else (words or [""])[0]
         found = [at for at, one in enumerate(statements) if _makes(one, name)]
-        return found[-1] + 1 if found and words[:2] != ["bash", "-c"] else 0
+        return found[-1] + 1 if found and not self.file.shell_code else 0
 
     def _runs_only(self, statement: Node, functions: int) -> bool:
         """Return whether a statement needs nothing of the shell.
@@ -376,7 +372,7 @@ class Body:
             return False
         if definitions_of(self.script, [statement]).definitions or _sets(statement):
             return False
-        if changed_variables(statement) & {*self.used, *names(self.file.list("command"))}:
+        if changed_variables(statement) & {*self.used, *names(self.file.program)}:
             return False
         called = {command.name for command in commands(statement)}
         words = [command.words[0].text for command in commands(statement)]

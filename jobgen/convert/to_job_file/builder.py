@@ -78,15 +78,38 @@ class JobFile:
             return False
         return True
 
+    @property
+    def blocks(self) -> list[str]:
+        """Return the texts of the blocks: setup, before and after."""
+        return [self.text_of(key) for key in BLOCKS]
+
+    @property
+    def program(self) -> list[str]:
+        """Return the words of the program."""
+        return self.list("command")
+
     def list(self, key: str) -> list[str]:
         """Return the values of an option with several."""
         values = self.values.get(key, [])
         return values if isinstance(values, list) else []
 
+    def text_of(self, key: str) -> str:
+        """Return a value as a text; empty without one."""
+        return str(self.values.get(key, ""))
+
+    def count(self, key: str, default: int = 1) -> int:
+        """Return a value that is a number, by default 1."""
+        return int(str(self.values.get(key, default)))
+
+    @property
+    def shell_code(self) -> str:
+        """Return the code that is the program, as the text of ``bash -c``; empty for another program."""
+        return self.program[2] if self.program[:2] == ["bash", "-c"] else ""
+
     @property
     def container_texts(self) -> Sequence[str]:
         """Return the texts of the container in which ``expand`` replaces variables."""
-        return [str(self.values.get("image", "")), *self.list("bind"), *self.list("container_arg")]
+        return [self.text_of("image"), *self.list("bind"), *self.list("container_arg")]
 
     @property
     def variables(self) -> Mapping[str, str | None]:

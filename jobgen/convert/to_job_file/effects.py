@@ -170,7 +170,7 @@ def _kinds(script: Script, statement: Node, depth: int) -> Iterator[str]:
     ):
         yield "program"
     for name, _, node in assignments(statement):
-        if node.parent is not None and node.parent.type == "command":
+        if node.child_of("command"):
             continue
         if re.match(rf"\"?\$(?:{name}|\{{{name}\}}):[^$]*(\$\{{?(?!{name}\b)\w+[^$]*)*$", _value(node)):
             yield "append" if name != "PATH" else "append_path"
@@ -205,7 +205,7 @@ def _kinds(script: Script, statement: Node, depth: int) -> Iterator[str]:
 
 def _of_command(script: Script, command: Command, depth: int) -> Iterator[str]:
     definitions = script.tree.all("function_definition")
-    body = next((one.get("body") for one in definitions if _is_named(one, command.name)), None)
+    body = next((one.get("body") for one in definitions if one.name == command.name), None)
     if body is not None:
         yield from _kinds(script, body, depth + 1)
         return
@@ -224,19 +224,14 @@ def _of_command(script: Script, command: Command, depth: int) -> Iterator[str]:
 
 def _has_input(node: Node) -> bool:
     """Return whether a command reads the output of another one, or the nodes of the job."""
-    above = node.parent
-    if above is not None and above.type == "redirected_statement":
-        if any("<" in one.text and _HARMLESS_REDIRECTION.match(one.text) for one in above.children):
-            return True
-        above = above.parent
-    return above is not None and above.type == "pipeline" and node.start > above.start
+    above = node.child_of("redirected_statement")
+    redirections = above.children if above is not None else ()
+    if any("<" in one.text and _HARMLESS_REDIRECTION.match(one.text) for one in redirections):
+        return True
+    pipeline = (above or node).child_of("pipeline")
+    return pipeline is not None and node.start > pipeline.start
 
 
 def _value(assignment: Node) -> str:
     value = assignment.get("value")
     return value.text if value is not None else ""
-
-
-def _is_named(definition: Node, name: str) -> bool:
-    node = definition.get("name")
-    return node is not None and node.text == name

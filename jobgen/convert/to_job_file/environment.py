@@ -87,7 +87,7 @@ def take(
             break
     found.write()
     removed = [*found.statements, *found.without_effect]
-    read = {*re.findall(r"\w+", " ".join([*lines, *file.list("command"), *file.container_texts]))}
+    read = {*re.findall(r"\w+", " ".join([*lines, *file.program, *file.container_texts]))}
     only = [one.node for one in found.block if _only_for(script, one, [*removed, *replaced])]
     removed += [one for one in only if not read & {name for name, _, _ in assignments(one)}]
     return found.statements, without(statements, removed)
@@ -161,7 +161,7 @@ class Environment:
 
     @property
     def _directory(self) -> str:
-        return self.values.get("workdir", [str(self.file.values.get("workdir", ""))])[0]
+        return self.values.get("workdir", [self.file.text_of("workdir")])[0]
 
     @property
     def replaces_preparations(self) -> bool:
@@ -280,7 +280,7 @@ class Environment:
         sets = [
             (self._constant(value), one)
             for other, value, one in self.script.assignments
-            if other == name and one.start < self.end and not _is_prefix(one)
+            if other == name and one.start < self.end and not one.child_of("command")
         ]
         unset = any(
             mentions(one, name) for one in self.script.tree.all("unset_command") if one.start < self.end
@@ -458,7 +458,7 @@ class Environment:
         """Return whether only the program reads the number of threads, which the job sets for it."""
         if any(mentions(one.node, "OMP_NUM_THREADS") for one in self.block):
             return False
-        if self.file.list("command") == ["true"]:  # what reads it may be a sourced file
+        if self.file.program == ["true"]:  # what reads it may be a sourced file
             return False
         return not self._is_read("OMP_NUM_THREADS", later)
 
@@ -479,7 +479,7 @@ class Environment:
             return False
         if not self._is_last(name, text, later):
             return False
-        runs = self.file.list("command") != ["true"]  # else the files are the program
+        runs = self.file.program != ["true"]  # else the files are the program
         if runs and any(may_set(self.script, one, name) for one in later):
             return False
         if any(mentions(one.node, name) for one in self.block if not one.node.text.startswith(f"{name}=")):
@@ -499,7 +499,7 @@ class Environment:
         sets = [
             (self._constant(value), one) for other, value, one in self.script.assignments if other == name
         ]
-        if all(value == text for value, one in sets if one.start < self.end and not _is_prefix(one)):
+        if all(value == text for value, one in sets if one.start < self.end and not one.child_of("command")):
             return True
         last = max(at for at, one in enumerate([None, *later]) if one is None or _sets(one, name))
         for one in later[:last]:
@@ -550,11 +550,6 @@ def _kind_of_variable(name: str) -> str:
 
 def _sets(statement: Node, name: str) -> bool:
     return any(other == name for other, _, _ in assignments(statement))
-
-
-def _is_prefix(assignment: Node) -> bool:
-    """Return whether a variable is set for one command only."""
-    return assignment.parent is not None and assignment.parent.type == "command"
 
 
 def _given(command: Command) -> str:

@@ -265,8 +265,8 @@ def _target(redirect: Node) -> str | None:
 
 def _piped(node: Node) -> bool:
     """Return whether the output of a command goes into a pipe."""
-    above = node.parent
-    return above is not None and above.type == "pipeline" and above.children[-1] is not node
+    pipeline = node.child_of("pipeline")
+    return pipeline is not None and pipeline.children[-1] is not node
 
 
 def _prints(statement: Node) -> set[str]:
@@ -282,7 +282,7 @@ def _set(statement: Node) -> set[str]:
     """Return the variables that a statement sets or exports."""
     found: set[str] = set()
     for one in statement.all("variable_assignment", "declaration_command", "for_statement"):
-        if one.parent is not None and one.parent.type == "command":
+        if one.child_of("command"):
             continue  # A=1 before a command holds for that command only
         name = one.get("name") or one.get("variable")
         part = name.get("name") if name is not None and name.type == "subscript" else name

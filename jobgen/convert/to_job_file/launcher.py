@@ -235,7 +235,7 @@ def _plugin(script: Script, launch: Launch) -> tuple[str | None, str]:
 
 def ends(file: JobFile, script: Script, launch: Launch) -> None:
     """Add a remark if the other ranks go on where one fails, which jobgen's launchers end."""
-    ranks = int(str(file.values.get("ranks_per_node", 1))) * (script.request.nodes or 1)
+    ranks = file.count("ranks_per_node") * (script.request.nodes or 1)
     given = launch.has("-K", "--kill-on-bad-exit") or "SLURM_KILL_BAD_EXIT" in script.values
     given &= "0" not in (launch.options.get("-K"), launch.options.get("--kill-on-bad-exit"))
     if launch.kind != script.dialect.scheduler.node_step or ranks < 2 or given:
@@ -267,7 +267,7 @@ def _choose_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> Non
         is_python = re.match(r"(\S+/)?python\S* |\S+\.py\b|(bash|sh) -c .*python|-m ", words)
         is_mpi = given or not is_python or re.search(r"mpi4py|horovod|hvd", script.tree.text)
         is_mpi = is_mpi or re.search("(?i)mpi", words.partition(".py")[0])
-        ranks = int(str(file.values.get("ranks_per_node", 1))) * (script.request.nodes or 1)
+        ranks = file.count("ranks_per_node") * (script.request.nodes or 1)
         if not given and not is_mpi and (ranks < 2 or _meets_by_address(script)):
             return
         alone = ranks < 2 and not given

@@ -15,7 +15,7 @@ from jobgen.convert.request_reader import has_directives
 from jobgen.convert.result import Remark, hint, remark_on, shortened, shown
 from jobgen.convert.start_directory import path_of
 from jobgen.convert.swept_files import sweeps, takers
-from jobgen.convert.to_job_file.builder import BLOCKS, JobFile
+from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.definitions import definitions_of
 from jobgen.convert.to_job_file.effects import LOGIN
 from jobgen.convert.to_job_file.inherited import (
@@ -150,22 +150,21 @@ def without_program(script: Script, last: Node) -> Iterator[Remark]:
 
 def ends(file: JobFile, parts: Split) -> Iterator[Remark]:
     """Yield a remark if the program is code with an ``exit`` that ends the script, but not the job."""
-    words = file.list("command")
     own = [one for one in parts.after if one.type not in _SEPARATORS and one.text.strip()]
-    if own and words[:2] == ["bash", "-c"] and _EXIT.search(words[2]):
+    if own and _EXIT.search(file.shell_code):
         yield remark_on(own[0], "runs also after an exit in the program")
 
 
 def own_state(script: Script, file: JobFile, parts: Split) -> Iterator[Remark]:
     """Yield remarks on what the program, as code of a process of its own, sets for the commands after it."""
-    words, after = file.list("command"), [one for one in parts.after if one.type not in _SEPARATORS]
+    after = [one for one in parts.after if one.type not in _SEPARATORS]
     clock = (node for one in after for node in one.all("variable_name") if node.text == "SECONDS")
     if read := next(clock, None):
         why = "the commands after the program have a shell, and a clock, of their own"
         yield hint(read.line, "SECONDS", why)
-    if words[:2] != ["bash", "-c"] or not after:
+    if not (file.shell_code and after):
         return
-    code = parse(words[2].encode())
+    code = parse(file.shell_code.encode())
     own = {name for one in after for name, _, _ in assignments(one)}
     names = {name for name, _, _ in assignments(code)} - own
     for name in definitions_of(script, after).names:
@@ -182,9 +181,8 @@ def own_state(script: Script, file: JobFile, parts: Split) -> Iterator[Remark]:
 
 def left_running(file: JobFile, parts: Split, program: Command) -> Iterator[Remark]:
     """Yield a remark on a process that the program leaves in the background for the commands after it."""
-    words = file.list("command")
     busy = {one.name for statement in parts.after for one in commands(statement)} - _BRIEF
-    started = unwaited([parse(words[2].encode())]) if words[:2] == ["bash", "-c"] and busy else []
+    started = unwaited([parse(file.shell_code.encode())]) if busy else []
     if started:
         yield Remark(program.line, shown(started[0]), "ends with the program, before the commands after it")
 
@@ -192,8 +190,7 @@ def left_running(file: JobFile, parts: Split, program: Command) -> Iterator[Rema
 def process_number(file: JobFile, program: Command) -> Iterator[Remark]:
     """Yield a remark on ``$$`` in several of the blocks and the program, which are separate processes."""
     code = _shell_code(file)
-    blocks = [str(file.values.get(key, "")) for key in BLOCKS]
-    if len([text for text in (*blocks, *code) if _OWN_NUMBER.search(text)]) > 1:
+    if len([text for text in (*file.blocks, *code) if _OWN_NUMBER.search(text)]) > 1:
         why = "has another value in each block and in the program, which are separate processes"
         lost = any(map(_OWN_NUMBER.search, code))
         yield Remark(program.line, "$$", f"{why}: set a variable in setup", lost)
@@ -201,16 +198,16 @@ def process_number(file: JobFile, program: Command) -> Iterator[Remark]:
 
 def _shell_code(file: JobFile) -> list[str]:
     """Return the code that ``bash -c`` runs in the program."""
-    words = file.list("command")
+    words = file.program
     return [text for at, text in enumerate(words) if words[at - 2 : at] == ["bash", "-c"]]
 
 
 def _own_paths(file: JobFile) -> set[str]:
     """Return the variables with the path of the script that commands of other shells read."""
-    code = _shell_code(file)
-    code += [str(file.values.get(key, "")) for key in ("before", "after_block")]
-    found = {name for text in code for name, _ in expansions(parse(text.encode())) if name in _OWN_PATH}
-    return found | ({"BASH_SOURCE"} if "BASH_SOURCE" in str(file.values.get("setup", "")) else set())
+    setup, *blocks = file.blocks
+    code = [parse(text.encode()) for text in (*_shell_code(file), *blocks)]
+    found = {name for one in code for name, _ in expansions(one) if name in _OWN_PATH}
+    return found | ({"BASH_SOURCE"} if "BASH_SOURCE" in setup else set())
 
 
 def own_path(script: Script, file: JobFile) -> Iterator[Remark]:
@@ -232,7 +229,7 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
     that nothing in the script sets."""
     dialect = script.dialect
     own = {name for name, _, _ in script.assignments}
-    for name in names(file.list("command")):
+    for name in names(file.program):
         if name.startswith(dialect.variable_prefix) and name not in {*dialect.environment, *own}:
             why = f"is not set by {dialect.title}: the job ends, and the script would go on"
             yield hint(program.line, f"${name}", why)
@@ -247,9 +244,9 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
         if _in_conditions(script, name, program):
             why = "is set in a condition only: if it is unset the job ends, and the script would go on"
             yield hint(program.line, f"${name}", why)
-    split = [name for name in names(file.list("command")) if not _is_quoted(program, name)]
+    split = [name for name in names(file.program) if not _is_quoted(program, name)]
     given = [one for name in split for one in script.values.get(name, ()) if ARGUMENT.fullmatch(one.text)]
-    own_words = re.findall(r"(?m)^argument_\d+=(.*)", str(file.values.get("setup", "")))
+    own_words = re.findall(r"(?m)^argument_\d+=(.*)", file.text_of("setup"))
     bare = (one for name, one in expansions(program.node) if name.isdigit() and _is_bare(program, name))
     given += [one for one in bare if ARGUMENT.fullmatch(one.text) and one.text in " ".join(own_words)]
     if given and ARGUMENTS not in script.changed:
@@ -279,11 +276,9 @@ def without_directives(script: Script) -> Iterator[Remark]:
 def arguments(script: Script, file: JobFile) -> Iterator[Remark]:
     """Yield a remark on arguments of the script in blocks; one in the program has another remark."""
     scheduler = script.dialect.scheduler
-    if not scheduler.behaviour.passes_arguments or any(
-        name.isdigit() for name in names(file.list("command"))
-    ):
+    if not scheduler.behaviour.passes_arguments or any(name.isdigit() for name in names(file.program)):
         return
-    in_blocks = any(first_read(str(file.values.get(key, ""))) for key in CODE)
+    in_blocks = any(first_read(file.text_of(key)) for key in CODE)
     if in_blocks and (read := submission.argument(script)):
         others = [one.title for one in DIALECTS.values() if not one.scheduler.behaviour.passes_arguments]
         why = f"reads arguments of the script: {scheduler.command} of the new script passes them, but "
@@ -313,7 +308,7 @@ def left_out(script: Script, file: JobFile, program: Command) -> Iterator[Remark
     around = [one for one in program.node.above() if one.type in (*LATER, "subshell")]
     if not around:
         return
-    setup, *blocks = (str(file.values.get(key, "")) for key in BLOCKS)
+    setup, *blocks = file.blocks
     code = [parse(text.encode()) for text in (*_shell_code(file), *blocks)]
     read = {name for one in code for name in _read_in(one) - _set_in(one)}
     given = [node for _, _, node in assignments(around[-1]) if node.text not in setup]
@@ -321,7 +316,7 @@ def left_out(script: Script, file: JobFile, program: Command) -> Iterator[Remark
     found |= changed_variables(around[-1]) - changed_variables(parse(setup.encode()))
     found -= {*file.variables, *RANK_VARIABLES, "OMP_NUM_THREADS"}
     numbers = {*re.findall(r"\b(\w+)(?:\[[^]]*\])?\+?=[^\n;]*\$!", around[-1].text)}  # of processes
-    words = {*names(file.list("command"))}
+    words = {*names(file.program)}
     for name, value in re.findall(r"(?m)^(?:export )?(argument_\d+)=(.*)", setup):
         words |= _read_in(parse(f"echo {value}".encode())) if name in words | read else set()
     for name in sorted((words | read) & found - numbers):
@@ -357,7 +352,7 @@ def set_again(script: Script, file: JobFile, program: Command) -> Iterator[Remar
     """Yield a remark on each command that may set a variable of the program again, of which the job file has
     the value."""
     read = {name for name, _ in expansions(program.node)}
-    read -= {*re.findall(r"\$\{?(\w+)", " ".join(file.list("command")))}  # whose values the job reads
+    read -= {*re.findall(r"\$\{?(\w+)", " ".join(file.program))}  # whose values the job reads
     found = ((name, script.constants.node(name)) for name in read)
     values = {name: one for name, one in found if one and script.constants.value(one) is not None}
     for one in script.runs:
@@ -375,7 +370,7 @@ def _given(command: Command) -> str:
 def timed(file: JobFile, program: Command) -> Iterator[Remark]:
     """Yield a remark on a ``time`` that the program loses."""
     texts = [os.path.basename(literal(word) or "") for word in program.words]
-    kept = re.search(r"(^|[\s;|&])(/\S*/)?time\s", " ".join(file.list("command")))
+    kept = re.search(r"(^|[\s;|&])(/\S*/)?time\s", " ".join(file.program))
     if "time" in texts and not kept:
         why = "is left out: the log of the job ends with the time of the whole job"
         yield hint(program.line, "time", why)
@@ -411,7 +406,7 @@ _OF_IMAGE = ("PATH", "LD_LIBRARY_PATH")  # which runtimes of containers set
 
 def inside(file: JobFile, program: Command) -> Iterator[Remark]:
     """Yield remarks on variables in code for a shell in a container that does not have those of the job."""
-    words = file.list("command")
+    words = file.program
     code = code_at(words)
     if code < 0 or not words[code].startswith("eval "):
         return
@@ -451,10 +446,9 @@ def log_text(script: Script) -> Iterator[Remark]:
     paths = [request.output] if request.output else [*dialect.own_log_names]
     logs = {re.sub(codes, "*", os.path.basename(path.replace("%x", request.name or "%x"))) for path in paths}
     for one in script.runs:
-        above = one.node.parent
         words = one.arguments if one.name in _READS_TEXT else ()
         files = [script.constants.value(word) or word.text.strip("\"'") for word in words]
-        if above is not None and above.type == "redirected_statement":
+        if above := one.node.child_of("redirected_statement"):
             files += re.findall(r"(?<!<)<\s*[\"']?([\w./${}-]+)", above.text)
         names = {re.sub(codes, "*", os.path.basename(name)) for name in files} - {"null"}
         known = [name for name in names if name.strip("*")]
@@ -467,8 +461,7 @@ def child_jobs(script: Script, file: JobFile) -> Iterator[Remark]:
     """Yield a remark on a job that the script submits with its environment, in which jobgen sets threads."""
     if "OMP_NUM_THREADS" in {*file.variables, *(name for name, _, _ in script.assignments)}:
         return
-    blocks = [str(file.values.get(key, "")) for key in ("before", "after_block")]
-    code = "\n".join([*blocks, *_shell_code(file)])
+    code = "\n".join([*file.blocks[1:], *_shell_code(file)])
     scheduler = script.dialect.scheduler
     for call in of_engines(script, "snakemake"):  # which sets it for its jobs
         why = "the jobs that it submits get OMP_NUM_THREADS of this one, too, which the script leaves unset"
@@ -529,9 +522,9 @@ def _kept(statements: Sequence[Node]) -> bool:
 
 def of_runtime(script: Script, file: JobFile) -> Iterator[Remark]:
     """Yield a remark on each name in setup and in the program that jobgen's script has for itself."""
-    code = re.sub(r"(?m)^\s*#.*$", "", str(file.values.get("setup", "")))
+    code = re.sub(r"(?m)^\s*#.*$", "", file.text_of("setup"))
     words = set(re.findall(r"\bjob_[a-z]\w*", code))
-    for name in sorted((words | set(names(file.list("command")))) & runtime_names()):
+    for name in sorted((words | set(names(file.program))) & runtime_names()):
         line = next((at for at, text in enumerate(script.lines, 1) if re.search(rf"\b{name}\b", text)), 1)
         yield Remark(line, name, "jobgen's script has a variable of this name: give it another one")
 
@@ -773,8 +766,8 @@ def alone(script: Script, file: JobFile, command: Command, launch: Launch | None
     gpus = str(file.values.get("gpus_per_node", 0)).rpartition(":")[2]
     if int(gpus) < 2 or "--ntasks-per-node" in script.heeded or script.is_pbs:
         return
-    words = file.list("command")
-    if words[:2] == ["bash", "-c"]:
+    words = file.program
+    if file.shell_code:
         words[2] = f"unset {_TASKS}\n{words[2]}"
     else:
         python = ["python3"] if words[0] == "-m" or words[0].endswith(".py") else []
@@ -787,10 +780,9 @@ def alone(script: Script, file: JobFile, command: Command, launch: Launch | None
 def alone_in_blocks(file: JobFile) -> None:
     """Hide the number of tasks of a node from the programs of Python in the blocks, too, if it is hidden from
     the program."""
-    code = [parse(str(file.values.get(key, "")).encode()) for key in BLOCKS]
-    runs = any(is_python(one.name) for node in code for one in commands(node))
-    if runs and re.search(rf"(\bunset|^env -u) {_TASKS}\b", " ".join(file.list("command"))):
-        file.values["setup"] = f"unset {_TASKS}\n{file.values.get('setup', '')}"
+    runs = any(is_python(one.name) for text in file.blocks for one in commands(parse(text.encode())))
+    if runs and re.search(rf"(\bunset|^env -u) {_TASKS}\b", " ".join(file.program)):
+        file.values["setup"] = f"unset {_TASKS}\n{file.text_of('setup')}"
 
 
 def sizes_of_environment(script: Script, file: JobFile, launch: Launch | None) -> Iterator[Remark]:
@@ -826,8 +818,7 @@ def environment(script: Script, launch: Launch | None) -> Iterator[Remark]:
 def sourced(file: JobFile, statement: Node | None, after: Sequence[Node]) -> Iterator[Remark]:
     """Yield a remark if functions of a sourced file may be missing in the program or behind it."""
     names = {command.name for one in after for command in commands(one)} - {*TOOLS, *STATE, ""}
-    in_shell = file.list("command")[:2] == ["bash", "-c"]
-    if statement is not None and (names or in_shell):
+    if statement is not None and (names or file.shell_code):
         why = "functions and aliases of this file are not known to the program and to the commands after it"
         yield remark_on(statement, why)
 
@@ -838,7 +829,7 @@ def own_function(
     """Yield a remark on a function of a file that setup reads, in the program or behind it."""
     found = (command for one in statements for command in commands(one))
     read = [command for command in found if may_define_functions(command, of_system=False)]
-    words = file.list("command")
+    words = file.program
     called = words[command_start(words) :][:1] if file.values.get("launcher") == "none" else []
     own_shell = any("-c" in one.literals for one in script.running("bash", "sh"))  # which has no functions
     codes = [*(parse(text.encode()) for text in _shell_code(file) if not own_shell), *after]
@@ -853,13 +844,13 @@ def run_directory(script: Script, file: JobFile) -> Iterator[Remark]:
     """Yield a remark on each command that takes the run directory of the job with other files."""
     parent = str(BY_KEY["runs_dir"].default)
     folder = f"{parent}/{file.values.get('name', 'job')}-ID"
-    start = path_of(script, str(file.values.get("workdir", "")), script.dialect, "")
+    start = path_of(script, file.text_of("workdir"), script.dialect, "")
     paths = [os.path.join(start, one) for one in (f"{folder}/job.sh", f"{folder}/", f"{parent}/")]
     why = "too: the job writes its logs there, unless runs_dir is in another directory"
     swept = list(sweeps(script, script.dialect, paths[:1]))
     for one in swept:
         yield hint(one.command.line, shown(one.command.statement), f"{one.verb} {folder}, {why}")
-    code = "\n".join([*(str(file.values.get(key, "")) for key in BLOCKS), *file.list("command")])
+    code = "\n".join([*file.blocks, *file.program])
     for node in takers(script, script.dialect, paths):
         kept = node.type == "command" or node.text.split("\n")[0] in code
         if kept and not any(one.command.node in node for one in swept):
@@ -872,8 +863,11 @@ def tasks(script: Script, file: JobFile, program: Launch | None) -> Iterator[Rem
     request = script.request
     each, nodes = request.ranks_per_node, request.nodes or 1
     total = request.ranks or (each and each * nodes)
-    new_each, cores = (int(str(file.values.get(key, 1))) for key in ("ranks_per_node", "cpus_per_rank"))
-    blocks = "\n".join(str(file.values.get(key, "")) for key in BLOCKS)
+    new_each, cores, blocks = (
+        file.count("ranks_per_node"),
+        file.count("cpus_per_rank"),
+        "\n".join(file.blocks),
+    )
     own = {one.command.node.start for one in (program, program and program.outer) if one}
     for launch in script.launches if (total or nodes) != new_each * nodes else ():
         counted_by_job = (launch.row.by_scheduler or launch.row.of_mpi) and not launch.has(*ALL, *EACH)
@@ -882,8 +876,8 @@ def tasks(script: Script, file: JobFile, program: Launch | None) -> Iterator[Rem
                 f"starts {new_each * nodes} in the job, as many as it has, and {total or nodes} in the script"
             )
             yield hint(launch.line, f"the ranks of {shown(launch.command.node)}", why)
-    per_node = int(str(file.values.get("cpus_per_node", new_each * cores)))
-    words = " ".join([blocks, *file.list("command")])
+    per_node = file.count("cpus_per_node", new_each * cores)
+    words = " ".join([blocks, *file.program])
     if script.is_pbs:
         by_core = script.dialect.scheduler.behaviour.hosts_by_core
         yield from _lines_of_hosts(script, words, nodes, per_node if by_core else new_each)
@@ -894,7 +888,10 @@ def tasks(script: Script, file: JobFile, program: Launch | None) -> Iterator[Rem
         "SLURM_NTASKS_PER_NODE": (each if "--ntasks-per-node" in script.heeded else None, new_each),
         "SLURM_TASKS_PER_NODE": (each or -(-(total or 1) // nodes), new_each),
         "SLURM_CPUS_PER_TASK": (request.cpus_per_rank, cores),
-        "SLURM_MEM_PER_NODE": (request.mem if "--mem" in script.heeded else None, _mebibytes(file)),
+        "SLURM_MEM_PER_NODE": (
+            request.mem if "--mem" in script.heeded else None,
+            mebibytes(file.text_of("mem")),
+        ),
     }
     if not request.exclusive:
         numbers |= dict.fromkeys(("SLURM_CPUS_ON_NODE", "SLURM_JOB_CPUS_PER_NODE"), (old_cores, per_node))
@@ -905,10 +902,6 @@ def tasks(script: Script, file: JobFile, program: Launch | None) -> Iterator[Rem
         if name in lines and old != new:
             why = f"is {new or 'not set'} in the job, and {'not set' if old is None else old} in the script"
             yield hint(lines[name], f"${name}", why)
-
-
-def _mebibytes(file: JobFile) -> int | None:
-    return mebibytes(str(file.values.get("mem", "")))
 
 
 def _lines_of_hosts(script: Script, code: str, nodes: int, new: int) -> Iterator[Remark]:

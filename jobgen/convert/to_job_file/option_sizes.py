@@ -208,7 +208,7 @@ def _request_of_devices(
         ranks_per_node=ranks,
         cpus_per_rank=cores or scheduler.default_cpus_per_rank,
         gpus_per_node=count,
-        mem=mebibytes(str(file.values.get("mem", ""))),
+        mem=mebibytes(file.text_of("mem")),
     )
     return scheduler.resources(request, text, "")[0][0]
 

@@ -347,15 +347,13 @@ def variables(file: JobFile, script: Script) -> None:
             value = script.heeded[flag].value
             if text := str(mebibytes(value) or "") if "MEM" in name else value:
                 values[name] = f"{name}={text}"
-    words = file.list("command")
-    in_shell = words[:2] == ["bash", "-c"]
-    if in_shell:
-        file.values["command"] = [*words[:2], _with_values(words[2], words[2], values), *words[3:]]
+    words, program = file.program, file.shell_code
+    if program:
+        file.values["command"] = [*words[:2], _with_values(program, program, values), *words[3:]]
     for key in BLOCKS:
-        code = str(file.values.get(key, ""))
-        if text := _with_values(
-            code, " ".join([code, *([] if in_shell or key != "setup" else words)]), values
-        ):
+        code = file.text_of(key)
+        more = words if key == "setup" and not program else ()
+        if text := _with_values(code, " ".join([code, *more]), values):
             file.values[key] = text
 
 

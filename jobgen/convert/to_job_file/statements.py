@@ -75,9 +75,9 @@ def _group(statement: Node) -> Node | None:
 
 def _only_call(script: Script, statement: Node, after: Sequence[Node]) -> Node | None:
     """Return the only call of a function, if it hands on the arguments of the script, or none."""
-    name = statement.get("name") if statement.type == "function_definition" else None
-    calls = [one for one in script.commands if name is not None and one.name == name.text]
-    body = statement.get("body")
+    if statement.type != "function_definition":
+        return None
+    calls, body = list(script.named(statement.name)), statement.get("body")
     if len(calls) != 1 or body is None or _group(body) is None:
         return None
     plain = [word.text for word in calls[0].arguments] in ([], ['"$@"'], ["$@"])

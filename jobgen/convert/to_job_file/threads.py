@@ -58,9 +58,8 @@ class Threads:
 
     def __init__(self, file: JobFile, script: Script, program: Command | None, launch: Launch | None) -> None:
         self.file, self.script, self.program, self.launch = file, script, program, launch
-        self.rank = int(str(file.values.get("cpus_per_rank", 1)))
-        self.each = int(str(file.values.get("ranks_per_node", 1)))
-        self.node = int(str(file.values.get("cpus_per_node", self.rank * self.each)))
+        self.rank, self.each = file.count("cpus_per_rank"), file.count("ranks_per_node")
+        self.node = file.count("cpus_per_node", self.rank * self.each)
         cores = of_chunk(script.request) or script.request.cpus_per_rank or 1
         passed = dict(request_reader.read(script, totals=True).exports).get(_NAME)
         self.start = passed or (str(cores) if script.dialect.sets_threads else _UNSET)
@@ -133,7 +132,7 @@ class Threads:
     def _changes(self) -> Iterator[_Change]:
         of_functions: dict[str, str | None] = {}
         for name, value, node in self.script.assignments:
-            if name != _NAME or (node.parent is not None and node.parent.type == "command"):
+            if name != _NAME or node.child_of("command"):
                 continue
             text = self.script.constants.value(value)
             if function := function_of(node):

@@ -177,7 +177,7 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
     words.used += names(file.container_texts)
     words.expanded |= bool(names([*words.words, *file.container_texts]))
     if not source.scheduler.behaviour.passes_arguments and any(
-        name.isdecimal() for name in names(file.list("command"))
+        name.isdecimal() for name in names(file.program)
     ):
         _without_arguments(file, source, command)
     if words.expanded:
@@ -192,7 +192,7 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
     blocks.Body(file, script, rest, words.used, words.setup, moved).write(replaced)
     notes.alone_in_blocks(file)
     file.remarks += ending
-    file.remarks += traps.remarks(script, "".join(file.list("command")[-1:]), parts, moved, replaced)
+    file.remarks += traps.remarks(script, "".join(file.program[-1:]), parts, moved, replaced)
     file.remarks += _notes(file, script, source, launch, command, parts)
     if outer is not None and not outer.command.node.under("function_definition", "heredoc_body"):
         _earlier(file, script, outer)
@@ -269,7 +269,7 @@ def _without_host_code(
     words: ProgramWords,
 ) -> tuple[Split, list[Node]]:
     """Leave out what only the launch line of the script reads: its file of hosts, and the like."""
-    lines = "\n".join([*words.setup, *file.list("command"), *file.container_texts])
+    lines = "\n".join([*words.setup, *file.program, *file.container_texts])
     ours = [name for name in _OURS if name != "OMP_NUM_THREADS"] if launch is not None else []
     code = HostCode(script, source, command, launch, lines, ours)
     unused = code.find([*parts.before, *filter(code.removes_hosts, parts.after)])
@@ -282,7 +282,7 @@ def _without_host_code(
 
 def _without_arguments(file: JobFile, source: Dialect, command: Command | None) -> None:
     """Take the arguments of the script out of the program: this scheduler passes none."""
-    words = file.list("command")
+    words = file.program
     file.values["command"] = [re.sub(r"\$\{?[1-9]\}?", "", word) for word in words]
     why = f"{source.title} passes no arguments to a script"
     file.lose(command.line if command else 1, shortened(" ".join(words)), why)
@@ -417,8 +417,8 @@ def _keep_rank_variables(file: JobFile, script: Script, words: ProgramWords) -> 
     own: it unsets those of the environment, which may be of another job."""
     exports = (one.text for one in script.tree.all("declaration_command") if one.text.startswith("export"))
     exported_here = set(re.findall(rf"\b({'|'.join(RANK_VARIABLES)})\b", " ".join(exports)))
-    command, set_here = file.list("command"), {name for name, _, _ in script.assignments}
-    in_shell = command[:2] == ["bash", "-c"]
+    command, set_here = file.program, {name for name, _, _ in script.assignments}
+    in_shell = bool(file.shell_code)
     read = {name for name in RANK_VARIABLES if re.search(rf"\$\{{?{name}\b", " ".join(command))}
     passed = exported_here | (read if in_shell else set())
     kept = [name for name in RANK_VARIABLES if name in set_here & (passed | read)]

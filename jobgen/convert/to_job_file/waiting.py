@@ -46,11 +46,7 @@ def without_waiting(script: Script, parts: Split, remarks: list[Remark]) -> tupl
         return parts, []
     called = {trap.arguments[0].text for trap in traps} & script.functions.keys()
     removed += [trap.node for trap in traps]
-    removed += [
-        one
-        for one in parts.before
-        if one.type == "function_definition" and (name := one.get("name")) is not None and name.text in called
-    ]
+    removed += [one for one in parts.before if one.type == "function_definition" and one.name in called]
     why = "is left out: jobgen passes the signal on to the program, and waits for its end"
     remarks += [remark_on(trap, why) for trap in traps]
     before, after = (tuple(without(found, removed)) for found in (parts.before, parts.after[1:]))

@@ -344,10 +344,8 @@ def text_program(
     before = [one.name for one in commands(root) if one.node.start < inner.start]
     before += [one.children[0].text for one in root.all("declaration_command") if one.start < inner.start]
     after = [one.name for one in commands(root) if one.node.start >= inner.end]
-    around = (
-        inner.parent if inner.parent is not None and inner.parent.type == "redirected_statement" else inner
-    )
-    into = [one.text for one in around.children if one.type == "file_redirect"]
+    whole_command = inner.child_of("redirected_statement") or inner
+    into = [one.text for one in whole_command.children if one.type == "file_redirect"]
     if not before and not after:
         return None
     if program[0].source is not inner.source or program[-1].source is not inner.source:

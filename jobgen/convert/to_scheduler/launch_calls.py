@@ -130,10 +130,9 @@ def _branch_of(node: Node, choice: Node) -> int:
 
 def _starts_beside(script: Script, node: Node) -> bool:
     """Return whether a node is a function that runs in the background, or that other commands start."""
-    name = node.get("name") if node.type == "function_definition" else None
-    if name is None:
+    if node.type != "function_definition":
         return False
-    return name.text in script.exported_functions or any(one.background for one in script.named(name.text))
+    return node.name in script.exported_functions or any(one.background for one in script.named(node.name))
 
 
 def _loop_in_background(node: Node) -> Node | None:
@@ -318,8 +317,7 @@ def in_texts(script: Script, target: Dialect) -> Iterator[Remark]:
     """
     done = [*calls(script, MPIRUNS), *other_launchers(script, MPIRUNS)]
     own = {node.text for one in done for node in one.word.all("variable_name")}
-    names = (one.node.get("name") for one in script.commands)
-    own |= {match[1] for name in names if name and (match := _VARIABLE.fullmatch(name.text))}
+    own |= {match[1] for one in script.commands if (match := _VARIABLE.fullmatch(one.node.name))}
     ranges = [(one.command.node.start, one.command.node.end) for one in done]
     for node in script.tree.all(*_TEXTS):
         inside = any(start <= node.start < end or node.start <= start < node.end for start, end in ranges)
@@ -348,11 +346,10 @@ def in_words(script: Script) -> bool:
 def _is_text(node: Node) -> bool:
     """Return whether a text is printed or searched for, or is a script with directives of its own."""
     if node.type != "heredoc_body":
-        command = next((above for above in node.above() if above.type == "command"), None)
-        name = command.get("name") if command is not None else None
-        searched = name is not None and name.text in TOOLS - PRINT
+        command = node.around("command")
+        searched = command is not None and command.name in TOOLS - PRINT
         return searched or is_printed(node) or is_of_other_job(node)
-    statement = next((above for above in node.above() if above.type == "redirected_statement"), None)
+    statement = node.around("redirected_statement")
     if re.search(r"(?m)^\s*#(SBATCH|PBS) ", node.text) or statement is None:
         return True
     goes_on = any(statement.all("file_redirect", "pipeline")) or statement.under("pipeline")

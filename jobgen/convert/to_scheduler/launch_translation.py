@@ -59,16 +59,16 @@ def launches(script: Script, source: Dialect, target: Dialect) -> Iterator[Edit 
         completed += launch_calls.completed(script, target, lambda call, mpi: _exports(script, call, mpi))
     starts = [one.start for one in completed if isinstance(one, Edit)]
     for command in script.commands:
-        name = command.node.get("name")
+        name = command.node.name
         if command.name or not name or any(one.start == command.node.start for one in done):
             continue
-        counted = {"-n", "-np"}.intersection(command.literals) and "/mpi" in name.text
+        counted = {"-n", "-np"}.intersection(command.literals) and "/mpi" in name
         if counted and old is _SRUN and script.request.nodes == 1:
             continue
         if any(command.node.start <= start < command.node.end for start in starts):
             continue
-        if re.search(r"\$.*/(mpi(run|exec)|aprun|srun)\b", name.text):
-            yield Remark(command.line, name.text, "its path is in a variable: the line is unchanged")
+        if re.search(r"\$.*/(mpi(run|exec)|aprun|srun)\b", name):
+            yield Remark(command.line, name, "its path is in a variable: the line is unchanged")
     if target.scheduler.node_step is None:
         yield from completed
         yield from launch_calls.in_texts(script, target) if script.request.nodes != 1 else ()

@@ -187,10 +187,8 @@ def _changes_directory(script: Script) -> bool:
 
 def _writes_here(command: Node) -> bool:
     """Return whether a command writes a file whose path depends on the directory."""
-    above = command.parent
-    if above is None or above.type != "redirected_statement":
-        return False
-    redirections = (one.text for one in above.children if one.type == "file_redirect")
+    above = command.child_of("redirected_statement")
+    redirections = (one.text for one in above.children if one.type == "file_redirect") if above else ()
     return any(re.match(r"\d*&?>+\|?\s*[\"']?[\w.]", one) for one in redirections)
 
 

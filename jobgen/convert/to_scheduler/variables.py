@@ -390,9 +390,8 @@ def _reaches(assignment: Node, place: Node, script: Script) -> bool:
         if place in command:
             in_prefix = any(one.parent is command and one.type == assignment.type for one in place.above())
             return in_prefix and assignment.start < place.start
-        functions = (one.get("name") for one in place.above() if one.type == "function_definition")
-        called = next(one.text for one in command.children if one.type == "command_name")
-        return any(one is not None and one.text == called for one in functions)
+        functions = (one.name for one in place.above() if one.type == "function_definition")
+        return next(one.text for one in command.children if one.type == "command_name") in functions
     return any(one.type == "function_definition" for one in apart) or assignment.start < _time(place, script)
 
 
@@ -408,13 +407,12 @@ def _prefixed(assignment: Node) -> Node | None:
 
 def _time(place: Node, script: Script, seen: frozenset[str] = frozenset()) -> int:
     """Return where in the text a place is run: for one in a function, where that is first called."""
-    function = next((one for one in place.above() if one.type == "function_definition"), None)
-    name = function and function.get("name")
-    if function is None or name is None:
+    function = place.around("function_definition")
+    if function is None:
         return place.start
-    calls = [one.node for one in script.named(name.text) if one.node not in function]
-    known = seen | {name.text}
-    return min((_time(one, script, known) for one in calls if name.text not in seen), default=function.end)
+    calls = [one.node for one in script.named(function.name) if one.node not in function]
+    known = seen | {function.name}
+    return min((_time(one, script, known) for one in calls if known != seen), default=function.end)
 
 
 def _branch(assignment: Node, place: Node) -> Node | None:
@@ -432,7 +430,7 @@ def _branch(assignment: Node, place: Node) -> Node | None:
 
 def _guard(name: str, node: Node) -> Iterator[Edit]:
     """Yield the edit that ends the script if a directory which it enters, deletes or fills is empty."""
-    command = next((one for one in node.above() if one.type == "command"), None)
+    command = node.around("command")
     if node.text not in (f"${name}", f"${{{name}}}") or command is None:
         return
     is_last = re.fullmatch("/?[\"']?", command.text.encode()[node.end - command.start :].decode())
