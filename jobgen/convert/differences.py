@@ -30,32 +30,32 @@ _BIND = re.compile(r"(?:\s(?:-B|--bind|-v|--volume)[ =]|^\w+=)(\S+)")
 _BINDS = re.compile(r"(SINGULARITY|APPTAINER)_BIND(PATH)?")
 
 
-def remarks(script: Script, source: Dialect, target: Dialect, logs: Mapping[str, str]) -> Iterator[Remark]:
+def remarks(script: Script, target: Dialect, logs: Mapping[str, str]) -> Iterator[Remark]:
     """Yield the remarks for a new script, and for a job file.
 
     ``logs`` are those that the scheduler writes, output and error, with their names without a directive.
     """
-    yield from _index(script, source, target)
-    yield from _srun_variables(script, source, target)
-    yield from islice(_binds(script, source), 1)
-    yield from islice(_limits(script, source, target), 1)
-    yield from _written_script(script, source)
-    yield from _own_directives(script, source, target)
-    yield from _set_by_target(script, source, target)
-    yield from _mail(script, source, target)
-    yield from log_differences.remarks(script, source, target, logs)
+    yield from _index(script, target)
+    yield from _srun_variables(script, target)
+    yield from islice(_binds(script), 1)
+    yield from islice(_limits(script, target), 1)
+    yield from _written_script(script)
+    yield from _own_directives(script, target)
+    yield from _set_by_target(script, target)
+    yield from _mail(script, target)
+    yield from log_differences.remarks(script, target, logs)
 
 
-def _index(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+def _index(script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield a remark on the index of an array that only programs of the script can read."""
-    old, new = source.variable("array_index"), target.variable("array_index")
+    old, new = script.dialect.variable("array_index"), target.variable("array_index")
     programs = {command.name for command in script.runs} - STATE - TOOLS
     if old == new or not programs or listed(script.request, target):
         return
     why = f"programs that read {old} find {new}"
     if script.request.array:
         yield from at_directive(script, "array", why) if not _is_used(script, str(old)) else ()
-    elif str(old) not in script.tree.text and (read := index_read(script, source)):
+    elif str(old) not in script.tree.text and (read := index_read(script)):
         yield hint(*read, f"in an array, {why}")
 
 
@@ -72,8 +72,9 @@ def _is_used(script: Script, variable: str) -> bool:
     )
 
 
-def _srun_variables(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+def _srun_variables(script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield remarks on options of srun in variables, which the launcher of the target does not read."""
+    source = script.dialect
     steps = source.scheduler.node_step is not None and target.scheduler.node_step is None
     for name, _, node in script.assignments if steps else ():
         if re.fullmatch("SBATCH_[A-Z_]+", name):
@@ -93,20 +94,21 @@ def _srun_variables(script: Script, source: Dialect, target: Dialect) -> Iterato
             yield Remark(node.line, name, "is an option of srun: mpirun does not read it")
 
 
-def _limits(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+def _limits(script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield a remark on each limit set before ranks on several nodes, to which srun hands it on."""
-    steps = source.scheduler.node_step is not None and target.scheduler.node_step is None
+    steps = script.dialect.scheduler.node_step is not None and target.scheduler.node_step is None
     if not steps or (script.request.nodes or 1) < 2:
         return
     last = max((one.command.node.start for one in script.launches), default=0)
     for one in script.named("ulimit"):
         if one.node.start < last and any(not word.text.startswith("-") for word in one.arguments):
-            why = f"{source.title} sets it for the ranks on all nodes, {target.title} on the first node only"
-            yield remark_on(one, why)
+            why = f"{script.dialect.title} sets it for the ranks on all nodes, "
+            yield remark_on(one, f"{why}{target.title} on the first node only")
 
 
-def _binds(script: Script, source: Dialect) -> Iterator[Remark]:
+def _binds(script: Script) -> Iterator[Remark]:
     """Yield a remark on each file of the source that a script binds into a container."""
+    source = script.dialect
     own = "|".join((*source.owners, *filter(None, [source.scheduler.node_step])))
     of_source = re.compile(rf"/(?!home|scratch)([^/]+/)*({source.scheduler.family.lower()}d?\b.*|{own})")
     nodes = [command.node for command in script.runs]
@@ -143,8 +145,9 @@ def functions(script: Script, mpi: MpiFlavour, line: int, code: str) -> Iterator
         yield Remark(line, f"export -f {name}", why, lost=names_command(code, name))
 
 
-def _written_script(script: Script, source: Dialect) -> Iterator[Remark]:
+def _written_script(script: Script) -> Iterator[Remark]:
     """Yield a remark on the directives of another script, in a here-document or a text."""
+    source = script.dialect
     unused = [one.start for one in discarded(script.tree)]
     for node in script.tree.all("heredoc_body"):
         for number, line in enumerate(node.text.split("\n") if node.start not in unused else (), node.line):
@@ -157,9 +160,9 @@ def _written_script(script: Script, source: Dialect) -> Iterator[Remark]:
         yield Remark(*found, f"is in a text for another script, which stays one for {source.title}")
 
 
-def _own_directives(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+def _own_directives(script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield a remark on a command that searches the script itself for its directives."""
-    prefix = source.scheduler.prefix
+    prefix = script.dialect.scheduler.prefix
     for one in (
         script.named("grep", "egrep", "fgrep", "sed", "awk") if prefix != target.scheduler.prefix else ()
     ):
@@ -168,28 +171,30 @@ def _own_directives(script: Script, source: Dialect, target: Dialect) -> Iterato
             yield remark_on(one, why)
 
 
-def _set_by_target(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+def _set_by_target(script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield a remark on each variable that only the target sets, which was empty so far."""
-    if source.scheduler.family == target.scheduler.family:
+    if script.dialect.scheduler.family == target.scheduler.family:
         return
     own = {name for name, _, _ in script.assignments}
     lines = {name: node.line for name, node in reversed(script.expansions) if name not in own}
     for name in sorted({*lines} & {*target.job_variables}):
         if name.startswith((target.variable_prefix, "NCPUS")):
-            yield hint(lines[name], f"${name}", f"was not set by {source.title}, and {target.title} sets it")
+            yield hint(
+                lines[name], f"${name}", f"was not set by {script.dialect.title}, and {target.title} sets it"
+            )
 
 
-def _mail(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+def _mail(script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield a remark on a mail of a failed script, which PBS does not send."""
     mail = script.request.mail
-    if target.copies_logs > source.copies_logs and "a" in mail and "e" not in mail:
+    if target.copies_logs > script.dialect.copies_logs and "a" in mail and "e" not in mail:
         option = script.heeded["--mail-type"]
         why = f"{target.title} sends it if it ends the job itself, not if the script fails: add END"
         yield hint(option.line, f"{option.flag}={option.value}", why)
 
 
-def commands(script: Script, source: Dialect) -> Iterator[tuple[Command, Remark]]:
+def commands(script: Script) -> Iterator[tuple[Command, Remark]]:
     """Yield the commands that only the scheduler or its site has, each with a remark."""
-    owners = source.owners | dict.fromkeys(aprun.COMMANDS, "Cray's ALPS")
+    owners = script.dialect.owners | dict.fromkeys(aprun.COMMANDS, "Cray's ALPS")
     for one in script.named(*(owners.keys() - script.functions)):
         yield one, remark_on(one, f"is a command of {owners[one.name]}", lost=True)

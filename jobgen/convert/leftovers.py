@@ -25,7 +25,6 @@ _COMMENT = re.compile(rb"\s*#(?![!A-Z]|(define|elif|if|ifn?def|include)\b)")
 
 def remarks(
     script: Script,
-    source: Dialect,
     target: Dialect,
     edits: Iterable[Edit],
     known_remarks: Iterable[Remark],
@@ -35,44 +34,46 @@ def remarks(
 
     The job of a job file has launchers and logs of its own.
     """
+    source = script.dialect
     if source.scheduler.family == target.scheduler.family:
         return
     known = {(one.line, word) for one in known_remarks for word in re.findall(r"\w+", one.what)}
     known |= {(one.line, word.strip("\"'")) for one in known_remarks for word in one.what.split()}
     known |= {(0, one.what[1:]) for one in known_remarks if re.fullmatch(r"\$\w+", one.what)}
     own = {name for name, _, _ in script.assignments}
-    own |= variables.unset(script, source) if script.is_batch else set()  # else the submission has options
+    own |= variables.unset(script) if script.is_batch else set()  # else the submission has options
     own |= {str(source.variable("node_file"))} if for_bash(script) else set()  # the script gets one
     own |= {*source.constants, *source.constants.values()}
     ranges = [(edit.start, edit.end) for edit in edits]
     comments = [(node.start, node.end) for node in (*script.tree.all("comment"), *discarded(script.tree))]
-    for name, (why, lost), at, line in _names(script, source, target, job_file):
+    for name, (why, lost), at, line in _names(script, target, job_file):
         inside = any(start <= at < end for start, end in (*ranges, *comments))
         named = name in own and not re.match(r"is a command|stays", why)  # a variable of the script
         named |= name in script.functions
-        named |= name.startswith(source.variable_prefix) and not _is_read(script, source, name, at)
+        named |= name.startswith(source.variable_prefix) and not _is_read(script, name, at)
         once = {(line, name), (0, name)} if lost else {(line, name)}
         if not inside and not named and not once & known:
             known |= once
             yield Remark(line, name, why, lost)
 
 
-def _is_read(script: Script, source: Dialect, name: str, at: int) -> bool:
+def _is_read(script: Script, name: str, at: int) -> bool:
     """Return whether a name at an offset is a variable: one of the scheduler, or what a ``$`` is before.
 
     One that the script unsets there is not read.
     """
     before = script.tree.source[:at].rpartition(b"\n")[2]
-    known = name in source.environment or name in variable_names.meanings(source)
+    known = name in script.dialect.environment or name in variable_names.meanings(script.dialect)
     is_unset = re.search(rb"\bunset( -v)?( [\w ]*)?$", before) is not None
     return not is_unset and (known or re.search(rb"\$\{?[#!]?$", before) is not None)
 
 
 def _names(
-    script: Script, source: Dialect, target: Dialect, job_file: bool
+    script: Script, target: Dialect, job_file: bool
 ) -> Iterator[tuple[str, tuple[str, bool], int, int]]:
     """Yield each name of the old scheduler in the body, the reason and whether it is lost, its offset and its
     line."""
+    source = script.dialect
     words = "|".join(
         dict.fromkeys((source.scheduler.family.lower(), source.name, source.scheduler.command_name))
     )

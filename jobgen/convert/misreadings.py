@@ -14,7 +14,6 @@ from jobgen.launch.wrappers import WRAPPERS
 from jobgen.rendering.hooks import complaint
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS
 from jobgen.script.commands import Command
-from jobgen.script.dialects.base import Dialect
 from jobgen.script.directives import apart
 from jobgen.script.script import Script
 from jobgen.script.syntax import MISSING, Node
@@ -58,8 +57,9 @@ def _errors(script: Script) -> list[Node]:
     return errors + [node.parent or node for node in script.tree.all(MISSING)]
 
 
-def unreadable(script: Script, source: Dialect) -> Iterator[Remark]:
+def unreadable(script: Script) -> Iterator[Remark]:
     """Yield remarks on what the scheduler or bash reads otherwise than a reader expects."""
+    source = script.dialect
     for option in script.options:
         if option.lacks_value:
             why = f"has no value: {source.command} refuses the script, or uses the next words as the value"
@@ -76,7 +76,7 @@ def unreadable(script: Script, source: Dialect) -> Iterator[Remark]:
     if source.scheduler.node_step and (at := next(buffers, None)):
         why = f"is a directive for the burst buffer of {source.title}, and a comment in the new job"
         yield Remark(at, shortened(script.line(at).strip()), why)
-    yield from other_directives(script, source)
+    yield from other_directives(script)
     if wrong := min((node.line for node in _errors(script)), default=0):
         why = "cannot be read: check the commands from here on"
         yield Remark(wrong, shortened(script.lines[wrong - 1].strip()), why)
@@ -93,8 +93,9 @@ def unreadable(script: Script, source: Dialect) -> Iterator[Remark]:
 _MOST_COMMANDS = 100  # lines that are no comments, after which sbatch reads no directives
 
 
-def other_directives(script: Script, source: Dialect) -> Iterator[Remark]:
+def other_directives(script: Script) -> Iterator[Remark]:
     """Yield a remark on each directive of another scheduler that the source reads, too."""
+    source = script.dialect
     if source.ignores_others in script.heeded:
         return
     prefix = next((one for one in source.also_reads if any(map(re.compile(one).match, script.lines))), None)
@@ -113,7 +114,7 @@ def other_directives(script: Script, source: Dialect) -> Iterator[Remark]:
 def reads_others(text: str, scheduler: str) -> bool:
     """Return whether the command of a scheduler reads directives of another one in a script, too."""
     script = Script(text.encode(), scheduler)
-    return any(other_directives(script, script.dialect))
+    return any(other_directives(script))
 
 
 _TEXTS = ("comment", "heredoc_body", "string", "raw_string")
@@ -274,11 +275,11 @@ INSTALLED = re.compile(
 _OF_PROGRAMS = re.compile(r"(source|\.)\s(?!\S*(/etc/(profile|bash)|\.bash|\.profile))")  # that set PATH
 
 
-def in_directory(script: Script, source: Dialect, unknown: bool = True) -> Iterator[Remark]:
+def in_directory(script: Script, unknown: bool = True) -> Iterator[Remark]:
     """Yield a remark on each program that srun finds in the working directory, and a shell does not. With
     ``unknown`` that is each one whose name is not known otherwise, else those of them whose name no module,
     environment or path has."""
-    step = source.scheduler.node_step
+    step = script.dialect.scheduler.node_step
     launches = [
         one
         for one in script.launches
@@ -313,7 +314,7 @@ def in_directory(script: Script, source: Dialect, unknown: bool = True) -> Itera
 _THREADED = re.compile(r"julia|Rscript|matlab|octave|torchrun|\$|\S*/.*(?<!\.sh)$|[\w-]+\.(x|exe|out|bin)$")
 
 
-def threads_outside(script: Script, source: Dialect, others: Sequence[Node] = ()) -> Iterator[Remark]:
+def threads_outside(script: Script, others: Sequence[Node] = ()) -> Iterator[Remark]:
     """Yield a remark on each program outside a launcher, which gets the threads of a rank, too.
 
     ``others`` are the commands of launchers that are not known.
@@ -330,5 +331,5 @@ def threads_outside(script: Script, source: Dialect, others: Sequence[Node] = ()
         )
         python = is_python(command.name) and any(word.text.endswith(".py") for word in command.arguments)
         if not inside and (threaded or python):
-            why = f"gets OMP_NUM_THREADS of one rank; with {source.title} it may use all cores of the node"
-            yield remark_on(command, why)
+            why = f"gets OMP_NUM_THREADS of one rank; with {script.dialect.title} it may use "
+            yield remark_on(command, f"{why}all cores of the node")

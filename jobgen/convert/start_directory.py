@@ -9,7 +9,6 @@ from collections.abc import Iterator
 
 from jobgen.convert.result import Remark, hint
 from jobgen.script.commands import Command
-from jobgen.script.dialects.base import Dialect
 from jobgen.script.script import Script
 from jobgen.script.syntax import LATER, Node
 
@@ -55,9 +54,9 @@ def reads_start(script: Script, command: Command) -> bool:
     return returns or "-" in after.literals or "OLDPWD" in after.node.text
 
 
-def at(script: Script, node: Node, source: Dialect) -> str | None:
+def at(script: Script, node: Node) -> str | None:
     """Return the directory of a command as a path from that of the submission; None if it is unknown."""
-    own_start = any(flag in script.heeded for flag in source.directory_options)
+    own_start = any(flag in script.heeded for flag in script.dialect.directory_options)
     here, last = _ELSEWHERE if not script.starts_at_submission or own_start else ".", _ELSEWHERE
     stack: list[str] = []
     for one in script.named("cd", "pushd", "popd"):
@@ -74,18 +73,18 @@ def at(script: Script, node: Node, source: Dialect) -> str | None:
         elif text == "-":
             here, last = last, here
         else:
-            here, last = path_of(script, text, source, here), here
+            here, last = path_of(script, text, here), here
     return None if here.startswith(_ELSEWHERE) else here
 
 
-def path_of(script: Script, text: str, source: Dialect, directory: str) -> str:
+def path_of(script: Script, text: str, directory: str) -> str:
     """Return the path of a word, in a directory, as one from the directory of the submission.
 
     A variable of the environment is an absolute path, and one in small letters the name of a folder.
     """
     text = re.sub(r"\$\{(\w+)(:?-[^}]*)?\}", r"$\1", text.strip("\"'"))
     text = re.sub(r"^\$HOME(?=/|$)", "~", text)
-    if match := re.match(rf"\${source.variable('submit_dir')}(/|$)", text):
+    if match := re.match(rf"\${script.dialect.variable('submit_dir')}(/|$)", text):
         return os.path.normpath(text[match.end() :])
     if match := re.match(r"(\$PWD|\$\(pwd\)|`pwd`)(/|$)", text):
         text = text[match.end() :]

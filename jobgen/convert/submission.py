@@ -22,7 +22,7 @@ _OF_SLOTS = ("node_file", "slots", "slots_per_node", "chunks")
 _OF_NODES = ("nodes", "node_list", "ranks")
 
 
-def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptRequest) -> Iterator[Remark]:
+def remarks(script: Script, target: Dialect, content: ScriptRequest) -> Iterator[Remark]:
     """Yield remarks on arguments and on an array that no directive names; note the latter in ``content``.
 
     A script without directives that writes those of another one is not submitted.
@@ -31,15 +31,15 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
         return
     if (
         found := argument(script)
-        if source.scheduler.behaviour.passes_arguments and target.argument_rule
+        if script.dialect.scheduler.behaviour.passes_arguments and target.argument_rule
         else None
     ):
         line, text = found
         why = f"{target.command} of {target.title} takes no arguments of the script: {target.argument_rule}"
         yield Remark(line, text, why, lost=not target.scheduler.behaviour.passes_arguments)
-    elif source.scheduler.behaviour.passes_arguments and target.argument_rule:
+    elif script.dialect.scheduler.behaviour.passes_arguments and target.argument_rule:
         yield from _of_sourced(script, target)
-    if read := index_read(script, source):
+    if read := index_read(script):
         content.index_later = True
         how = f"{target.command} {target.scheduler.request_forms.get('array', '').format('FIRST-LAST')}"
         why = f"no directive has the range of the array: {if_array(script, read[0])}submit with {how}"
@@ -62,28 +62,28 @@ def _of_sourced(script: Script, target: Dialect) -> Iterator[Remark]:
             return
 
 
-def nodes_of(script: Script, source: Dialect, target: Dialect, head: Sequence[str]) -> Iterator[Remark]:
+def nodes_of(script: Script, target: Dialect, head: Sequence[str]) -> Iterator[Remark]:
     """Yield a remark if the script reads a number of nodes that it does not request; note it in the request.
 
     ``head`` are the new directives.
     """
-    if (read := nodes_read(script, source)) is None:
+    if (read := nodes_read(script)) is None:
         return
     given = [one.removeprefix(target.scheduler.prefix).strip() for one in head]
     named = [one for one in given if re.match("-l (select|nodes)=", one)]
     lines = named or target.scheduler.resources(Request(nodes=1), "", "")[0]
     how = f"{target.command} {' '.join(lines).replace('=1', '=N', 1)}"
-    why = f"no directive requests nodes, and {source.title} gives one: for N, submit with {how}"
+    why = f"no directive requests nodes, and {script.dialect.title} gives one: for N, submit with {how}"
     yield hint(read[0], f"${read[1]}", why)
     script.request.submitted, script.request.nodes, script.request.ranks = True, None, None
 
 
-def slots_of(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+def slots_of(script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield a remark if the script reads the slots of its nodes, and only the submission requests them."""
     request = script.request
     if request.nodes or request.ranks or target.variable("node_file"):
         return
-    slots = {name for name, one in source.job_variables.items() if one in _OF_SLOTS}
+    slots = {name for name, one in script.dialect.job_variables.items() if one in _OF_SLOTS}
     for node, _ in variable_names.names_read(script.tree, 0):
         if node.text in slots - variable_names.kept(script) and not is_printed(node, PRINT | {"cat"}):
             forms = target.scheduler.request_forms
@@ -93,12 +93,12 @@ def slots_of(script: Script, source: Dialect, target: Dialect) -> Iterator[Remar
             return
 
 
-def nodes_read(script: Script, source: Dialect) -> tuple[int, str] | None:
+def nodes_read(script: Script) -> tuple[int, str] | None:
     """Return the line and the name of the first variable with the nodes of the job, unless it is printed."""
     own = variable_names.kept(script)
     for node, _ in variable_names.names_read(script.tree, 0):
         name = node.text
-        if source.job_variables.get(name) in _OF_NODES and name not in own and not is_printed(node):
+        if script.dialect.job_variables.get(name) in _OF_NODES and name not in own and not is_printed(node):
             return node.line, name
     return None
 
@@ -134,9 +134,10 @@ def _is_quoted(body: Node) -> bool:
     return above is not None and any(re.search(r"[\\\"']", one.text) for one in above.all("heredoc_start"))
 
 
-def index_read(script: Script, source: Dialect) -> tuple[int, str] | None:
+def index_read(script: Script) -> tuple[int, str] | None:
     """Return the line and the text of the first use of the index in the body or in the name of a log, if no
     directive makes an array; None without."""
+    source = script.dialect
     if script.request.array is not None:
         return None
     names = [name for name, meaning in source.job_variables.items() if meaning == "array_index"]

@@ -13,7 +13,6 @@ from jobgen.convert.result import Remark, hint
 from jobgen.launch.command_line import SHELLS, is_python
 from jobgen.script.beside import name_and_text
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS
-from jobgen.script.dialects.base import Dialect
 from jobgen.script.launches import Start
 from jobgen.script.script import Script
 from jobgen.script.written_files import written
@@ -92,8 +91,9 @@ def read_of(script: Script, known: Collection[str] = ()) -> str:
     return ", ".join(name for name in names if name and name not in known)
 
 
-def may_be_for(source: Dialect, script: Script, file: File) -> bool:
+def may_be_for(script: Script, file: File) -> bool:
     """Return whether a file has a name of a scheduler; True if it is not beside the script."""
+    source = script.dialect
     _, code = name_and_text(script, file.path)
     names = [rf"{source.variable_prefix}\w+", *source.owners, *filter(None, [source.scheduler.node_step])]
     if code is None:

@@ -42,13 +42,13 @@ def line_of(script: Script, *fields: str) -> int:
     return script.directives.live[0].number if script.directives.live else 1
 
 
-def limits(file: JobFile, script: Script, source: Dialect) -> None:
+def limits(file: JobFile, script: Script) -> None:
     """Set the time limit of the queue if there is no other, and directives without a limit.
 
     Add remarks on the file of errors that the scheduler writes without a directive, and on the number of
     another job.
     """
-    request = script.request
+    request, source = script.request, script.dialect
     if request_reader.waits_for_number(request) and (job := source.origin(script.heeded, "dependency")):
         why = f"names a job of {source.title}: for another scheduler write the number of a job there"
         file.hint(job.option.line, job.text, why)
@@ -66,22 +66,22 @@ def limits(file: JobFile, script: Script, source: Dialect) -> None:
         file.add("directive", all_memory)
 
 
-def set_name(file: JobFile, script: Script, source: Dialect) -> None:
+def set_name(file: JobFile, script: Script) -> None:
     """Name the job after its script if it has no name, as the scheduler does, and change a name that jobgen
     refuses, because the run directory has it."""
     if script.name:
         file.values.setdefault("name", script.name)
     name = str(file.values.get("name", "job"))
-    if not matches(source.scheduler.name_pattern, name):
+    if not matches(script.dialect.scheduler.name_pattern, name):
         file.values["name"] = (
             re.sub(r"^[^A-Za-z0-9]+", "", re.sub(r"[^\w.+-]|[^\x00-\x7f]", "_", name))[:100] or "job"
         )
         file.hint(line_of(script, "name"), f"the name {name}", f"becomes {file.values['name']}")
 
 
-def read_directives(file: JobFile, script: Script, source: Dialect, totals: bool) -> None:
+def read_directives(file: JobFile, script: Script, totals: bool) -> None:
     """Set the options that the directives of a script correspond to; the body is not read."""
-    content, request = request_reader.read(script, totals=totals), script.request
+    content, request, source = request_reader.read(script, totals=totals), script.request, script.dialect
     file.remarks += [
         hint(option.line, what, why)
         for option, what, why in content.unsure
@@ -107,7 +107,7 @@ def read_directives(file: JobFile, script: Script, source: Dialect, totals: bool
     for key, value in plain.items():
         if value is not None and not _as_directive(file, source, key, value):
             file.add(key, value, line_of(script, _FIELDS.get(key, key)))
-    others = _options(file, script, source, content)
+    others = _options(file, script, content)
     if request.gpus_per_node:
         others = [kept for one in others if (kept := without_devices(one, request.accelerator))]
     for directive in _own_directives(request.rerun, source, others):
@@ -146,8 +146,9 @@ def _as_directive(file: JobFile, source: Dialect, key: str, value: object) -> bo
     return False
 
 
-def _options(file: JobFile, script: Script, source: Dialect, content: ScriptRequest) -> list[str]:
+def _options(file: JobFile, script: Script, content: ScriptRequest) -> list[str]:
     """Set the options that the directives correspond to; return the texts of directives without an option."""
+    source = script.dialect
     request, write = script.request, source.scheduler.directive
     others = []
     if request.array and not file.try_add("array", request.array):
@@ -158,15 +159,15 @@ def _options(file: JobFile, script: Script, source: Dialect, content: ScriptRequ
     if request.exclusive:
         file.values["exclusive"] = True
     if request.output:
-        others += _output(file, script, source, content)
-    elif read := log_differences.first_own_log(script, source):
-        _own_log(file, script, source, read)
+        others += _output(file, script, content)
+    elif read := log_differences.first_own_log(script):
+        _own_log(file, script, read)
     file.remarks += start_directory.default_log(script, content.directory)
     two = source.copies_logs and script.heeded.get("-e") and not script.heeded.get("-j")  # in a directory
     if request.error and (two or request.error != request.output):
         at = line_of(script, "error", "-e")
         file.lose(at, f"the error file {request.error}", _ONE_LOG)
-    others += _mail_on(file, script, source, content)
+    others += _mail_on(file, script, content)
     refused = [one for one, _ in directive_options.write(content.directives, source, source, None).lost]
     for key, one in content.directives.items():
         if one in refused or not file.try_add(key, one.value):
@@ -180,12 +181,12 @@ def _options(file: JobFile, script: Script, source: Dialect, content: ScriptRequ
             continue
         if why.endswith(" number") and not re.fullmatch(r"[\dkm]+-[\dkm]+", option.value):
             file.hint(option.line, text, _NO_NUMBER)
-            file.remarks += _memory(script, source)
+            file.remarks += _memory(script)
         if text.startswith(("-l select", "-l nodes")):
             unknown = why.endswith("cannot be read")
-            file.remarks += [Remark(option.line, text, why), *(_memory(script, source) if unknown else ())]
+            file.remarks += [Remark(option.line, text, why), *(_memory(script) if unknown else ())]
         elif re.match(r"-l (procs|ncpus|ngpus)=(?!\d+(:|$))", text):
-            file.remarks += [Remark(option.line, text, _NO_NUMBER), *_memory(script, source)]
+            file.remarks += [Remark(option.line, text, _NO_NUMBER), *_memory(script)]
         elif text not in _WRITTEN and not text.startswith(write("dependency", "")):
             others.append(_quoted(option, text, source))
     others += _as_they_are(source, content)
@@ -219,10 +220,10 @@ _SPREAD = "on one host; jobgen's job has each on a host of its own"
 NO_PLACE = "select without place"
 
 
-def _memory(script: Script, source: Dialect) -> Iterator[Remark]:
+def _memory(script: Script) -> Iterator[Remark]:
     """Yield a remark on the memory of a core, a device or a job, the number of whose parts is not known."""
     nodes = script.request.chunks[0].get("", "1") if script.request.chunks else "1"
-    for key in (*source.scheduler.keys.memory, "-l pmem"):
+    for key in (*script.dialect.scheduler.keys.memory, "-l pmem"):
         is_total = key == "-l mem" and re.fullmatch(r"[\w.-]+", nodes) is None
         each = is_total or "-per-" in key or key == "-l pmem"
         if each and "-l select" not in script.heeded and (option := script.heeded.get(key)):
@@ -235,9 +236,9 @@ _ARRANGEMENTS = {"free", "scatter", "vscatter", "pack"}  # the default is free
 _WRITTEN = ("--open-mode=append",)  # every job of jobgen has it
 
 
-def _output(file: JobFile, script: Script, source: Dialect, content: ScriptRequest) -> list[str]:
+def _output(file: JobFile, script: Script, content: ScriptRequest) -> list[str]:
     """Set the log; return it as a directive if jobgen's option does not accept it."""
-    path, option = str(script.request.output), None
+    path, option, source = str(script.request.output), None, script.dialect
     if not source.copies_logs:  # the scheduler opens it, in the directory of the job
         if (directive := source.origin(script.heeded, "output")) is not None:
             option = directive.option
@@ -254,11 +255,11 @@ def _output(file: JobFile, script: Script, source: Dialect, content: ScriptReque
     return [] if fits else [source.scheduler.directive("output", path)]
 
 
-def _own_log(file: JobFile, script: Script, source: Dialect, read: re.Match[bytes]) -> None:
+def _own_log(file: JobFile, script: Script, read: re.Match[bytes]) -> None:
     """Keep the name of the log that the script itself uses, or name it if the job's has another name."""
-    of_job, of_task = source.own_log_names
+    of_job, of_task = script.dialect.own_log_names
     array = "array" in file.values
-    if not of_job or not _log(file, source, of_task if array else of_job, array):
+    if not of_job or not _log(file, script.dialect, of_task if array else of_job, array):
         number = script.tree.line + read.string.count(b"\n", script.tree.start, read.start())
         file.hint(number, read[0].decode(), "may be the log of the script: that of the job has another name")
 
@@ -314,12 +315,12 @@ def _log(file: JobFile, source: Dialect, path: str, array: bool) -> bool:
     return fits and file.try_add("log", log)
 
 
-def _mail_on(file: JobFile, script: Script, source: Dialect, content: ScriptRequest) -> Iterator[str]:
+def _mail_on(file: JobFile, script: Script, content: ScriptRequest) -> Iterator[str]:
     """Set the events of mail, unless they are jobgen's default with an address.
 
     Yield the directive with which each task of an array sends it.
     """
-    request = script.request
+    request, source = script.request, script.dialect
     letters = request.mail or EVENT_LETTERS[source.default_mail] * bool(request.mail_user)
     events = [name for name, letter in EVENT_LETTERS.items() if letter in letters]
     if events and not ("mail" in file.values and events == ["begin", "end", "fail"]):

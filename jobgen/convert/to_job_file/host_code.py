@@ -17,7 +17,6 @@ from jobgen.convert.variable_names import meanings, names_read
 from jobgen.launch.command_line import is_python
 from jobgen.launch.launchers import LAUNCHERS
 from jobgen.script.commands import Command, commands
-from jobgen.script.dialects.base import Dialect
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, exported, parse
@@ -52,7 +51,6 @@ class HostCode:
     def __init__(
         self,
         script: Script,
-        source: Dialect,
         command: Command,
         launch: Launch | None,
         lines: str,
@@ -61,7 +59,7 @@ class HostCode:
         self.script, self.lines, self.ours = script, lines, {*ours}
         self.words = _words(script, launch) if launch is not None else []
         self.command, self.launched = command.node, launch is not None
-        self.hosts = {name for name, one in meanings(source).items() if one in _MEANINGS}
+        self.hosts = {name for name, one in meanings(script.dialect).items() if one in _MEANINGS}
         self.files = _files(self.words) - {f"${name}" for name in self.hosts}
         given = {part for one in self.words for part in re.split("[=,]", one.text)}
         inherited = {name for name in script.values if may_be_inherited(script, name)}

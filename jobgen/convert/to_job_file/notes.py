@@ -423,7 +423,7 @@ def inside(file: JobFile, program: Command) -> Iterator[Remark]:
 
 def index(script: Script) -> Iterator[Remark]:
     """Yield a remark on the index of an array that only the submission of the script makes."""
-    if read := submission.index_read(script, script.dialect):
+    if read := submission.index_read(script):
         if_array = submission.if_array(script, read[0])
         yield hint(*read, f"no directive makes an array: {if_array}set array = 'FIRST-LAST' in [job]")
 
@@ -477,9 +477,7 @@ def child_jobs(script: Script, file: JobFile) -> Iterator[Remark]:
 
 def unread(script: Script) -> Iterator[Remark]:
     """Yield a remark on files of the user that may be for the scheduler of the script."""
-    found = [
-        one for one in unread_files.files(script) if unread_files.may_be_for(script.dialect, script, one)
-    ]
+    found = [one for one in unread_files.files(script) if unread_files.may_be_for(script, one)]
     yield from unread_files.remark(script, found, "another scheduler")
 
 
@@ -844,14 +842,14 @@ def run_directory(script: Script, file: JobFile) -> Iterator[Remark]:
     """Yield a remark on each command that takes the run directory of the job with other files."""
     parent = str(BY_KEY["runs_dir"].default)
     folder = f"{parent}/{file.values.get('name', 'job')}-ID"
-    start = path_of(script, file.text_of("workdir"), script.dialect, "")
+    start = path_of(script, file.text_of("workdir"), "")
     paths = [os.path.join(start, one) for one in (f"{folder}/job.sh", f"{folder}/", f"{parent}/")]
     why = "too: the job writes its logs there, unless runs_dir is in another directory"
-    swept = list(sweeps(script, script.dialect, paths[:1]))
+    swept = list(sweeps(script, paths[:1]))
     for one in swept:
         yield hint(one.command.line, shown(one.command.statement), f"{one.verb} {folder}, {why}")
     code = "\n".join([*file.blocks, *file.program])
-    for node in takers(script, script.dialect, paths):
+    for node in takers(script, paths):
         kept = node.type == "command" or node.text.split("\n")[0] in code
         if kept and not any(one.command.node in node for one in swept):
             yield remark_on(node, f"takes {parent}, {why}")

@@ -36,18 +36,18 @@ def remarks(script: Script, file: JobFile, text: str) -> Iterator[Remark]:
     target = next(one for one in others if one.scheduler.family != source.scheduler.family)
     own_log = script.request.output and ("log" not in file.values or "log" in file.own)
     logs = {} if own_log else {"output": f"{file.values.get('name', _NAME)}-{{}}.log"}
-    found = list(differences.remarks(script, source, target, logs))
-    found += [one for one in variables.unprefixed(script, source, target) if isinstance(one, Remark)]
+    found = list(differences.remarks(script, target, logs))
+    found += [one for one in variables.unprefixed(script, target) if isinstance(one, Remark)]
     known = {word for one in file.remarks for word in re.findall(r"[\w.-]+", one.what)}
-    found += own_scripts.alone(script, source, target, (), known) if script.request.several else ()
+    found += own_scripts.alone(script, target, (), known) if script.request.several else ()
     own = list(_launchers(script))
-    found += launch_calls.without_hosts(script, source, target, {one.start for one in own})
+    found += launch_calls.without_hosts(script, target, {one.start for one in own})
     ranks = list(_ranks(script, file))
     warned = _warned(text, target)
-    commands = differences.commands(script, source)
+    commands = differences.commands(script)
     found += [one for command, one in commands if command.name not in warned]
     seen = [*found, *ranks, *(Remark(0, f"${name}", "") for name in warned)]
-    found += leftovers.remarks(script, source, target, own, seen, job_file=True)
+    found += leftovers.remarks(script, target, own, seen, job_file=True)
     code = _code(file)
     first = script.directives.first_command or len(script.lines)
     for one in [*found, *ranks]:

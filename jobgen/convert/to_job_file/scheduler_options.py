@@ -220,11 +220,11 @@ def _read_with(row: Dialect, options: Sequence[OptionWords], context: Mapping[st
     line = " ".join([row.scheduler.prefix, *lines, *map(shlex.join, options)])
     file = JobFile()
     script = Script(f"{line}\n".encode(), row.name)
-    read_directives(file, script, row, totals=False)
+    read_directives(file, script, totals=False)
     unpack(file, script)
     file.remarks = [one for one in file.remarks if one.what != NO_PLACE]  # one option is no whole request
     if "name" in file.values:
-        set_name(file, script, row)
+        set_name(file, script)
     _pass_names(file, row)
     _read_times(file, row)
     return file

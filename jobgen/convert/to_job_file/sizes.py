@@ -22,7 +22,6 @@ from jobgen.launch.launchers import LAUNCHERS
 from jobgen.schedulers.request import Request
 from jobgen.script.command_kinds import STATE, TOOLS
 from jobgen.script.commands import Command
-from jobgen.script.dialects.base import Dialect
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
 from jobgen.values.devices import device_count
@@ -118,18 +117,20 @@ def _may_start_ranks(script: Script, command: Command) -> bool:
     return any(re.search(r"\.sh\"?$", text) for text in texts)
 
 
-def submitted_nodes(file: JobFile, script: Script, source: Dialect, launch: Launch | None) -> None:
+def submitted_nodes(file: JobFile, script: Script, launch: Launch | None) -> None:
     """Leave the number of nodes to the submission if the script reads it, and no directive requests it.
 
     A launcher with a number of its own does not follow that of the submission.
     """
     request = script.request
-    read = submission.nodes_read(script, source)
-    requested = request.nodes or request.ranks or request.gpus or source.scheduler.keys.nodes in script.heeded
+    read = submission.nodes_read(script)
+    requested = (
+        request.nodes or request.ranks or request.gpus or script.dialect.scheduler.keys.nodes in script.heeded
+    )
     if read is None or requested:
         return
     if launch is None or launch.number(*ALL) or launch.number(*launch.row.line.nodes):
-        if source.job_variables[read[1]] != "ranks":
+        if script.dialect.job_variables[read[1]] != "ranks":
             why = "no directive requests nodes: the job has one; "
             why += "that of the script has what the submission requests"
             file.hint(read[0], f"${read[1]}", why)

@@ -82,11 +82,11 @@ def _is_own(script: Script) -> bool:
 def _file(script: Script) -> JobFile:
     """Return the job file of a script without components."""
     file, source = JobFile(), DIALECTS[script.scheduler]
-    read_directives(file, script, source, totals=True)
-    limits(file, script, source)
-    set_name(file, script, source)
+    read_directives(file, script, totals=True)
+    limits(file, script)
+    set_name(file, script)
     launch = last_launch(script)
-    sizes.submitted_nodes(file, script, source, launch)
+    sizes.submitted_nodes(file, script, launch)
     if _is_own(script):
         _own_script(file, script, launch)
         components.of_chunks(file, source)
@@ -95,7 +95,7 @@ def _file(script: Script) -> JobFile:
         _accelerator(file, script)
         why = "has no effect in the script: it comes after the first command"
         file.remarks += [hint(one.number, one.text, why) for one in script.directives.late]
-        _body(file, script, source, launch)
+        _body(file, script, launch)
         command = main_command(script, launch)
         threads.write(file, script, command, launch)
     sizes.variables(file, script)
@@ -158,7 +158,7 @@ def _accelerator(file: JobFile, script: Script) -> None:
         file.add("accelerator", kind)
 
 
-def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None) -> None:
+def _body(file: JobFile, script: Script, launch: Launch | None) -> None:
     """Set the program, and the commands before and after it."""
     outer, command = outermost(launch), main_command(script, launch)
     if command is None:
@@ -170,21 +170,21 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
     else:
         file.remarks += redirections(command.node)  # <<<, which is a part of the command
         parts = split(script, command.node, file.remarks)
-        words = _program(file, script, source, launch, command)
+        words = _program(file, script, launch, command)
     if command is not None:
         file.remarks += notes.alone(script, file, command, launch)
     parts, replaced = without_waiting(script, parts, file.remarks)
     words.used += names(file.container_texts)
     words.expanded |= bool(names([*words.words, *file.container_texts]))
-    if not source.scheduler.behaviour.passes_arguments and any(
+    if not script.dialect.scheduler.behaviour.passes_arguments and any(
         name.isdecimal() for name in names(file.program)
     ):
-        _without_arguments(file, source, command)
+        _without_arguments(file, script.dialect, command)
     if words.expanded:
         file.values["expand"] = True
     ending = notes.status(script, parts)
     if command is not None:
-        parts, of_hosts = _without_host_code(file, script, source, command, launch, parts, words)
+        parts, of_hosts = _without_host_code(file, script, command, launch, parts, words)
         replaced += of_hosts
         if launch is None:
             _keep_rank_variables(file, script, words)
@@ -193,7 +193,7 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
     notes.alone_in_blocks(file)
     file.remarks += ending
     file.remarks += traps.remarks(script, "".join(file.program[-1:]), parts, moved, replaced)
-    file.remarks += _notes(file, script, source, launch, command, parts)
+    file.remarks += _notes(file, script, launch, command, parts)
     if outer is not None and not outer.command.node.under("function_definition", "heredoc_body"):
         _earlier(file, script, outer)
 
@@ -201,7 +201,6 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
 def _notes(
     file: JobFile,
     script: Script,
-    source: Dialect,
     launch: Launch | None,
     command: Command | None,
     parts: Split,
@@ -234,8 +233,8 @@ def _notes(
     yield from notes.index(script)
     yield from notes.by_other_command(script, file)
     yield from misreadings.own_name(script)
-    yield from misreadings.unreadable(script, source)
-    yield from misreadings.in_directory(script, source, unknown=False)
+    yield from misreadings.unreadable(script)
+    yield from misreadings.in_directory(script, unknown=False)
 
 
 def _statement(script: Script, command: Command) -> Node | None:
@@ -262,7 +261,6 @@ def _with_wait(parts: Split, statement: Node) -> tuple[Split, Node]:
 def _without_host_code(
     file: JobFile,
     script: Script,
-    source: Dialect,
     command: Command,
     launch: Launch | None,
     parts: Split,
@@ -271,7 +269,7 @@ def _without_host_code(
     """Leave out what only the launch line of the script reads: its file of hosts, and the like."""
     lines = "\n".join([*words.setup, *file.program, *file.container_texts])
     ours = [name for name in _OURS if name != "OMP_NUM_THREADS"] if launch is not None else []
-    code = HostCode(script, source, command, launch, lines, ours)
+    code = HostCode(script, command, launch, lines, ours)
     unused = code.find([*parts.before, *filter(code.removes_hosts, parts.after)])
     why = "is left out: at most the launch line reads it, and jobgen finds hosts, address and port itself"
     of_hosts = [one for one in unused if one not in code.values]
@@ -305,10 +303,9 @@ def _without_program(file: JobFile, script: Script) -> tuple[Split, ProgramWords
     return Split(statements, ()), ProgramWords()
 
 
-def _program(
-    file: JobFile, script: Script, source: Dialect, launch: Launch | None, command: Command
-) -> ProgramWords:
+def _program(file: JobFile, script: Script, launch: Launch | None, command: Command) -> ProgramWords:
     """Set the launcher and the program; return its words."""
+    source = script.dialect
     nodes = tuple(one for word in command.words for one in expanded(word, script.constants))
     more: list[str] = []
     lines: list[str] = []

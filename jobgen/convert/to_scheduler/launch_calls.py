@@ -211,22 +211,20 @@ def other_options(script: Script, key: str) -> Iterator[str]:
         yield f"the options are for {mpi}: with the module {module} it needs others"
 
 
-def without_hosts(
-    script: Script, source: Dialect, target: Dialect, known: Collection[int]
-) -> Iterator[Remark]:
+def without_hosts(script: Script, target: Dialect, known: Collection[int]) -> Iterator[Remark]:
     """Yield a remark on each mpirun that gets the hosts of the job from Slurm, as a command of a job file.
 
     ``known`` are the offsets of the commands for which jobgen has its own.
     """
-    if source.scheduler.node_step is None or not script.request.several:
+    if script.dialect.scheduler.node_step is None or not script.request.several:
         return
     for call in calls(script, MPIRUNS):
         given = {word.text.partition("=")[0] for word in call.words}
         if call.command.node.start not in known and not given & _HOSTS and not is_contained(call, script):
             mpi = MPI_FLAVOURS[mpi_of(script, given, call.start, target.name)]
             hosts = f'{mpirun_line.hosts_option(mpi, True)} "${target.variable("node_file")}"'
-            why = f"gets the hosts from {source.title}: without the library of {target.title} add {hosts}"
-            yield hint(call.command.line, call.what, why)
+            why = f"gets the hosts from {script.dialect.title}: without the library of {target.title} "
+            yield hint(call.command.line, call.what, f"{why}add {hosts}")
 
 
 def shortage(call: Call, line: LaunchLine, script: Script) -> Iterator[Remark]:

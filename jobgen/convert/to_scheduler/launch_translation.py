@@ -36,8 +36,9 @@ _COMMAND = r"\$\((?!\()[^()]*\)?|`[^`]*`"
 _SRUN = LAUNCHERS["srun"].names
 
 
-def launches(script: Script, source: Dialect, target: Dialect) -> Iterator[Edit | Remark]:
+def launches(script: Script, target: Dialect) -> Iterator[Edit | Remark]:
     """Yield the edits of all launchers that the other scheduler does not have."""
+    source = script.dialect
     if source.scheduler.node_step == target.scheduler.node_step or not {
         source.scheduler.node_step,
         target.scheduler.node_step,
@@ -49,7 +50,7 @@ def launches(script: Script, source: Dialect, target: Dialect) -> Iterator[Edit 
     beside = launch_calls.beside_others(script, launch_calls.MPIRUNS if old is mpirun_line.NAMES else old)
     by_cray = launch_calls.beside_others(script, (aprun.NAME,)) if old is mpirun_line.NAMES else set[int]()
     for call in launch_calls.calls(script, old):
-        found = list(_replaced(call, general, script, source, target, call.start in beside))
+        found = list(_replaced(call, general, script, target, call.start in beside))
         found += _beside_on_cray(call, found) if call.start in by_cray and script.request.nodes != 1 else []
         yield from found
         done += [call] if any(isinstance(one, Edit) for one in found) else []
@@ -76,12 +77,13 @@ def launches(script: Script, source: Dialect, target: Dialect) -> Iterator[Edit 
 
 
 def _replaced(
-    call: Call, general: set[str], script: Script, source: Dialect, target: Dialect, beside: bool
+    call: Call, general: set[str], script: Script, target: Dialect, beside: bool
 ) -> Iterator[Edit | Remark]:
     """Yield the edit of a call and remarks on it; ``general`` are the remarks that hold for all calls.
 
     ``beside``: it may run at the same time as another one.
     """
+    source = script.dialect
     if launch_calls.is_contained(call, script):
         lost = source.scheduler.node_step is not None  # which the new job does not have
         yield Remark(call.command.line, call.what, launch_calls.IN_CONTAINER, lost)
@@ -101,14 +103,14 @@ def _replaced(
             raise Unreadable("it has no program")
         if line.program.start >= call.command.node.end > call.start:
             raise Unreadable("a redirection is before the program")
-        if not to_srun and _unknown_nodes(line, script, source):
+        if not to_srun and _unknown_nodes(line, script):
             raise Unreadable("the number of nodes is not known")
         late: list[Remark] = []
-        alone = not to_srun and _alone(line, call, script, source, target)
+        alone = not to_srun and _alone(line, call, script, target)
         if to_srun:
             line.values |= {"overlap": ""} if beside else {}
-            line.values |= _of_own_hosts(line, script, source) | _unbound(line, call, script)
-            line.values |= _of_run_time(line, call, script, source)
+            line.values |= _of_own_hosts(line, script) | _unbound(line, call, script)
+            line.values |= _of_run_time(line, call, script)
             text = _as_srun(call, line, script)
         else:
             mpi = MPI_FLAVOURS[mpi_of(script, at=call.start, target=target.name)]
@@ -125,7 +127,7 @@ def _replaced(
     yield from _remarks(call, line, script, target)
     if beside and not to_srun:
         yield from _beside_steps(call, line, script)
-    of_all = (_of_alone if alone else _of_all)(call, line, script, source, target)
+    of_all = (_of_alone if alone else _of_all)(call, line, script, target)
     hosts = list(_hosts(call, line)) if to_srun else []
     for remark in (*hosts, *of_all, *late, *_environment(call, line, script, to_srun)):
         key = f"{remark.what} {remark.why}" if remark in hosts else remark.why
@@ -145,13 +147,13 @@ def _beside_on_cray(call: Call, found: Sequence[Edit | Remark]) -> Iterator[Rema
         yield hint(call.command.line, call.name, why)
 
 
-def _of_own_hosts(line: LaunchLine, script: Script, source: Dialect) -> dict[str, str]:
+def _of_own_hosts(line: LaunchLine, script: Script) -> dict[str, str]:
     """Return how the ranks are placed by a file of hosts that the script makes: in turn if each host is in it
     once; otherwise it is not known which nodes they fill."""
     file = _plain(line.values.get("hosts", ""))
     names = re.findall(r"\$(\w+)", file)
     texts = [file, *(one.text for name in names for one in script.values.get(name, ()))]
-    if not file or any(str(source.variable("node_file")) in one for one in texts):
+    if not file or any(str(script.dialect.variable("node_file")) in one for one in texts):
         return {}
     made = [node for node, _, name in written(script) if _plain(name) == file]
     commands = [one.text for node in made for one in node.above() if one.type == "redirected_statement"]
@@ -160,7 +162,7 @@ def _of_own_hosts(line: LaunchLine, script: Script, source: Dialect) -> dict[str
     return {"cyclic": ""} if each_once else {"own_hosts": ""}
 
 
-def _of_run_time(line: LaunchLine, call: Call, script: Script, source: Dialect) -> dict[str, str]:
+def _of_run_time(line: LaunchLine, call: Call, script: Script) -> dict[str, str]:
     """Return that the ranks may be fewer than the slots of the job: their number is another one in each turn
     of a loop, or the script does not count it by the hosts of the job, or computes a part of it."""
     text = line.values.get("ranks", "")
@@ -175,7 +177,7 @@ def _of_run_time(line: LaunchLine, call: Call, script: Script, source: Dialect) 
         texts += values
         new = [name for value in values for name in re.findall(r"\$\{?(\w+)|\b([A-Z]\w*)", value)]
         found += [name for pair in new for name in pair if name and name not in found]
-    of_job = any(one.startswith(f"{source.variable_prefix}N") for one in found)
+    of_job = any(one.startswith(f"{script.dialect.variable_prefix}N") for one in found)
     parts = re.sub(_COMMAND, "", " ".join("".join(one) for one in _ARITHMETIC.findall("\n".join(texts))))
     part_of_job = re.search(r"[-/]", parts) or (
         "each" not in line.values and re.search(r"\*\s*\d|\bsort\b|\buniq\b|\bawk\b", "\n".join(texts))
@@ -203,19 +205,19 @@ def _plain(text: str) -> str:
     return re.sub(r"\$\{(\w+)\}", r"$\1", text.strip("\"'"))
 
 
-def _unknown_nodes(line: LaunchLine, script: Script, source: Dialect) -> bool:
+def _unknown_nodes(line: LaunchLine, script: Script) -> bool:
     """Return whether srun starts as many ranks as a number of nodes that the script does not name."""
     given = {"nodes", "ranks", "hosts"} & set(line.values)
-    return script.request.nodes is None and source.scheduler.keys.nodes in script.heeded and not given
+    return script.request.nodes is None and script.dialect.scheduler.keys.nodes in script.heeded and not given
 
 
-def _alone(line: LaunchLine, call: Call, script: Script, source: Dialect, target: Dialect) -> bool:
+def _alone(line: LaunchLine, call: Call, script: Script, target: Dialect) -> bool:
     """Return whether srun starts one rank here, which needs no MPI: then the script starts it itself.
 
     Where other calls start several ranks, all find the variables of one launcher, except programs that are
     known to read none.
     """
-    names = variables.rank_names(source, target, mpi_of(script, target=target.name))
+    names = variables.rank_names(script.dialect, target, mpi_of(script, target=target.name))
     own = {"hosts", "chdir", "label"} & set(line.values) or line.marks or inner_names(script).keys() & names
     if own or _ranks(call, script) != "1":
         return False
@@ -265,22 +267,18 @@ def _ranks(call: Call, script: Script) -> str | None:
     return mpirun_line.ranks_of(line, script.request)
 
 
-def _of_alone(
-    call: Call, line: LaunchLine, script: Script, source: Dialect, target: Dialect
-) -> Iterator[Remark]:
+def _of_alone(call: Call, line: LaunchLine, script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield a remark on the variables of a rank that the script itself starts, which sets none."""
     if _program_name(call, line, script) not in TOOLS:
-        old = next(iter(variables.rank_names(source, target, mpi_of(script, target=target.name))))
+        old = next(iter(variables.rank_names(script.dialect, target, mpi_of(script, target=target.name))))
         why = "is not set for a program that the script starts itself: a program that reads it finds none"
         yield hint(call.command.line, old, why)
 
 
-def _of_all(
-    call: Call, line: LaunchLine, script: Script, source: Dialect, target: Dialect
-) -> Iterator[Remark]:
+def _of_all(call: Call, line: LaunchLine, script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield remarks that hold for all launches: on the MPI, and on the variables of a rank."""
     key = mpi_of(script, line.marks, call.start, target.name)
-    mpi, to_srun = MPI_FLAVOURS[key], source.scheduler.node_step is None
+    mpi, to_srun = MPI_FLAVOURS[key], script.dialect.scheduler.node_step is None
     several = mpirun_line.ranks_of(line, script.request) != "1"
     if to_srun and mpi.srun == "pmix" and (old := first_open_mpi(script, call.start)):
         why = "has no PMIx: --mpi=pmi2 requires one with the PMI of Slurm, else keep mpirun"
@@ -319,7 +317,7 @@ def _of_all(
         yield from differences.functions(script, mpi, call.command.line, call.command.node.text)
     if _program_name(call, line, script) in TOOLS - {"env"}:
         return
-    names = variables.rank_names(source, target, key)
+    names = variables.rank_names(script.dialect, target, key)
     own = [next(iter(names))]
     if to_srun:
         kept = SRUN_VARIABLES.get(mpi.srun, ())

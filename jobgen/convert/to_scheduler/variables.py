@@ -82,25 +82,25 @@ def _without_ranks(request: Request, target: Dialect) -> set[str]:
     return {name for name, meaning in target.job_variables.items() if meaning in unset}
 
 
-def unset(script: Script, source: Dialect) -> set[str]:
+def unset(script: Script) -> set[str]:
     """Return the variables that the scheduler leaves unset: no option requests their number, or only a person
     can read it."""
-    request, known, missing = script.request, meanings(source), list[str]()
+    request, known, missing = script.request, meanings(script.dialect), list[str]()
     if any(getattr(request, meaning) for meaning in _MEMORY):  # of its two forms only that of the request
         missing += [meaning for meaning in _MEMORY if getattr(request, meaning) is None]
     of_submission = {"ranks"} if request.submitted else set[str]()
     without = {
         name
-        for name, options in source.set_by_options.items()
+        for name, options in script.dialect.set_by_options.items()
         if known[name] not in of_submission
         and (getattr(request, known[name], 0) is None or not any(one in script.heeded for one in options))
     }
     return without | {name for name, meaning in known.items() if meaning in missing}
 
 
-def definitions(script: Script, source: Dialect, target: Dialect) -> dict[str, str]:
+def definitions(script: Script, target: Dialect) -> dict[str, str]:
     """Return the variables without a new name that can be set at the top of the script, with their values."""
-    request = script.request
+    request, source = script.request, script.dialect
     ranks, cpus = request.ranks_per_node or 1, request.cpus_per_rank or 1
     slots, nodes = request.lines_per_node or 1, target.variable("nodes")
     values = {
@@ -134,7 +134,7 @@ def definitions(script: Script, source: Dialect, target: Dialect) -> dict[str, s
         if cpus * ranks % request.gpus_per_node == 0:
             values["cpus_per_gpu"] = str(cpus * ranks // request.gpus_per_node)
     new = {*names(request, source, target), *target.job_variables}
-    known = {name: one for name, one in meanings(source).items() if name not in unset(script, source)}
+    known = {name: one for name, one in meanings(source).items() if name not in unset(script)}
     found = {name: values[one] for name, one in known.items() if one in values and name not in new}
     return found | (dict(source.constants) if source.scheduler.family != target.scheduler.family else {})
 
@@ -150,15 +150,15 @@ _EXPANDED = "the script itself expands it, to 0: it is the same for all ranks"
 
 
 def translate(
-    script: Script, source: Dialect, target: Dialect, replaced_nodes: list[Node], of_array: bool
+    script: Script, target: Dialect, replaced_nodes: list[Node], of_array: bool
 ) -> Iterator[Edit | Remark | Definition]:
     """Yield an edit for each renamed variable, a definition for those without a new name, and remarks.
 
     Another edit replaces each of ``replaced_nodes`` as a whole. ``of_array``: the job is a task of an array.
     """
-    mpi = mpi_of(script, target=target.name)
+    mpi, source = mpi_of(script, target=target.name), script.dialect
     other = {**_node_rank(script.request, source, target, mpi), **names(script.request, source, target, mpi)}
-    defined = definitions(script, source, target)
+    defined = definitions(script, target)
     if indices := listed(script.request, target):
         index, new = str(source.variable("array_index")), target.variable("array_index")
         del other[index]
@@ -169,8 +169,8 @@ def translate(
         _name_of_array(source, target, other, defined, script.request.array is not None)
     ranks = rank_names(source, target, mpi) if not source.zeros else {}
     steps = not source.zeros or any(script.launched(source.scheduler.node_step or ""))
-    own = variable_names.kept(script) | unset(script, source)
-    missing = _unreadable(script, source) - variable_names.kept(script)
+    own = variable_names.kept(script) | unset(script)
+    missing = _unreadable(script) - variable_names.kept(script)
     shared, seen = variable_names.shared(script), set[str]()
     shared |= variable_names.passed_on(script) - ranks.keys()
     for node, offset in names_read(script.tree, 0):
@@ -221,10 +221,10 @@ def _name_of_array(
         defined[name] = f"${new}{added}" if source.name_of_array else target.name_of_array
 
 
-def _unreadable(script: Script, source: Dialect) -> set[str]:
+def _unreadable(script: Script) -> set[str]:
     """Return the variables of numbers that the script requests in a form that only a person can read."""
-    found = unset(script, source)
-    return {name for name in found if source.origin(script.heeded, meanings(source)[name])}
+    found = unset(script)
+    return {name for name in found if script.dialect.origin(script.heeded, meanings(script.dialect)[name])}
 
 
 def _id_of_task(node: Node, text: str, target: Dialect) -> str:
@@ -317,12 +317,12 @@ def _calculates(node: Node) -> bool:
     return False
 
 
-def unprefixed(script: Script, source: Dialect, target: Dialect) -> Iterator[Edit | Remark]:
+def unprefixed(script: Script, target: Dialect) -> Iterator[Edit | Remark]:
     """Yield a remark on each variable without a prefix that the script reads from its scheduler.
 
     An edit ends the script where it would enter, delete or fill a directory of an empty variable.
     """
-    seen = set[str]()
+    seen, source = set[str](), script.dialect
     other = {name: why for name, why in source.unprefixed.items() if target.unprefixed.get(name) != why}
     old, new = source.scheduler.family, target.scheduler.family
     if old == new:
