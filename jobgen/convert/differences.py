@@ -75,7 +75,7 @@ def _is_used(script: Script, variable: str) -> bool:
 def _srun_variables(script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield remarks on options of srun in variables, which the launcher of the target does not read."""
     source = script.dialect
-    steps = source.scheduler.node_step is not None and target.scheduler.node_step is None
+    steps = source.node_step is not None and target.node_step is None
     for name, _, node in script.assignments if steps else ():
         if re.fullmatch("SBATCH_[A-Z_]+", name):
             why = f"is an option of {source.command}: {target.command} does not read it"
@@ -96,7 +96,7 @@ def _srun_variables(script: Script, target: Dialect) -> Iterator[Remark]:
 
 def _limits(script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield a remark on each limit set before ranks on several nodes, to which srun hands it on."""
-    steps = script.dialect.scheduler.node_step is not None and target.scheduler.node_step is None
+    steps = script.dialect.node_step is not None and target.node_step is None
     if not steps or (script.request.nodes or 1) < 2:
         return
     last = max((one.command.node.start for one in script.launches), default=0)
@@ -109,8 +109,8 @@ def _limits(script: Script, target: Dialect) -> Iterator[Remark]:
 def _binds(script: Script) -> Iterator[Remark]:
     """Yield a remark on each file of the source that a script binds into a container."""
     source = script.dialect
-    own = "|".join((*source.owners, *filter(None, [source.scheduler.node_step])))
-    of_source = re.compile(rf"/(?!home|scratch)([^/]+/)*({source.scheduler.family.lower()}d?\b.*|{own})")
+    own = "|".join((*source.owners, *filter(None, [source.node_step])))
+    of_source = re.compile(rf"/(?!home|scratch)([^/]+/)*({source.family.lower()}d?\b.*|{own})")
     nodes = [command.node for command in script.runs]
     nodes += [node for name, _, node in script.assignments if _BINDS.fullmatch(name)]
     for node in nodes:
@@ -122,7 +122,7 @@ def _binds(script: Script) -> Iterator[Remark]:
 
 def ranks_of_whole_nodes(script: Script) -> Iterator[Remark]:
     """Yield a remark on the first srun on whole nodes with the cores of a rank, but no number of ranks."""
-    given, step = script.heeded, script.dialect.scheduler.node_step
+    given, step = script.heeded, script.dialect.node_step
     cores = given.get("--cpus-per-task")
     if cores is None or not script.request.exclusive or {"--ntasks", "--ntasks-per-node"} & given.keys():
         return
@@ -173,7 +173,7 @@ def _own_directives(script: Script, target: Dialect) -> Iterator[Remark]:
 
 def _set_by_target(script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield a remark on each variable that only the target sets, which was empty so far."""
-    if script.dialect.scheduler.family == target.scheduler.family:
+    if script.dialect.family == target.family:
         return
     own = {name for name, _, _ in script.assignments}
     lines = {name: node.line for name, node in reversed(script.expansions) if name not in own}

@@ -35,7 +35,7 @@ def remarks(
     The job of a job file has launchers and logs of its own.
     """
     source = script.dialect
-    if source.scheduler.family == target.scheduler.family:
+    if source.family == target.family:
         return
     known = {(one.line, word) for one in known_remarks for word in re.findall(r"\w+", one.what)}
     known |= {(one.line, word.strip("\"'")) for one in known_remarks for word in one.what.split()}
@@ -74,9 +74,7 @@ def _names(
     """Yield each name of the old scheduler in the body, the reason and whether it is lost, its offset and its
     line."""
     source = script.dialect
-    words = "|".join(
-        dict.fromkeys((source.scheduler.family.lower(), source.name, source.scheduler.command_name))
-    )
+    words = "|".join(dict.fromkeys((source.family.lower(), source.name, source.scheduler.command_name)))
     patterns = {
         rf"\b{source.variable_prefix.rstrip('_')}[A-Z]?_[A-Z]\w*": (f"is not set by {target.title}", True),
         **{
@@ -91,7 +89,7 @@ def _names(
             if source.copies_logs
             else (f"is a log of {source.title}: that of {target.title} has another name", True)
         )
-    if not job_file and source.scheduler.node_step is None and target.scheduler.node_step:
+    if not job_file and source.node_step is None and target.node_step:
         patterns[r"(?<![\w.$\{-])(\w*[Mm]pi(run|exec)(\.hydra|_rsh|_mpt)?|aprun|orterun)(?![\w/.=-])"] = (
             "stays in this text",
             False,
@@ -121,7 +119,7 @@ def _names(
 
 def _commands(source: Dialect) -> dict[str, list[str]]:
     """Return the commands that only the source has, by the scheduler or the site whose they are."""
-    owners = source.owners | dict.fromkeys(filter(None, [source.scheduler.node_step]), source.title)
+    owners = source.owners | dict.fromkeys(filter(None, [source.node_step]), source.title)
     found: dict[str, list[str]] = {}
     for name, owner in owners.items():
         found.setdefault(owner, []).append(name)

@@ -45,7 +45,7 @@ def _directories(script: Script, target: Dialect, fields: Mapping[str, str]) -> 
         directive = source.origin(script.heeded, field)
         path = directive.value.rpartition(":")[2] if directive else ""
         if "$" not in path and re.fullmatch(r"[^./^]+", path.rpartition("/")[2]):
-            why = f"{target.title} writes a file; {source.scheduler.family} takes a directory, too: "
+            why = f"{target.title} writes a file; {source.family} takes a directory, too: "
             why += f"then write {path}/{default_log(source, field, True, script.request.array is not None)}"
             yield from at_directive(script, field, why)
 
@@ -66,7 +66,7 @@ def shared_log(script: Script, target: Dialect, of_array: bool) -> Iterator[Rema
     for field in ("output", "error") if differ else ():
         path = directive.value if (directive := source.origin(script.heeded, field)) else "/dev/null"
         if path != "/dev/null" and not re.search(r"%\d*[ajJ]|\^array_index\^|\$\{?PBS_|/$", path):
-            family = source.scheduler.family
+            family = source.family
             why = f"is one file for all tasks, which {target.title} does not write as {family} does"
             yield from at_directive(script, field, why)
 
@@ -77,7 +77,7 @@ def _own_log(script: Script, target: Dialect, fields: Mapping[str, str]) -> Iter
     source = script.dialect
     if target.copies_logs == source.copies_logs:
         return
-    family, other = (one.scheduler.family for one in (source, target))
+    family, other = (one.family for one in (source, target))
     late, early = (other, family) if target.copies_logs else (family, other)
     given = {(getattr(script.request, field) or "").rpartition(":")[2] for field in fields}
     logs = {_path(script, log) for log in given if os.path.basename(log) not in ("", "null")}

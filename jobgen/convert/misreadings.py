@@ -73,7 +73,7 @@ def unreadable(script: Script) -> Iterator[Remark]:
         yield Remark(number, script.lines[number - 1].strip(), why)
     comments = script.lines[: script.directives.first_command or None]
     buffers = (at for at, line in enumerate(comments, 1) if re.match("#(DW|BB) ", line))
-    if source.scheduler.node_step and (at := next(buffers, None)):
+    if source.node_step and (at := next(buffers, None)):
         why = f"is a directive for the burst buffer of {source.title}, and a comment in the new job"
         yield Remark(at, shortened(script.line(at).strip()), why)
     yield from other_directives(script)
@@ -279,7 +279,7 @@ def in_directory(script: Script, unknown: bool = True) -> Iterator[Remark]:
     """Yield a remark on each program that srun finds in the working directory, and a shell does not. With
     ``unknown`` that is each one whose name is not known otherwise, else those of them whose name no module,
     environment or path has."""
-    step = script.dialect.scheduler.node_step
+    step = script.dialect.node_step
     launches = [
         one
         for one in script.launches

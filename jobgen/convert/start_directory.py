@@ -103,7 +103,7 @@ def _first_run(script: Script, node: Node) -> int:
 def at_home(script: Script) -> Iterator[Remark]:
     """Yield a remark on a script that stays where its scheduler starts it, in the home directory: its site
     may start jobs where they are submitted."""
-    family = script.dialect.scheduler.family
+    family = script.dialect.family
     if script.starts_at_submission:
         why = f"is that of the submission, where NCAR's {family} starts a job"
         yield hint(script.directives.first_command or 1, "the first directory", why)

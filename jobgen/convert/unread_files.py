@@ -95,7 +95,7 @@ def may_be_for(script: Script, file: File) -> bool:
     """Return whether a file has a name of a scheduler; True if it is not beside the script."""
     source = script.dialect
     _, code = name_and_text(script, file.path)
-    names = [rf"{source.variable_prefix}\w+", *source.owners, *filter(None, [source.scheduler.node_step])]
+    names = [rf"{source.variable_prefix}\w+", *source.owners, *filter(None, [source.node_step])]
     if code is None:
         return not is_of_system(file)
     return re.search(rf"\b({'|'.join(names)})\b", code.decode(errors="replace")) is not None

@@ -24,9 +24,7 @@ _OF_HEREDOC = re.compile(r"(?m)^[ \t]*#(?:PBS|SBATCH|BSUB) ")
 
 def meanings(source: Dialect) -> dict[str, str]:
     """Return the variables of a scheduler and its dialects, with their meanings."""
-    known = (
-        one.job_variables for one in DIALECTS.values() if one.scheduler.family == source.scheduler.family
-    )
+    known = (one.job_variables for one in DIALECTS.values() if one.family == source.family)
     found = {name: meaning for variables in known for name, meaning in variables.items()}
     return {**found, **source.job_variables, **source.local_variables}
 

@@ -273,7 +273,7 @@ def _signal(file: JobFile, script: Script, value: str) -> bool:
     if match is None or int(match[3] or 60) >= (script.request.walltime or 10**6):
         return False
     launch = last_launch(script)
-    while launch is not None and launch.kind != script.dialect.scheduler.node_step:
+    while launch is not None and launch.kind != script.dialect.node_step:
         launch = launch.outer
     if not match[1] and launch is None:
         return False
@@ -282,7 +282,7 @@ def _signal(file: JobFile, script: Script, value: str) -> bool:
 
 def _reaches_nothing(script: Script, value: str) -> bool:
     """Return whether a signal is for steps, and the script starts none: its launcher runs outside of them."""
-    step, to_shell = script.dialect.scheduler.node_step, "B" in value.partition("@")[0].rpartition(":")[0]
+    step, to_shell = script.dialect.node_step, "B" in value.partition("@")[0].rpartition(":")[0]
     if to_shell or step is None or last_launch(script) is None:
         return False
     return step not in script.tree.text and not any(script.named("bash", "sh", "source", "."))

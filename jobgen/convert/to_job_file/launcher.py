@@ -165,7 +165,7 @@ def _of_step(script: Script, kind: str, name: str, text: str | None) -> str:
     if name in _MEMORY:
         of_job = {"0", script.heeded[name].value} if name in script.heeded else {"0"}
         return _SAME if value in of_job else "is that of a step: the ranks have the memory of the job"
-    if kind == script.dialect.scheduler.node_step and text is not None:
+    if kind == script.dialect.node_step and text is not None:
         return ""
     if name in _TIMES:
         return "ends the step in the script; the ranks have the time of the job"
@@ -238,7 +238,7 @@ def ends(file: JobFile, script: Script, launch: Launch) -> None:
     ranks = file.count("ranks_per_node") * (script.request.nodes or 1)
     given = launch.has("-K", "--kill-on-bad-exit") or "SLURM_KILL_BAD_EXIT" in script.values
     given &= "0" not in (launch.options.get("-K"), launch.options.get("--kill-on-bad-exit"))
-    if launch.kind != script.dialect.scheduler.node_step or ranks < 2 or given:
+    if launch.kind != script.dialect.node_step or ranks < 2 or given:
         return
     texts = [os.path.basename(script.constants.value(word) or "") for word in program_of(script, launch)]
     name = (texts[command_start(texts) :] or [""])[0]

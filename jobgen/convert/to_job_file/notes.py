@@ -751,9 +751,7 @@ def alone(script: Script, file: JobFile, command: Command, launch: Launch | None
     Libraries that start their own processes, one for each GPU, compare the two numbers.
     """
     if launch is not None:
-        of_step = (
-            launch.kind == script.dialect.scheduler.node_step and "--ntasks-per-node" not in launch.options
-        )
+        of_step = launch.kind == script.dialect.node_step and "--ntasks-per-node" not in launch.options
         one = file.values.get("ranks_per_node", 1) == 1
         if (
             not of_step
@@ -803,7 +801,7 @@ def sizes_of_environment(script: Script, file: JobFile, launch: Launch | None) -
 
 def environment(script: Script, launch: Launch | None) -> Iterator[Remark]:
     """Yield a remark on a srun that passes less of the environment than jobgen's."""
-    while launch is not None and launch.kind != script.dialect.scheduler.node_step:
+    while launch is not None and launch.kind != script.dialect.node_step:
         launch = launch.outer
     if launch is None:
         return

@@ -33,7 +33,7 @@ def remarks(script: Script, file: JobFile, text: str) -> Iterator[Remark]:
     """
     source = script.dialect
     others = (one for one in DIALECTS.values() if one.scheduler.prefix)
-    target = next(one for one in others if one.scheduler.family != source.scheduler.family)
+    target = next(one for one in others if one.family != source.family)
     own_log = script.request.output and ("log" not in file.values or "log" in file.own)
     logs = {} if own_log else {"output": f"{file.values.get('name', _NAME)}-{{}}.log"}
     found = list(differences.remarks(script, target, logs))

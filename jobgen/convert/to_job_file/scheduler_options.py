@@ -54,7 +54,7 @@ def owner(option: OptionWords, line: JobCommandLine, target: Dialect | None) -> 
     anywhere = target is None or not target.scheduler.prefix
 
     def order(row: Dialect) -> tuple[bool, ...]:
-        away = target is not None and row.scheduler.family != target.scheduler.family
+        away = target is not None and row.family != target.family
         text = f" {' '.join(option)}"
         marked = any(mark.weight > 1 and re.search(mark.pattern, text) for mark in row.marks)
         return away, anywhere and not row.scheduler.grammar.long_options, not marked, row is not target
@@ -105,10 +105,10 @@ def of_scheduler(
     options = [one for one, advice in zip(options, outside, strict=True) if advice is None]
     advices = [advice for advice in outside if advice is not None]
     file = _read(row, options, line) if options else JobFile()
-    if target is not None and row.scheduler.family == target.scheduler.family:
+    if target is not None and row.family == target.family:
         keep_chunks(file, row)
     remarks = [*_replace_refused(file, row), *(remark for one in advices for remark in one.remarks)]
-    if target is not None and row.scheduler.family != target.scheduler.family:
+    if target is not None and row.family != target.family:
         file.values.pop("dialect", None)
         if lost := file.list("directive"):
             del file.values["directive"]

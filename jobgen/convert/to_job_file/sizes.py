@@ -64,7 +64,7 @@ def _of_whole_nodes(
 ) -> Iterator[Remark]:
     """Yield remarks on what a job with whole nodes has without a request, and on the threads of its ranks."""
     line = line_of(script, "--exclusive", "-l place", "-l naccesspolicy")
-    no_cores, step = script.request.cpus_per_rank is None, script.dialect.scheduler.node_step
+    no_cores, step = script.request.cpus_per_rank is None, script.dialect.node_step
     of_step = launch is not None and launch.kind == step and not launch.has("-c", "--cpus-per-task")
     cores = launch is None or (no_cores and (launch.row.once_a_node or of_step))
     devices = not script.is_pbs and (gpus or not names_devices(script))

@@ -67,7 +67,7 @@ def convert(script: Script, to: str) -> Converted:
     remarks += [*of_submission, *review.remarks(script, target, content)]
     defined = [one for one in body if isinstance(one, Definition)]
     edits = [one for one in body if isinstance(one, Edit)]
-    if len(parts) > 1 and source.scheduler.node_step != target.scheduler.node_step:
+    if len(parts) > 1 and source.node_step != target.node_step:
         edits = component_steps.steps(script, content.components, edits, target)
         edits += component_steps.rest_of_steps(original) if original.components else ()
     head += [_comment(remark) for remark in remarks if remark.lost and remark.line <= _end(script)]
@@ -94,7 +94,7 @@ def _request(script: Script, content: ScriptRequest, target: Dialect) -> tuple[l
     """Return the directives of a request, and the remarks on it."""
     source = script.dialect
     remarks = []
-    if source.scheduler.family != target.scheduler.family:
+    if source.family != target.family:
         _complete_whole_nodes(script, content)
     if request_reader.single_task(content, source, target):
         array = script.heeded[key_of(source.scheduler.request_forms["array"])]
@@ -107,9 +107,7 @@ def _request(script: Script, content: ScriptRequest, target: Dialect) -> tuple[l
     if source.shell_option in script.heeded and target.shell_option:
         shell = script.heeded[source.shell_option]
         head.append(f"{target.scheduler.prefix} {target.shell_option} {shell.value}")
-    limits = tuple(
-        f"-l {name}=" for name in source.common_limits if source.scheduler.family == target.scheduler.family
-    )
+    limits = tuple(f"-l {name}=" for name in source.common_limits if source.family == target.family)
     for option, text, why in content.unconverted:
         if option.flag == "--open-mode" and "output" in content.script_logs:
             continue  # the lines that open it do that
@@ -227,7 +225,7 @@ def _first_line(script: Script, target: Dialect) -> Iterator[Edit | Remark]:
             (one.value for one in script.options if one.flag == script.dialect.shell_option), "/bin/bash"
         )
         yield Edit(0, 0, f"#!{shell}\n")
-        family = script.dialect.scheduler.family
+        family = script.dialect.family
         why = f"is added: {target.title} requires a first line with the shell, {family} does not"
         yield hint(1, f"#!{shell}", why)
 
@@ -245,7 +243,7 @@ def _body(script: Script, target: Dialect, content: ScriptRequest) -> list[Edit 
         listed = [one.node for one in script.named(source.node_file_command) if not one.arguments]
         found += [Edit(node.start, node.end, f'echo "${node_file}"') for node in listed]
         replaced_nodes += listed
-    if source.scheduler.family != target.scheduler.family:
+    if source.family != target.family:
         commands = differences.commands(script)
         found += [remark for command, remark in commands if command.node not in replaced_nodes]
     found += variables.unprefixed(script, target)

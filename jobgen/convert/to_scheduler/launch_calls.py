@@ -216,7 +216,7 @@ def without_hosts(script: Script, target: Dialect, known: Collection[int]) -> It
 
     ``known`` are the offsets of the commands for which jobgen has its own.
     """
-    if script.dialect.scheduler.node_step is None or not script.request.several:
+    if script.dialect.node_step is None or not script.request.several:
         return
     for call in calls(script, MPIRUNS):
         given = {word.text.partition("=")[0] for word in call.words}
@@ -291,7 +291,7 @@ def _has_one_slot(line: LaunchLine, given: Collection[str], script: Script) -> b
 
 def unknown(script: Script, target: Dialect, names: Collection[str]) -> Iterator[Remark]:
     """Yield a remark on each launcher that stays unchanged; ``names`` are those of the others."""
-    for call in other_launchers(script, mpirun_line.NAMES if target.scheduler.node_step else MPIRUNS):
+    for call in other_launchers(script, mpirun_line.NAMES if target.node_step else MPIRUNS):
         why = f"is unchanged: how {call.name} starts ranks under {target.title} is not known"
         yield Remark(call.command.line, call.what, why)
     for command in script.commands:

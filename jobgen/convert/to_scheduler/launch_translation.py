@@ -39,12 +39,12 @@ _SRUN = LAUNCHERS["srun"].names
 def launches(script: Script, target: Dialect) -> Iterator[Edit | Remark]:
     """Yield the edits of all launchers that the other scheduler does not have."""
     source = script.dialect
-    if source.scheduler.node_step == target.scheduler.node_step or not {
-        source.scheduler.node_step,
-        target.scheduler.node_step,
+    if source.node_step == target.node_step or not {
+        source.node_step,
+        target.node_step,
     } <= {None, *_SRUN}:
         return
-    old = mpirun_line.NAMES if source.scheduler.node_step is None else _SRUN
+    old = mpirun_line.NAMES if source.node_step is None else _SRUN
     done: list[Call] = []
     general: set[str] = set()
     beside = launch_calls.beside_others(script, launch_calls.MPIRUNS if old is mpirun_line.NAMES else old)
@@ -56,7 +56,7 @@ def launches(script: Script, target: Dialect) -> Iterator[Edit | Remark]:
         done += [call] if any(isinstance(one, Edit) for one in found) else []
     yield from launch_calls.unused(script, done)
     completed: list[Edit | Remark] = []
-    if target.scheduler.node_step is None:
+    if target.node_step is None:
         completed += launch_calls.completed(script, target, lambda call, mpi: _exports(script, call, mpi))
     starts = [one.start for one in completed if isinstance(one, Edit)]
     for command in script.commands:
@@ -70,7 +70,7 @@ def launches(script: Script, target: Dialect) -> Iterator[Edit | Remark]:
             continue
         if re.search(r"\$.*/(mpi(run|exec)|aprun|srun)\b", name):
             yield Remark(command.line, name, "its path is in a variable: the line is unchanged")
-    if target.scheduler.node_step is None:
+    if target.node_step is None:
         yield from completed
         yield from launch_calls.in_texts(script, target) if script.request.nodes != 1 else ()
     yield from launch_calls.unknown(script, target, (*_SRUN, *mpirun_line.NAMES))
@@ -85,7 +85,7 @@ def _replaced(
     """
     source = script.dialect
     if launch_calls.is_contained(call, script):
-        lost = source.scheduler.node_step is not None  # which the new job does not have
+        lost = source.node_step is not None  # which the new job does not have
         yield Remark(call.command.line, call.what, launch_calls.IN_CONTAINER, lost)
         return
     own = {name for name, _, _ in script.assignments}
@@ -94,7 +94,7 @@ def _replaced(
     try:
         if ":" in call.command.literals:
             raise Unreadable("several programs have no counterpart")
-        to_srun = source.scheduler.node_step is None
+        to_srun = source.node_step is None
         if call.name == "aprun" and to_srun:
             line = aprun_line.read(words)
         else:
@@ -278,7 +278,7 @@ def _of_alone(call: Call, line: LaunchLine, script: Script, target: Dialect) -> 
 def _of_all(call: Call, line: LaunchLine, script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield remarks that hold for all launches: on the MPI, and on the variables of a rank."""
     key = mpi_of(script, line.marks, call.start, target.name)
-    mpi, to_srun = MPI_FLAVOURS[key], script.dialect.scheduler.node_step is None
+    mpi, to_srun = MPI_FLAVOURS[key], script.dialect.node_step is None
     several = mpirun_line.ranks_of(line, script.request) != "1"
     if to_srun and mpi.srun == "pmix" and (old := first_open_mpi(script, call.start)):
         why = "has no PMIx: --mpi=pmi2 requires one with the PMI of Slurm, else keep mpirun"
@@ -346,7 +346,7 @@ def _environment(call: Call, line: LaunchLine, script: Script, to_srun: bool) ->
 
 
 def _remarks(call: Call, line: LaunchLine, script: Script, target: Dialect) -> Iterator[Remark]:
-    number, to_srun = call.command.line, target.scheduler.node_step is not None
+    number, to_srun = call.command.line, target.node_step is not None
     if to_srun and line.program is not None and line.program.text in ("omplace", "dplace"):
         why = f"places the ranks of HPE MPT: {srun_line.NAME} binds them itself"
         yield hint(number, line.program.text, why)

@@ -35,7 +35,7 @@ def remarks(script: Script, target: Dialect, text: str) -> Iterator[Remark]:
 
     Those that are not beside the script have one remark together.
     """
-    if script.dialect.scheduler.family == target.scheduler.family:
+    if script.dialect.family == target.family:
         return
     set_here = {one.children[0].text for one in parse(text.encode()).all("variable_assignment")}
     unread = []
@@ -117,7 +117,7 @@ def _inside(
                 f"reads {name}, which is not set by {target.title}{use}",
                 is_printed(node),
             )
-    for command in inner.named(*filter(None, (*source.owners, source.scheduler.node_step))):
+    for command in inner.named(*filter(None, (*source.owners, source.node_step))):
         why = f"{command.name} is a command of {source.owners.get(command.name, source.title)}"
         yield f"{inner.name}:{command.line}", why, False
     for file in files(inner) if depth < _DEEPEST else ():

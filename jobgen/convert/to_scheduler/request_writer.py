@@ -129,7 +129,7 @@ def _mail(request: Request, source: Dialect, target: Dialect, lost: Lost) -> str
     """Return the events of mail; each task of an array sends it if those of the source do."""
     given = request.mail or EVENT_LETTERS[source.default_mail] * bool(request.mail_user)
     events = target.scheduler.mail(event for event, letter in EVENT_LETTERS.items() if letter in given)
-    same = source.scheduler.family == target.scheduler.family
+    same = source.family == target.family
     written = request.mail if same else events
     if not request.array or not set(given) - set(EVENT_LETTERS["none"]):
         return written
@@ -153,11 +153,7 @@ def _logs(content: ScriptRequest, source: Dialect, target: Dialect, lost: Lost) 
         default = default_log(source, own, bool(path), request.array is not None)
         if "/" in (request.name or ""):  # a folder for Slurm, which PBS leaves out of the name
             default = default.replace("%x", os.path.basename(request.name or ""))
-        if (
-            not path
-            and source.scheduler.family != target.scheduler.family
-            and not (request.join and key == "error")
-        ):
+        if not path and source.family != target.family and not (request.join and key == "error"):
             path = default
         if not path:
             continue

@@ -66,12 +66,12 @@ def remarks(script: Script, target: Dialect, content: ScriptRequest) -> Iterator
     yield from shared_log(script, target, of_array)
     if target.copies_logs > source.copies_logs:
         yield from start_directory.default_log(script, content.directory)
-    if source.scheduler.node_step and request.exclusive:
+    if source.node_step and request.exclusive:
         yield from _whole_nodes(script)
-    if source.scheduler.node_step and not target.scheduler.node_step:
+    if source.node_step and not target.node_step:
         yield from misreadings.in_directory(script)
         yield from _bare_nodes(script, target)
-    if source.scheduler.node_step != target.scheduler.node_step:
+    if source.node_step != target.node_step:
         yield from _more_cores(script, target)
     if threads_of_ranks(script, target, content):
         of_others = [call.command.node for call in other_launchers(script, ())]
@@ -134,7 +134,7 @@ def _more_cores(script: Script, target: Dialect) -> Iterator[Remark]:
     it."""
     request, (count, line, what) = script.request, named_cores(script)
     cores, of_node = request.cpus_per_rank or 1, request.ranks_per_node or 1
-    if script.dialect.scheduler.node_step:
+    if script.dialect.node_step:
         of_node = max(of_node, -(-(request.ranks or 1) // (request.nodes or 1)))
         of_steps = [one.number(*one.row.line.ranks, *_COUNTS) or 1 for one in script.launches]
         title = script.dialect.title
@@ -183,7 +183,7 @@ def _logs(script: Script, target: Dialect, content: ScriptRequest) -> Iterator[R
 
 def _job_directory(script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield a remark on a directory of the job that the script uses and does not make."""
-    if script.dialect.scheduler.family == target.scheduler.family:
+    if script.dialect.family == target.family:
         return
     ids = "|".join(name for name, meaning in script.dialect.job_variables.items() if meaning == "job_id")
     directory = re.compile(rf"/(\w+[_.-])?\$({ids})\b(?=/|$)")
@@ -206,11 +206,11 @@ def _rank_remarks(script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield remarks on the devices and the variables of a rank."""
     source = script.dialect
     own = script.heeded.get(source.gpus_of_rank)
-    steps = list(script.launched(source.scheduler.node_step or ""))
+    steps = list(script.launched(source.node_step or ""))
     most = max((one.number("-n", "--ntasks") or script.request.ranks or 1 for one in steps), default=0)
     if own and most > (script.request.nodes or 1):
         mpi = MPI_FLAVOURS[mpi_of(script, target=target.name)].command
-        why = f"{source.scheduler.node_step} shows each rank its own GPUs, {mpi} all of the node"
+        why = f"{source.node_step} shows each rank its own GPUs, {mpi} all of the node"
         yield hint(own.line, f"{own.flag}={own.value}", why)
     ranks = variables.rank_names(source, target, mpi_of(script, target=target.name))
     for name, line in inner_names(script).items():

@@ -159,7 +159,7 @@ def _directory(script: Script, target: Dialect, directory: str | None) -> list[s
     own = directory or "" if "directory" not in target.scheduler.request_forms else ""
     if moved and not known and not own.startswith("/"):
         start = target.variable("home" if source.starts_at_home else "submit_dir")
-        lines.append(f'cd "${start}" || exit 1  # where {source.scheduler.family} starts a job')
+        lines.append(f'cd "${start}" || exit 1  # where {source.family} starts a job')
     if "wd" in script.request.totals and target.starts_at_home:
         lines.append(f'cd "${target.variable("submit_dir")}" || exit 1  # -l wd')
     if own and not (moved and own == "."):
@@ -202,7 +202,7 @@ def _threads(script: Script, target: Dialect, content: ScriptRequest) -> list[st
     setter = (source if source.sets_threads else target).title
     why = f"  # {setter} sets it to the cores of a node"
     if threads_of_ranks(script, target, content):
-        why = why if target.sets_threads else f"  # {source.scheduler.node_step} binds a rank to its cores"
+        why = why if target.sets_threads else f"  # {source.node_step} binds a rank to its cores"
         return [f"export OMP_NUM_THREADS={_cores_of_rank(script, content)}{why}"]
     given = _names_threads(script, content)
     given &= not _has_own_threads(script) or "OMP_NUM_THREADS" in kept(script)
@@ -219,7 +219,7 @@ def _threads(script: Script, target: Dialect, content: ScriptRequest) -> list[st
     known = not (own or whole or _starts_threads(script)) and _are_of_job(script, content)
     if target.sets_threads:
         return [] if known else [f"unset OMP_NUM_THREADS{why}"]
-    bound = known and source.scheduler.node_step is not None and target.scheduler.node_step is None
+    bound = known and source.node_step is not None and target.node_step is None
     # A site may give whole nodes to a job that counts only nodes.
     counted = ("ranks", "ranks_per_node", "cpus_per_rank")
     bound &= any(source.origin(script.heeded, one) is not None for one in counted)
@@ -240,7 +240,7 @@ def _are_of_job(script: Script, content: ScriptRequest) -> bool:
     starts, each = _has_other_launchers(script), request.nodes is None  # a rank is a chunk
     if not several and of_rank == 1:
         return True
-    binds = script.dialect.scheduler.node_step is not None
+    binds = script.dialect.node_step is not None
     if not binds or (starts and not (several and each)) or _CHOOSES_THREADS.search(script.tree.text):
         return False
     if not several or (each and (starts or script.launches)):
@@ -271,7 +271,7 @@ def _open_threads(
         unset = any(line.startswith("unset OMP_NUM_THREADS ") for line in lines)
         unset |= _leaves_cores(script) and not set_
         left = own or (unset and not _has_own_threads(script))
-        left &= source.scheduler.node_step is not None and not request.exclusive
+        left &= source.node_step is not None and not request.exclusive
         why = (
             f"is unset: unless {target.title} binds the job to its cores, OpenMP uses those of the whole node"
         )
@@ -290,7 +290,7 @@ def _open_threads(
 def _open_binding(script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield a remark on threads that the script binds to cores, of which Slurm gives each job its own."""
     request = script.request
-    alone = script.dialect.scheduler.node_step is not None and target.scheduler.node_step is None
+    alone = script.dialect.node_step is not None and target.node_step is None
     alone &= not request.exclusive and (request.nodes or request.ranks or 1) == 1
     if alone and _programs(script) and (name := binds_threads(script)):
         line = next(node.line for one, _, node in script.assignments if one == name)
@@ -345,7 +345,7 @@ def threads_of_ranks(script: Script, target: Dialect, content: ScriptRequest) ->
     known = not request.exclusive or request.cpus_per_rank is not None or target.sets_threads
     several |= not target.sets_threads and request.nodes is None and (request.ranks or 1) > 1
     started = _are_bound(script) or (target.sets_threads and _starts_on_others(script))
-    return several and known and target.scheduler.node_step is None and started
+    return several and known and target.node_step is None and started
 
 
 def _starts_on_others(script: Script) -> bool:
@@ -363,12 +363,12 @@ def _has_other_launchers(script: Script) -> bool:
 
 def _others(script: Script) -> list[Launch]:
     """Return the calls of launchers that the source does not have."""
-    return [one for one in script.launches if one.kind != script.dialect.scheduler.node_step]
+    return [one for one in script.launches if one.kind != script.dialect.node_step]
 
 
 def _steps(script: Script) -> list[Launch]:
     """Return the calls of the launcher of the source."""
-    return [one for one in script.launches if one.kind == script.dialect.scheduler.node_step]
+    return [one for one in script.launches if one.kind == script.dialect.node_step]
 
 
 def _starts_several(launch: Launch, request: Request) -> bool:
@@ -435,7 +435,7 @@ def _node_file(script: Script, target: Dialect, content: ScriptRequest) -> list[
     request = script.request
     counted = 1 if request.nodes is not None else None if request.ranks is not None else 0
     slots = [one.lines_per_node or counted for one in content.components or [request]]
-    comment = f"# The hosts of the job, one line a slot, as {script.dialect.scheduler.family} lists them."
+    comment = f"# The hosts of the job, one line a slot, as {script.dialect.family} lists them."
     lines = target.write_node_file(str(file), *slots)
     return [comment, *lines] if lines else []
 

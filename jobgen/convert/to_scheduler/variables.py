@@ -35,11 +35,11 @@ _UNSURE = {
 
 def rank_names(source: Dialect, target: Dialect, mpi: str) -> dict[str, str]:
     """Return the new names of each rank's variables, if one launcher replaces another."""
-    if source.scheduler.node_step is None and target.scheduler.node_step in LAUNCHERS:
-        return _names_of_mpi(LAUNCHERS[target.scheduler.node_step])
-    if source.scheduler.node_step not in LAUNCHERS or target.scheduler.node_step:
+    if source.node_step is None and target.node_step in LAUNCHERS:
+        return _names_of_mpi(LAUNCHERS[target.node_step])
+    if source.node_step not in LAUNCHERS or target.node_step:
         return {}
-    old, new = LAUNCHERS[source.scheduler.node_step].ranks, MPI_FLAVOURS[mpi].ranks
+    old, new = LAUNCHERS[source.node_step].ranks, MPI_FLAVOURS[mpi].ranks
     return {old.rank[1:]: new.rank[1:], old.local_rank[1:]: new.local_rank[1:]} if old else {}
 
 
@@ -136,7 +136,7 @@ def definitions(script: Script, target: Dialect) -> dict[str, str]:
     new = {*names(request, source, target), *target.job_variables}
     known = {name: one for name, one in meanings(source).items() if name not in unset(script)}
     found = {name: values[one] for name, one in known.items() if one in values and name not in new}
-    return found | (dict(source.constants) if source.scheduler.family != target.scheduler.family else {})
+    return found | (dict(source.constants) if source.family != target.family else {})
 
 
 def _all_ranks(request: Request, target: Dialect) -> str:
@@ -168,7 +168,7 @@ def translate(
     if of_array:
         _name_of_array(source, target, other, defined, script.request.array is not None)
     ranks = rank_names(source, target, mpi) if not source.zeros else {}
-    steps = not source.zeros or any(script.launched(source.scheduler.node_step or ""))
+    steps = not source.zeros or any(script.launched(source.node_step or ""))
     own = variable_names.kept(script) | unset(script)
     missing = _unreadable(script) - variable_names.kept(script)
     shared, seen = variable_names.shared(script), set[str]()
@@ -279,9 +279,7 @@ def _zero(node: Node) -> Edit | None:
 
 def _foreign(name: str, target: Dialect) -> bool:
     """Return whether only other schedulers set a variable; the script itself sets their node file."""
-    others = [
-        one for one in DIALECTS.values() if one.scheduler.family != target.scheduler.family and one.own_names
-    ]
+    others = [one for one in DIALECTS.values() if one.family != target.family and one.own_names]
     found = any(re.match(one.own_names, name) for one in others)
     files = {one.variable("node_file") for one in others}
     written = name in files and target.write_node_file(name, 1)
@@ -324,7 +322,7 @@ def unprefixed(script: Script, target: Dialect) -> Iterator[Edit | Remark]:
     """
     seen, source = set[str](), script.dialect
     other = {name: why for name, why in source.unprefixed.items() if target.unprefixed.get(name) != why}
-    old, new = source.scheduler.family, target.scheduler.family
+    old, new = source.family, target.family
     if old == new:
         old, new = source.title, target.title
     reads = [(name, node, True) for name, node in script.expansions]
