@@ -80,10 +80,10 @@ def unreadable(script: Script) -> Iterator[Remark]:
     if wrong := min((node.line for node in _errors(script)), default=0):
         why = "cannot be read: check the commands from here on"
         yield Remark(wrong, shortened(script.lines[wrong - 1].strip()), why)
-    if at := min(_lost_blanks(script), default=0):
+    if at := min(_lines_of(script, _LETTERS), default=0):
         why = "has a character that is no blank for bash, but a part of a word, which jobgen reads without it"
         yield Remark(at, shortened(script.line(at).strip()), why)
-    for at in _broken_lines(script):
+    for at in _lines_of(script, _BLANK_AT_END, *_TEXTS):
         why = "has a blank behind the backslash: the command ends here, and the next line is another one"
         yield hint(at, shortened(script.line(at).strip()), why)
     if b"\r\n" in script.source:
@@ -118,28 +118,23 @@ def reads_others(text: str, scheduler: str) -> bool:
 
 
 _TEXTS = ("comment", "heredoc_body", "string", "raw_string")
-_BLANKS = re.compile(rb"[\v\f]")
+_BLANK_AT_END = re.compile(rb"(?<=[ \t])\\[ \t]+\n")  # behind the backslash of a line
+_LETTERS = re.compile(rb"[\v\f]")  # blanks that are letters for bash
 
 
-def _broken_lines(script: Script) -> Iterator[int]:
-    """Yield the lines of commands with a blank behind the backslash at their end."""
-    texts = list(script.tree.all(*_TEXTS))
-    for match in re.finditer(rb"(?<=[ \t])\\[ \t]+\n", script.tree.source):
-        if not any(one.start <= match.start() < one.end for one in texts):
-            yield script.tree.line + script.tree.source.count(b"\n", 0, match.start())
+def _lines_of(script: Script, pattern: re.Pattern[bytes], *texts: str) -> Iterator[int]:
+    """Yield the lines with a sign in commands, outside of nodes of the types ``texts``, by default of all
+    nodes without parts."""
+    found = [match.start() for match in pattern.finditer(script.tree.source)]
+    all_nodes = script.tree.all(*texts) if found else ()
+    nodes = [one for one in all_nodes if texts or not one.children or one.type in _TEXTS]
+    for start in found:
+        if not any(one.start <= start < one.end for one in nodes):
+            yield script.tree.line + script.tree.source.count(b"\n", 0, start)
 
 
 _NAMES = "|".join(re.escape(name) for row in LAUNCHERS.values() for name in (*row.names, *row.line.modules))
 _LAUNCHER = re.compile(rf"(?<![\w/.$-])({_NAMES})(?![\w/.=-])")
-
-
-def _lost_blanks(script: Script) -> Iterator[int]:
-    """Yield the lines with form feeds and vertical tabs between words, which are letters for bash."""
-    found = [match.start() for match in _BLANKS.finditer(script.tree.source)]
-    texts = [one for one in script.tree.all() if not one.children or one.type in _TEXTS] if found else []
-    for start in found:
-        if not any(one.start <= start < one.end for one in texts):
-            yield script.tree.line + script.tree.source.count(b"\n", 0, start)
 
 
 # The beginnings of a Dockerfile, a definition of a container, YAML, JSON, Python and a Makefile.

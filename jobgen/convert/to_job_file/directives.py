@@ -39,7 +39,7 @@ def line_of(script: Script, *fields: str) -> int:
             return given.line
         if (origin := script.dialect.origin(script.heeded, field)) is not None:
             return origin.option.line
-    return script.directives.live[0].number if script.directives.live else 1
+    return script.directives.first
 
 
 def limits(file: JobFile, script: Script) -> None:
@@ -55,9 +55,8 @@ def limits(file: JobFile, script: Script) -> None:
     joined = script.heeded.get("-j")
     into_error = joined is not None and joined.value == "eo"
     if source.copies_logs and not request.error and (into_error or not request.join) and script.is_batch:
-        first = script.directives.live[0].number if script.directives.live else 1
         name = source.default_logs["error"].format("ID").replace("%x", request.name or "NAME")
-        file.hint(first, f"the error file {name}", _ONE_LOG)
+        file.hint(script.directives.first, f"the error file {name}", _ONE_LOG)
     file.values.setdefault("walltime", "queue")
     if script.request.walltime == 0:
         file.add("directive", source.scheduler.directive("walltime", 0))
@@ -232,7 +231,6 @@ def _memory(script: Script) -> Iterator[Remark]:
             yield hint(option.line, f"{key}={option.value}", why)
 
 
-_ARRANGEMENTS = {"free", "scatter", "vscatter", "pack"}  # the default is free
 _WRITTEN = ("--open-mode=append",)  # every job of jobgen has it
 
 

@@ -169,10 +169,10 @@ def _kinds(script: Script, statement: Node, depth: int) -> Iterator[str]:
         or depth > 3
     ):
         yield "program"
-    for name, _, node in assignments(statement):
+    for name, value, node in assignments(statement):
         if node.child_of("command"):
             continue
-        if re.match(rf"\"?\$(?:{name}|\{{{name}\}}):[^$]*(\$\{{?(?!{name}\b)\w+[^$]*)*$", _value(node)):
+        if re.match(rf"\"?\$(?:{name}|\{{{name}\}}):[^$]*(\$\{{?(?!{name}\b)\w+[^$]*)*$", value.text):
             yield "append" if name != "PATH" else "append_path"
             continue
         plain = not exported(node) and not re.fullmatch(
@@ -230,8 +230,3 @@ def _has_input(node: Node) -> bool:
         return True
     pipeline = (above or node).child_of("pipeline")
     return pipeline is not None and node.start > pipeline.start
-
-
-def _value(assignment: Node) -> str:
-    value = assignment.get("value")
-    return value.text if value is not None else ""

@@ -30,16 +30,8 @@ from jobgen.script.script import Script
 from jobgen.script.syntax import Node, assignments, expansions, exported
 from jobgen.values.parsers import is_whole
 
-_STAGES = (
-    "module_init",
-    "module_purge",
-    "module_use",
-    "module",
-    "source",
-    "conda",
-    "venv",
-)  # in the order of jobgen's script
 _OF_MODULES = ("module_purge", "module_use", "module")
+_STAGES = ("module_init", *_OF_MODULES, "source", "conda", "venv")  # in the order of jobgen's script
 _LISTS = ("module_init", "module_use", "module", "source")
 # Files that define the command module, and files of a login shell.
 _MODULES = re.compile(
@@ -160,10 +152,6 @@ class Environment:
             (self.statements if own else self.without_effect).append(one)
 
     @property
-    def _directory(self) -> str:
-        return self.values.get("workdir", [self.file.text_of("workdir")])[0]
-
-    @property
     def replaces_preparations(self) -> bool:
         """Return whether the options do what the preparations do for it."""
         texts = {one.what for one in self.remarks if one.why == _WHY["hook"]}
@@ -198,8 +186,9 @@ class Environment:
             if value:
                 self.values["workdir"] = [value]
         elif kind == "workdir":
+            here = self.values.get("workdir", [self.file.text_of("workdir")])[0]
             self.values["workdir"] = [
-                value if is_whole(value) else os.path.join(self._directory.removesuffix("/."), value)
+                value if is_whole(value) else os.path.join(here.removesuffix("/."), value)
             ]
         elif kind != "threads":
             if kind in _OF_MODULES and self.stage == _STAGES.index("source"):
@@ -313,7 +302,8 @@ class Environment:
             return _at(match[1]) if "hook" in self.preparations else None
         word = command.arguments[0] if name == "cd" and len(command.arguments) == 1 else None
         match = _SUBMISSION.fullmatch(self._resolved(word)) if word is not None else None
-        if match and self._is_submission(match[1]) and not self._is_set(match[0]):
+        of_job = match and self.script.dialect.job_variables.get(match[1]) == "submit_dir"
+        if match and of_job and match[1] not in self.script.values:
             return [("submission", (match[2] or "").strip("/"))]
         home = word is not None and re.fullmatch(r"(~|\$HOME|\$\{HOME\})/?", self._resolved(word))
         if name == "cd" and (home or not command.arguments):
@@ -351,17 +341,9 @@ class Environment:
             text = node.text + text[name.end() :]
         return "" if text.startswith('"~') else text.replace('"', "")
 
-    def _is_submission(self, name: str) -> bool:
-        """Return whether the scheduler of the script sets it to the directory of the submission."""
-        return self.script.dialect.job_variables.get(name) == "submit_dir"
-
-    def _is_set(self, text: str) -> bool:
-        """Return whether the script itself sets the variable of a text."""
-        return re.sub(r"^\$\{?(\w+).*", r"\1", text) in self.script.values
-
     def _of_file(self, command: Command) -> list[Setting] | None:
         """Return the options that a sourced file is."""
-        given = _given(command)
+        given = " ".join(one.text for one in command.arguments).replace('"', "")
         hook = "hook" in self.preparations
         if given == "deactivate" or (hook and _LOGIN_FILES.fullmatch(given)):
             return [("hook", "")]
@@ -550,10 +532,6 @@ def _kind_of_variable(name: str) -> str:
 
 def _sets(statement: Node, name: str) -> bool:
     return any(other == name for other, _, _ in assignments(statement))
-
-
-def _given(command: Command) -> str:
-    return " ".join(one.text for one in command.arguments).replace('"', "")
 
 
 def _at(folder: str | None) -> list[Setting]:

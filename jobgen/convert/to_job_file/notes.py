@@ -25,7 +25,7 @@ from jobgen.convert.to_job_file.inherited import (
     may_define_functions,
 )
 from jobgen.convert.to_job_file.program_line import ARGUMENT, reads_any
-from jobgen.convert.to_job_file.statements import Split
+from jobgen.convert.to_job_file.statements import SEPARATORS, Split
 from jobgen.convert.to_job_file.wrappers import container_name
 from jobgen.convert.unread_files import of_engines
 from jobgen.convert.variable_names import names_read
@@ -50,10 +50,6 @@ from jobgen.script.syntax import LATER, LOOPS, Node, assignments, expansions, ex
 from jobgen.script.word_lists import code_text
 from jobgen.values.parsers import mebibytes, number
 
-_SEPARATORS = (";", "&", ";;")
-_CLOSED = re.compile(
-    r"'[^']*'|\"[^\"]*\"|\$\([^)]*\)+|`[^`]*`|\$\{[^}]*\}"
-)  # what may have operators of its own
 _OF_PROGRAM = re.compile(r"exit( \"?\$\?\"?)?")
 _EXIT = re.compile(r"^(?!\s*#)(.*([;&|{(]|\bthen|\bdo|\belse)\s*|\s*)exit\b", re.MULTILINE)
 # Commands that take no time beside a process in the background, or wait for a while.
@@ -124,7 +120,7 @@ def shell(script: Script) -> Iterator[Remark]:
 
 def status(script: Script, parts: Split) -> Iterator[Remark]:
     """Yield a remark if the script ends with another status than that of its program."""
-    own = [one for one in parts.after if one.type not in _SEPARATORS and one.text.strip()]
+    own = parts.behind
     while own and _OF_PROGRAM.fullmatch(own[-1].text):
         own.pop()
     why = "the job ends with the status of the program, and the script with that of this command"
@@ -150,14 +146,13 @@ def without_program(script: Script, last: Node) -> Iterator[Remark]:
 
 def ends(file: JobFile, parts: Split) -> Iterator[Remark]:
     """Yield a remark if the program is code with an ``exit`` that ends the script, but not the job."""
-    own = [one for one in parts.after if one.type not in _SEPARATORS and one.text.strip()]
-    if own and _EXIT.search(file.shell_code):
-        yield remark_on(own[0], "runs also after an exit in the program")
+    if parts.behind and _EXIT.search(file.shell_code):
+        yield remark_on(parts.behind[0], "runs also after an exit in the program")
 
 
 def own_state(script: Script, file: JobFile, parts: Split) -> Iterator[Remark]:
     """Yield remarks on what the program, as code of a process of its own, sets for the commands after it."""
-    after = [one for one in parts.after if one.type not in _SEPARATORS]
+    after = parts.behind
     clock = (node for one in after for node in one.all("variable_name") if node.text == "SECONDS")
     if read := next(clock, None):
         why = "the commands after the program have a shell, and a clock, of their own"
@@ -187,7 +182,7 @@ def left_running(file: JobFile, parts: Split, program: Command) -> Iterator[Rema
         yield Remark(program.line, shown(started[0]), "ends with the program, before the commands after it")
 
 
-def process_number(file: JobFile, program: Command) -> Iterator[Remark]:
+def process_number(_: Script, file: JobFile, program: Command) -> Iterator[Remark]:
     """Yield a remark on ``$$`` in several of the blocks and the program, which are separate processes."""
     code = _shell_code(file)
     if len([text for text in (*file.blocks, *code) if _OWN_NUMBER.search(text)]) > 1:
@@ -356,18 +351,15 @@ def set_again(script: Script, file: JobFile, program: Command) -> Iterator[Remar
     found = ((name, script.constants.node(name)) for name in read)
     values = {name: one for name, one in found if one and script.constants.value(one) is not None}
     for one in script.runs:
-        unknown = is_own_file(one) or (one.name == "eval" and _OUTPUT.match(_given(one)))
+        text = " ".join(word.text for word in one.arguments)
+        unknown = is_own_file(one) or (one.name == "eval" and _OUTPUT.match(text))
         before = (name for name, value in values.items() if value.start < one.node.start < program.node.start)
         if unknown and (name := min(before, default="")):
             why = f"may set {name} again: the job file has the value of line {values[name].line}"
             yield remark_on(one, why)
 
 
-def _given(command: Command) -> str:
-    return " ".join(one.text for one in command.arguments)
-
-
-def timed(file: JobFile, program: Command) -> Iterator[Remark]:
+def timed(_: Script, file: JobFile, program: Command) -> Iterator[Remark]:
     """Yield a remark on a ``time`` that the program loses."""
     texts = [os.path.basename(literal(word) or "") for word in program.words]
     kept = re.search(r"(^|[\s;|&])(/\S*/)?time\s", " ".join(file.program))
@@ -404,7 +396,7 @@ def by_other_command(script: Script, file: JobFile) -> Iterator[Remark]:
 _OF_IMAGE = ("PATH", "LD_LIBRARY_PATH")  # which runtimes of containers set
 
 
-def inside(file: JobFile, program: Command) -> Iterator[Remark]:
+def inside(_: Script, file: JobFile, program: Command) -> Iterator[Remark]:
     """Yield remarks on variables in code for a shell in a container that does not have those of the job."""
     words = file.program
     code = code_at(words)
@@ -629,7 +621,7 @@ def in_blocks(before: Sequence[Node], setup: Sequence[Node], after: Sequence[Nod
             inside = one.node.under("function_definition", "subshell", "command_substitution")
             if one.name == "exec" and one.arguments and not inside:
                 yield remark_on(one, why, lost=block is before)
-    own = [one for one in after if one.type not in _SEPARATORS]
+    own = [one for one in after if one.type not in SEPARATORS]
     for one in (command for statement in own[:-1] for command in commands(statement)):
         if one.name == "deactivate":
             why = "the commands after the program run in the environment, too"

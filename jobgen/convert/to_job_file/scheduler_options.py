@@ -7,23 +7,10 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from jobgen.convert.to_job_file import option_sizes as sizes
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.directives import NO_PLACE, read_directives, set_name, unpack
-from jobgen.convert.to_job_file.option_sizes import (
-    JobCommandLine,
-    OptionWords,
-    choose_launcher,
-    count_per_device,
-    drop,
-    keep_chunks,
-    keep_devices,
-    keep_total,
-    leave_ranks,
-    refuse_range,
-    share_cores,
-    share_lines,
-    share_totals,
-)
+from jobgen.convert.to_job_file.option_sizes import JobCommandLine, OptionWords
 from jobgen.options import BY_KEY
 from jobgen.schedulers.directive_options import read_options, values_by_key
 from jobgen.schedulers.request import Request
@@ -106,7 +93,7 @@ def of_scheduler(
     advices = [advice for advice in outside if advice is not None]
     file = _read(row, options, line) if options else JobFile()
     if target is not None and row.family == target.family:
-        keep_chunks(file, row)
+        sizes.keep_chunks(file, row)
     remarks = [*_replace_refused(file, row), *(remark for one in advices for remark in one.remarks)]
     if target is not None and row.family != target.family:
         file.values.pop("dialect", None)
@@ -115,10 +102,10 @@ def of_scheduler(
             remarks.append(f"{target.title} has no counterpart of {' '.join(lost)}")
     replaced: tuple[str, ...] = ()
     if line.started:
-        leave_ranks(file, line)
-    elif not keep_total(file, row, options, line):
-        choose_launcher(file, (target or row).scheduler, line)
-        if keep_devices(file, (target or row).scheduler, line):
+        sizes.leave_ranks(file, line)
+    elif not sizes.keep_total(file, row, options, line):
+        sizes.choose_launcher(file, (target or row).scheduler, line)
+        if sizes.keep_devices(file, (target or row).scheduler, line):
             file.values["gpus_per_node"], replaced = 0, ("gpus_per_node",)
     _keep_whole(file, row, options)
     values = file.values
@@ -144,7 +131,7 @@ def _keep_whole(file: JobFile, row: Dialect, options: Sequence[OptionWords]) -> 
         name, _, part = one.partition("=")
         whole = given.get(name, part)
         if name in row.scheduler.keys.devices and part != whole and "gpus_per_node" in file.values:
-            drop(file, one)
+            sizes.drop(file, one)
             del file.values["gpus_per_node"]
             file.add("directive", f"{name}={whole}")
 
@@ -177,9 +164,9 @@ def _read(row: Dialect, options: Sequence[OptionWords], line: JobCommandLine) ->
     """Return the values of jobgen's options that options of a scheduler correspond to."""
     file = _read_with(row, options, {})
     if not row.scheduler.grammar.long_options:
-        share_cores(file, row, line)
-        share_totals(file, row, line)
-        share_lines(file, row, line)
+        sizes.share_cores(file, row, line)
+        sizes.share_totals(file, row, line)
+        sizes.share_lines(file, row, line)
         return file
     # Totals, and numbers for each task or core, need the rest of the request, or its defaults.
     context, assumed = dict[str, int](), set[str]()
@@ -193,11 +180,11 @@ def _read(row: Dialect, options: Sequence[OptionWords], line: JobCommandLine) ->
         context[key] = count
         file = _read_with(row, options, context)
     file.values = {key: value for key, value in file.values.items() if key not in assumed}
-    share_cores(file, row, line)
-    count_per_device(file, row, line)
+    sizes.share_cores(file, row, line)
+    sizes.count_per_device(file, row, line)
     if "mem" in file.values and not own_cores and any(one[0].startswith(row.of_cores) for one in options):
         file.values.setdefault("cpus_per_rank", 1)
-    refuse_range(file, row, options)
+    sizes.refuse_range(file, row, options)
     return file
 
 
@@ -209,7 +196,7 @@ def _pass_names(file: JobFile, row: Dialect) -> None:
         plain = [name for name in names if re.fullmatch(r"(?!(ALL|NONE|NIL)$)[A-Za-z_]\w*", name)]
         if plain != names and "=" not in "".join(names):
             continue
-        drop(file, one)
+        sizes.drop(file, one)
         file.add_variables(dict.fromkeys(plain))
 
 
@@ -240,7 +227,7 @@ def _read_times(file: JobFile, row: Dialect) -> None:
         if row.accepts_time(text):
             file.values |= {"walltime": "queue"} if name == limit else {}  # there is no limit
             continue
-        drop(file, one)
+        sizes.drop(file, one)
         if why := refusal("walltime", text):
             file.lose(1, one, why if name == limit else "is no duration")
         elif name == limit:
@@ -259,7 +246,7 @@ def _replace_refused(file: JobFile, row: Dialect) -> Iterator[str]:
             fault = f"use {instead.replace('VALUE', part.value)}" if instead else fault
             if not fault:
                 continue
-            drop(file, one)
+            sizes.drop(file, one)
             own = row.option_of(key)
             if own is None or (fault := refusal(own, part.value)):
                 yield fault

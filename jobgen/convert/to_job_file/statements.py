@@ -10,6 +10,7 @@ from jobgen.convert.result import Remark, hint, remark_on, shortened, shown
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node
 
+SEPARATORS = (";", "&", ";;")
 # Letters of text from web pages, a command that is not found, and a backslash at the end of the script.
 _NOTHING = "\u200b\u200c\u200d\ufeff\\ \n"
 
@@ -24,6 +25,11 @@ class Split(NamedTuple):
     conditions: tuple[Node, ...] = ()
     last: tuple[tuple[str, Node], ...] = ()
     piped: Node | None = None
+
+    @property
+    def behind(self) -> list[Node]:
+        """The statements after the program, without the signs between them."""
+        return [one for one in self.after if one.type not in SEPARATORS and one.text.strip()]
 
 
 def split(script: Script, node: Node, remarks: list[Remark]) -> Split:

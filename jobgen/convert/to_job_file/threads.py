@@ -74,7 +74,7 @@ class Threads:
             here.node if here is not None and inside and not here.node.under("function_definition") else None
         )
         found = [one for name, _, one in self.script.assignments if name == _NAME]
-        value = self._at(place, self.changes, self.start) if place else self._last()
+        value = self._at(place, self.changes, self.start) if place else self._last
         before = [one for one in found if place is None or one.start < place.end]
         if before and not self.is_passed:
             why = (
@@ -125,6 +125,7 @@ class Threads:
     def _remark(self, node: Node, why: str) -> None:
         self.file.remarks.append(remark_on(node, why))
 
+    @property
     def _last(self) -> str | None:
         """Return the value behind all commands of the script."""
         return self.changes[-1].value if self.changes else self.start

@@ -48,14 +48,22 @@ from jobgen.values.parsers import number
 _ALONE = "none"  # the launcher of a program without one
 # Variables that the rendered script sets itself or does not need.
 _OURS = (
-    "MASTER_ADDR",
-    "MASTER_PORT",
-    "WORLD_SIZE",
-    "RANK",
-    "LOCAL_RANK",
-    "LOCAL_WORLD_SIZE",
+    *("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK"),
     "OMP_NUM_THREADS",
-    "NODE_RANK",
+)
+
+
+# What yields remarks on a script, on its job file, and on its program in the job file.
+_OF_SCRIPT = (
+    *(notes.shell, notes.without_directives, notes.log_text, notes.unread, notes.index),
+    *(misreadings.own_name, misreadings.unreadable),
+)
+_OF_FILE = (
+    *(notes.of_runtime, notes.own_path, notes.contained, notes.arguments, notes.own_text, notes.child_jobs),
+    *(notes.run_directory, notes.by_other_command),
+)
+_OF_PROGRAM = (
+    *(notes.process_number, notes.unset, notes.set_again, notes.left_out, notes.inside, notes.timed),
 )
 
 
@@ -66,10 +74,9 @@ def convert(script: Script) -> Converted:
     files = [_file(one) for one in parts]
     file = components.join(files, script) if len(files) > 1 else files[0]
     unpack(file, script)
-    line = script.directives.live[0].number if script.directives.live else 1
     _own_launcher(file, script)
     make_portable(file, source.scheduler.command_name)
-    text = accepted(file, source.scheduler.command_name, line)
+    text = accepted(file, source.scheduler.command_name, script.directives.first)
     for one in parts if not _is_own(script) else ():
         file.remarks += other_scheduler.remarks(one, file, text)
     return Converted(text, tuple(sorted(set(file.remarks))))
@@ -206,34 +213,19 @@ def _notes(
     parts: Split,
 ) -> Iterator[Remark]:
     """Yield the remarks on what a job file does otherwise than its script, once it is written."""
-    yield from notes.of_runtime(script, file)
-    yield from notes.own_path(script, file)
+    for of_script in _OF_SCRIPT:
+        yield from of_script(script)
+    for of_file in _OF_FILE:
+        yield from of_file(script, file)
+    if command is not None:
+        for of_program in _OF_PROGRAM:
+            yield from of_program(script, file, command)
+        yield from notes.left_running(file, parts, command)
     yield from notes.tasks(script, file, launch)
     yield from notes.ends(file, parts)
     yield from notes.own_state(script, file, parts)
-    yield from notes.contained(script, file)
-    if command is not None:
-        yield from notes.process_number(file, command)
-        yield from notes.unset(script, file, command)
-        yield from notes.set_again(script, file, command)
-        yield from notes.left_out(script, file, command)
-        yield from notes.inside(file, command)
-        yield from notes.timed(file, command)
-        yield from notes.left_running(file, parts, command)
-    yield from notes.shell(script)
-    yield from notes.arguments(script, file)
-    yield from notes.without_directives(script)
-    yield from notes.own_text(script, file)
-    yield from notes.log_text(script)
-    yield from notes.child_jobs(script, file)
-    yield from notes.unread(script)
-    yield from notes.run_directory(script, file)
     yield from notes.environment(script, launch)
     yield from notes.sizes_of_environment(script, file, launch)
-    yield from notes.index(script)
-    yield from notes.by_other_command(script, file)
-    yield from misreadings.own_name(script)
-    yield from misreadings.unreadable(script)
     yield from misreadings.in_directory(script, unknown=False)
 
 

@@ -12,7 +12,6 @@ from jobgen.script.commands import Command, commands
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, parse
 
-_SEPARATORS = ("&", ";", ";;")
 _KILL = re.compile(r"kill (?:-s )?-?(?:SIG)?([A-Z][A-Z0-9]+) \"?\$\{?(\w+|!)\}?\"?")
 _WAIT = re.compile(r"wait (?:-f )?\"?\$\{?(\w+|!)\}?\"?")
 _REPEATS = re.compile(r"trap - [\w ]+|wait\b.*")
@@ -26,7 +25,7 @@ def without_waiting(script: Script, parts: Split, remarks: list[Remark]) -> tupl
     """
     if not parts.after or parts.after[0].type != "&":
         return parts, []
-    plain = [one for one in parts.after if one.type not in _SEPARATORS]
+    plain = parts.behind
     first = re.fullmatch(r"(\w+)=\$!", plain[0].text) if plain else None
     ids = {"!", first[1] if first else "!"}
     reads = re.compile(rf"\$\{{?({'|'.join(ids)})(?!\w)")

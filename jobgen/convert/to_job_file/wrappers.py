@@ -77,7 +77,7 @@ def around(script: Script, launch: Launch) -> Surroundings:
     outermost = launch
     while outermost.outer is not None:
         outermost = outermost.outer
-    words = _expanded(script, outermost.command.words)
+    words = [one for word in outermost.command.words for one in expanded(word, script.constants)]
     front = words[: _launcher_at(script, outermost, words)]
     inner = next(
         (node for word in launch.program[:1] for node in word.above() if node.type == "command"), None
@@ -140,10 +140,6 @@ def _in_front(script: Script, launch: Launch, call: Command) -> tuple[Node, ...]
     pairs = [one.text for one in call.node.children if one.type == "variable_assignment"]
     env = next(commands(parse(" ".join(["env", *pairs]).encode(), launch.line))).words if pairs else ()
     return (*env, *call.words[: _launcher_at(script, launch, call.words)])
-
-
-def _expanded(script: Script, words: Sequence[Node]) -> list[Node]:
-    return [one for word in words for one in expanded(word, script.constants)]
 
 
 def _launcher_at(script: Script, launch: Launch, words: Sequence[Node]) -> int:

@@ -70,7 +70,8 @@ def convert(script: Script, to: str) -> Converted:
     if len(parts) > 1 and source.node_step != target.node_step:
         edits = component_steps.steps(script, content.components, edits, target)
         edits += component_steps.rest_of_steps(original) if original.components else ()
-    head += [_comment(remark) for remark in remarks if remark.lost and remark.line <= _end(script)]
+    end = (script.directives.first_command or len(script.lines) + 1) - 1
+    head += [f"# not translated: {one.what}: {one.why}" for one in remarks if one.lost and one.line <= end]
     known = [*remarks, *(Remark(0, f"${name}", "") for name, _ in defined)]
     remarks += leftovers.remarks(script, target, edits, known)
     if any(EXPORTS in edit.text for edit in edits):
@@ -136,9 +137,8 @@ def _requests(
         remarks += found
     for one in (source, target):
         if one.scheduler.behaviour.hosts_by_core:
-            line = parts[0].directives.live[0].number
             why = f"the pbs_sched of {one.title} often lists the last one first: rank 0 is then there"
-            remarks.append(hint(line, "the order of the nodes", why))
+            remarks.append(hint(parts[0].directives.first, "the order of the nodes", why))
     return component_steps.request_lines(heads, target), list(dict.fromkeys(remarks))
 
 
@@ -194,17 +194,7 @@ def _complete_whole_nodes(script: Script, content: ScriptRequest) -> None:
 def _line(script: Script, field: str) -> int:
     """Return the line of the directive that sets a field of the request."""
     directive = script.dialect.origin(script.heeded, field)
-    first = script.directives.live[0].number if script.directives.live else 1
-    return directive.option.line if directive else first
-
-
-def _comment(remark: Remark) -> str:
-    return f"# not translated: {remark.what}: {remark.why}"
-
-
-def _end(script: Script) -> int:
-    """Return the number of the last line before the first command."""
-    return (script.directives.first_command or len(script.lines) + 1) - 1
+    return directive.option.line if directive else script.directives.first
 
 
 def _directives(script: Script, head: list[str]) -> list[Edit]:

@@ -40,27 +40,10 @@ _EXPORTS_LINES = (
 )
 _FLAGS = (
     *LAUNCHERS["mpirun"].line.flags,
-    *(
-        "--envall",
-        "-envall",
-        "-genvall",
-        "--genvall",
-        "-verbose",
-        "--verbose",
-        "--quiet",
-        "--line-buffer",
-        "-print-rank-map",
-    ),
-    *(
-        "-prepend-rank",
-        "-nolocal",
-        "--nooversubscribe",
-        "-nooversubscribe",
-        "--display-allocation",
-        "--display-map",
-        "--report-bindings",
-    ),
-    *("--bynode", "-bynode", "--byslot", "-byslot", "--novm"),
+    *("--envall", "-envall", "-genvall", "--genvall", "-verbose", "--verbose", "--quiet", "--line-buffer"),
+    *("-print-rank-map", "-prepend-rank", "-nolocal", "--nooversubscribe", "-nooversubscribe", "--novm"),
+    *("--display-allocation", "--display-map", "--report-bindings"),
+    *("--bynode", "-bynode", "--byslot", "-byslot"),
 )
 _VALUES = {
     "-np": "ranks", "-n": "ranks", "--np": "ranks", "-c": "ranks", "-hostfile": "hosts",
@@ -78,15 +61,12 @@ _VALUES = {
 OF_NODE = {name for name, meaning in _VALUES.items() if meaning == "each"}  # the ranks of a node
 _SHOWS = re.compile("--?(display-(map|allocation)|report-bindings)")
 _SINGLE = {
-    "-pernode": ("each", "1"),
-    "--pernode": ("each", "1"),
-    "-l": ("label", ""),
-    "--label": ("label", ""),
+    **dict.fromkeys(("-pernode", "--pernode"), ("each", "1")),
+    **dict.fromkeys(("-l", "--label", "--tag-output", "-tag-output", "-prepend-rank"), ("label", "")),
+    **dict.fromkeys(("--oversubscribe", "-oversubscribe"), ("overcommit", "")),
+    **dict.fromkeys(("-bind-to-core", "--bind-to-core"), ("bind", "core")),
+    **dict.fromkeys(("-bind-to-none", "--bind-to-none"), ("bind", "none")),
 }
-_SINGLE |= dict.fromkeys(("--tag-output", "-tag-output", "-prepend-rank"), ("label", ""))
-_SINGLE |= dict.fromkeys(("--oversubscribe", "-oversubscribe"), ("overcommit", ""))
-_SINGLE |= dict.fromkeys(("-bind-to-core", "--bind-to-core"), ("bind", "core"))
-_SINGLE |= dict.fromkeys(("-bind-to-none", "--bind-to-none"), ("bind", "none"))
 
 
 def exports_function(source: Dialect) -> list[str]:

@@ -12,7 +12,6 @@ from jobgen.convert.result import Remark, hint
 from jobgen.convert.to_scheduler import variables
 from jobgen.convert.unread_files import files, is_of_system, of_engines, read_of
 from jobgen.launch.wrappers import command_start
-from jobgen.schedulers.request import Request
 from jobgen.script.beside import name_and_text
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS, is_printed
 from jobgen.script.dialects.base import Dialect
@@ -66,17 +65,14 @@ def alone(
 
     The ``known`` files have another remark, and the new script sets the variables ``set_here``.
     """
-    program = alone_on_nodes(script) if _may_be_several(script.request) else None
+    request = script.request  # of several nodes, or maybe so: of tasks without nodes
+    several = request.several or (request.nodes is None and (request.ranks or 1) > 1)
+    program = alone_on_nodes(script) if several else None
     if program and program[1] not in known:
         what = f"{script.request.nodes} nodes" if script.request.nodes else f"{script.request.ranks} tasks"
         why = f"no launcher starts it on the {what}"
         why += f": what it reads of {read_of(script, set_here)} and so on is not set by {target.title}"
         yield hint(program[0], program[1], why)
-
-
-def _may_be_several(request: Request) -> bool:
-    """Return whether a job may have several nodes: they are requested, or tasks without nodes."""
-    return request.several or (request.nodes is None and (request.ranks or 1) > 1)
 
 
 def alone_on_nodes(script: Script) -> tuple[int, str] | None:

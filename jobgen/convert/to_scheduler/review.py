@@ -94,8 +94,7 @@ def _devices(script: Script, target: Dialect, content: ScriptRequest) -> Iterato
     hidden = target.hides_devices and not source.hides_devices
     if hidden and not named and misreadings.names_devices(script) and has_directives(script):
         why = f"the script requests none: {target.title} hides those of the node"
-        first = next((one.number for one in script.directives.live), 1)
-        yield hint(first, "GPUs", why)
+        yield hint(script.directives.first, "GPUs", why)
     devices = request.gpus_per_node or request.gpus or request.exclusive
     if source.hides_devices and not devices and (place := _unrequested_devices(script)):
         why = f"no directive requests GPUs: if {source.title} gives them with whole nodes, request them"

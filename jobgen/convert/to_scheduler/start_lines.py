@@ -26,24 +26,9 @@ from jobgen.values.parsers import number
 
 # Commands that do the same in each directory.
 _ANYWHERE = (
-    *(
-        "set",
-        "echo",
-        "printf",
-        "date",
-        "hostname",
-        "module",
-        "ml",
-        "ulimit",
-        "umask",
-        "unset",
-        "trap",
-        "sleep",
-    ),
-    *("whoami", "uname", "nvidia-smi", "true", ":"),
+    *("set", "echo", "printf", "date", "hostname", "module", "ml", "ulimit", "umask", "unset", "trap"),
+    *("sleep", "whoami", "uname", "nvidia-smi", "true", ":"),
 )
-
-
 _SET = re.compile(r"\s*set( +[-+\w]+)*\s*;?\s*(#.*)?")  # a line with nothing else
 
 # Programs that set OMP_NUM_THREADS for what they start, if it is not set; also in texts and in $(which ...).
