@@ -39,10 +39,8 @@ _ENGINES = {"snakemake", "nextflow", "echo", "sbatch", "qsub"}  # numbers of job
 
 def chunk_option(script: Script) -> tuple[DirectiveOption, str] | None:
     """Return the option that requests nodes with their cores, and its text; None without one."""
-    found = (
-        (script.heeded[key], f"{key}={script.heeded[key].value}") for key in _CHUNKS if key in script.heeded
-    )
-    return next(found, None)
+    found = ((key, script.heeded[key]) for key in _CHUNKS if key in script.heeded)
+    return next(((option, f"{key}={option.value}") for key, option in found), None)
 
 
 def spread(script: Script, content: ScriptRequest) -> None:

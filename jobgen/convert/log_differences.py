@@ -53,9 +53,8 @@ def _directories(script: Script, target: Dialect, fields: Mapping[str, str]) -> 
 def _at_home(script: Script, target: Dialect, fields: Mapping[str, str]) -> Iterator[Remark]:
     """Yield a remark on each path of a log with a tilde."""
     for field in sorted(fields):
-        if (directive := script.dialect.origin(script.heeded, field)) and directive.value.rpartition(":")[
-            2
-        ].startswith("~"):
+        directive = script.dialect.origin(script.heeded, field)
+        if directive and directive.value.rpartition(":")[2].startswith("~"):
             yield from at_directive(script, field, f"{target.title} does not expand ~: write the whole path")
 
 
@@ -92,20 +91,15 @@ def _own_log(script: Script, target: Dialect, fields: Mapping[str, str]) -> Iter
         texts = (re.sub(r"^--?[\w-]+=", "", with_values(script, word)) for word in command.arguments)
         words = [_path(script, text) for text in texts if text]
         names = [os.path.basename(word) for word in words]
-        by_default = command.name in ("rm", "mv") and not re.search(source.own_logs, command.node.text)
-        files = logs | (defaults if by_default else set())
-        if (
-            source.early_log
-            and not script.request.output
-            and not re.search(source.own_logs, command.node.text)
-        ):
+        named = re.search(source.own_logs, command.node.text)
+        files = logs | (defaults if command.name in ("rm", "mv") and not named else set())
+        if source.early_log and not script.request.output and not named:
             words = [_path(script, text) for text in command.node.text.split()[1:]]
             files |= {source.early_log} if any("%j" in os.path.basename(word) for word in words) else set()
         if read := [log for log in sorted(files) if any(_names_log(log, word) for word in words)]:
             name = os.path.basename(read[0]).replace(NUMBER, "ID").replace("%j", "ID")
             why = f"{late} writes the log {name} when the job has ended, {early} while it runs"
-            text = shown(command.node)
-            yield Remark(command.line, text, why, lost=target.copies_logs and name in names)
+            yield remark_on(command, why, lost=target.copies_logs and name in names)
 
 
 def _names_log(log: str, word: str) -> bool:

@@ -297,9 +297,8 @@ def in_directory(script: Script, unknown: bool = True) -> Iterator[Remark]:
         known |= name.lower() in packages
         stem = (re.match("[a-zA-Z]{3,}", name) or [name])[0][:4]
         elsewhere = any(stem.lower() in text.lower() or _OF_PROGRAMS.match(text) for text in texts)
-        other = (
-            (unknown or not elsewhere) and not INSTALLED.match(name) and bool(re.fullmatch(r"[\w.+-]+", name))
-        )
+        plain = re.fullmatch(r"[\w.+-]+", name) is not None
+        other = plain and (unknown or not elsewhere) and not INSTALLED.match(name)
         if "/" not in name and not known and (made or other):
             why = f"{step} finds it in the working directory, too: write ./{name} if it is there"
             yield hint(launch.line, name, why)

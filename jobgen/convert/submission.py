@@ -29,16 +29,12 @@ def remarks(script: Script, target: Dialect, content: ScriptRequest) -> Iterator
     """
     if not has_directives(script) and variable_names.writes_script(script.tree):
         return
-    if (
-        found := argument(script)
-        if script.dialect.scheduler.behaviour.passes_arguments and target.argument_rule
-        else None
-    ):
-        line, text = found
-        why = f"{target.command} of {target.title} takes no arguments of the script: {target.argument_rule}"
-        yield Remark(line, text, why, lost=not target.scheduler.behaviour.passes_arguments)
-    elif script.dialect.scheduler.behaviour.passes_arguments and target.argument_rule:
-        yield from _of_sourced(script, target)
+    passes = script.dialect.scheduler.behaviour.passes_arguments and target.argument_rule
+    why = f"{target.command} of {target.title} takes no arguments of the script: {target.argument_rule}"
+    if passes and (found := argument(script)):
+        yield Remark(*found, why, lost=not target.scheduler.behaviour.passes_arguments)
+    elif passes:
+        yield from _of_sourced(script, why)
     if read := index_read(script):
         content.index_later = True
         how = f"{target.command} {target.scheduler.request_forms.get('array', '').format('FIRST-LAST')}"
@@ -46,7 +42,7 @@ def remarks(script: Script, target: Dialect, content: ScriptRequest) -> Iterator
         yield hint(*read, why)
 
 
-def _of_sourced(script: Script, target: Dialect) -> Iterator[Remark]:
+def _of_sourced(script: Script, why: str) -> Iterator[Remark]:
     """Yield a remark on the first file that the script sources without arguments, and that reads those of the
     script."""
     for command in script.named("source", "."):
@@ -55,9 +51,6 @@ def _of_sourced(script: Script, target: Dialect) -> Iterator[Remark]:
         name, code = name_and_text(script, script.constants.text(command.arguments[0]))
         text = script_arguments.first_read(code.decode(errors="replace")) if code is not None else ""
         if text or (code is None and os.path.basename(name) == "parse_options.sh"):
-            why = (
-                f"{target.command} of {target.title} takes no arguments of the script: {target.argument_rule}"
-            )
             yield hint(command.line, f"{name}: {text}" if text else name, why)
             return
 

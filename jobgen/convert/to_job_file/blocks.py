@@ -104,9 +104,8 @@ def _makes(statement: Node, name: str) -> bool:
     if "/" not in name and not re.search(r"^\$|\.(py|sh)$", name):
         return False
     base = re.escape(name.rpartition("/")[2])
-    if all(
-        is_python(one.name) and one.arguments and one.arguments[0].text == name for one in commands(statement)
-    ):
+    starts = [is_python(one.name) and one.words[1:] and one.words[1].text for one in commands(statement)]
+    if all(one == name for one in starts):
         return False  # the same program, with other arguments
     builds = not name.startswith("/") and any(BUILDS.match(text) for text in texts)
     return builds or re.search(rf"(?<![\w.-]){base}(?![\w.-])", statement.text) is not None
@@ -243,19 +242,14 @@ class Body:
             found |= dict.fromkeys(sorted(changed_variables(one) & read - known))
         if any(map(_sets, (*self.files, *statements))):
             assigned = {*self.script.values, *(name for one in later for name, _, _ in assignments(one))}
-            unknown = (
-                name for name in read if re.fullmatch(r"[A-Za-z]\w*", name) and not LOGIN.fullmatch(name)
-            )
-            found |= {name: None for name in sorted(unknown) if name not in assigned}
+            unknown = [name for name in sorted(read - assigned) if re.fullmatch(r"[A-Za-z]\w*", name)]
+            found |= {name: None for name in unknown if not LOGIN.fullmatch(name)}
         text = self._text(statements)
         if self.script.tree.damaged:  # assignments that tree-sitter has not read
             found |= {name: None for name in sorted(read) if re.search(rf"(?m)^\s*{re.escape(name)}=", text)}
         message = re.compile(r"^\s*export\b([^=\n;]*)", re.MULTILINE).findall(text)
-        known |= {
-            ARGUMENTS_SET,
-            *(f"{OF_ARRAY}{name}" for name in by_value(self.script)),
-            *" ".join(message).split(),
-        }
+        known |= {ARGUMENTS_SET, *" ".join(message).split()}
+        known |= {f"{OF_ARRAY}{name}" for name in by_value(self.script)}
         return [name for name in found if name not in known]
 
     @property
@@ -312,14 +306,9 @@ class Body:
                 end = one.end
                 continue
             between = one.source[end : one.start].decode("utf-8", "replace") if end is not None else ""
-            own = (
-                one.source[_end_before(one, end or 0) : one.start].decode("utf-8", "replace")
-                if between
-                else ""
-            )
-            comments = [
-                line for line in own.split("\n") if line.lstrip().startswith("#") and directive not in line
-            ]
+            own = one.source[_end_before(one, end or 0) : one.start].decode("utf-8", "replace")
+            lines = own.split("\n") if between else []
+            comments = [line for line in lines if line.lstrip().startswith("#") and directive not in line]
             joined = end is not None and "\n" not in between
             out.append(
                 (" " if joined and out else "\n")
@@ -368,7 +357,7 @@ class Body:
         state = statement.all(
             "function_definition", "declaration_command", "unset_command", "variable_assignment"
         )
-        if any(one.parent is None or one.parent.type != "command" or misread(one) for one in state):
+        if any(not one.child_of("command") or misread(one) for one in state):
             return False
         if definitions_of(self.script, [statement]).definitions or _sets(statement):
             return False

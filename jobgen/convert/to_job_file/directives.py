@@ -72,9 +72,8 @@ def set_name(file: JobFile, script: Script) -> None:
         file.values.setdefault("name", script.name)
     name = str(file.values.get("name", "job"))
     if not matches(script.dialect.scheduler.name_pattern, name):
-        file.values["name"] = (
-            re.sub(r"^[^A-Za-z0-9]+", "", re.sub(r"[^\w.+-]|[^\x00-\x7f]", "_", name))[:100] or "job"
-        )
+        plain = re.sub(r"[^\w.+-]|[^\x00-\x7f]", "_", name)
+        file.values["name"] = re.sub(r"^[^A-Za-z0-9]+", "", plain)[:100] or "job"
         file.hint(line_of(script, "name"), f"the name {name}", f"becomes {file.values['name']}")
 
 
@@ -86,11 +85,10 @@ def read_directives(file: JobFile, script: Script, totals: bool) -> None:
         for option, what, why in content.unsure
         if option.flag == "--ntasks-per-node"  # the other sizes are read anew
     ]
-    account = (
-        request.account if any(option.flag in ("-A", "--account") for option in script.options) else None
-    )
+    named_account = any(option.flag in ("-A", "--account") for option in script.options)
     plain = {
-        "name": request.name, "queue": request.queue, "account": account, "mail": request.mail_user,
+        "name": request.name, "queue": request.queue, "mail": request.mail_user,
+        "account": request.account if named_account else None,
         "workdir": content.directory if content.directory != "." else None,
         "walltime": clock(request.walltime) if request.walltime else None,
         "dialect": None if source.scheduler is named(source.scheduler.command_name, None) else source.name,

@@ -163,11 +163,7 @@ def _kinds(script: Script, statement: Node, depth: int) -> Iterator[str]:
         yield "program" if depth else "function"
         return
     after = statement.next()
-    if (
-        (after is not None and after.type == "&")
-        or any(True for _ in statement.all("&", "ERROR"))
-        or depth > 3
-    ):
+    if (after is not None and after.type == "&") or any(True for _ in statement.all("&", "ERROR")):
         yield "program"
     for name, value, node in assignments(statement):
         if node.child_of("command"):

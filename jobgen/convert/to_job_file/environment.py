@@ -131,13 +131,9 @@ class Environment:
             settings = self._settings(one)
             if settings is not None:
                 settings = [in_order(*setting, self.values) for setting in settings]
-            if (
-                settings
-                and settings[0][0] == "threads"
-                and settings[0][1]
-                and not self._is_default(plain[at + 1 :])
-            ):
-                settings = [("env", f"OMP_NUM_THREADS={settings[0][1]}")]
+            kind, value = settings[0] if settings else ("", "")
+            if kind == "threads" and value and not self._is_default(plain[at + 1 :]):
+                settings = [("env", f"OMP_NUM_THREADS={value}")]
             if settings is None or not all(self._fits(*setting, plain[at + 1 :]) for setting in settings):
                 self.block.append(effects_of(self.script, one))
                 continue
@@ -218,11 +214,8 @@ class Environment:
             first, sign, last = statement.children[0], statement.children[1].text, statement.children[-1]
             left, right = self._settings(first), self._settings(last)
             if sign == "||":
-                return (
-                    left
-                    if re.match(r"exit\b|\{\s*(echo [^$`;|&>]*;\s*)?exit\b[^;]*;\s*\}$", last.text)
-                    else None
-                )
+                ends = re.match(r"exit\b|\{\s*(echo [^$`;|&>]*;\s*)?exit\b[^;]*;\s*\}$", last.text)
+                return left if ends else None
             return None if left is None or right is None else [*left, *right]
         if statement.type in ("variable_assignment", "declaration_command"):
             return self._of_variables(statement)
@@ -230,9 +223,8 @@ class Environment:
             return [("hook" if _LOGIN_FILES.fullmatch(match[1]) else "modules", "")]
         if statement.type in ("if_statement", "unset_command") and "__conda_setup" in statement.text:
             return [("hook", "")]
-        if statement.type != "command" or any(
-            one.type == "variable_assignment" for one in statement.children
-        ):
+        prefixed = any(one.type == "variable_assignment" for one in statement.children)
+        if statement.type != "command" or prefixed:
             return None
         command = next((one for one in commands(statement) if one.node is statement), None)
         return None if command is None or command.name in self.script.functions else self._of_command(command)
@@ -266,11 +258,7 @@ class Environment:
 
         ``here``: the value is set here; other exports may set other ones before and after it.
         """
-        sets = [
-            (self._constant(value), one)
-            for other, value, one in self.script.assignments
-            if other == name and one.start < self.end and not one.child_of("command")
-        ]
+        sets = self._sets_before_program(name)
         unset = any(
             mentions(one, name) for one in self.script.tree.all("unset_command") if one.start < self.end
         )
@@ -282,6 +270,12 @@ class Environment:
         value = self._constant(node)
         one_by_one = here and all(certain(one) and exported(one) for _, one in sets)
         return value if one_by_one or all(other == value for other, _ in sets) else None
+
+    def _sets_before_program(self, name: str) -> list[tuple[str | None, Node]]:
+        """Return the values and the assignments of a variable, but for those of one command only."""
+        sets = ((value, one) for other, value, one in self.script.assignments if other == name)
+        sets = (pair for pair in sets if pair[1].start < self.end and not pair[1].child_of("command"))
+        return [(self._constant(value), one) for value, one in sets]
 
     def _constant(self, node: Node) -> str | None:
         """Return the value of an assignment; None if it is not known, or begins with a home directory, or has
@@ -317,11 +311,8 @@ class Environment:
         if name in ("conda", "mamba"):
             if words[:1] in (["init"], ["deactivate"]):
                 return [("hook", "")]
-            return (
-                [("conda", (words[1:] or ["base"])[0])]
-                if words[:1] == ["activate"] and len(words) < 3
-                else None
-            )
+            activates = words[:1] == ["activate"] and len(words) < 3
+            return [("conda", (words[1:] or ["base"])[0])] if activates else None
         if name == "cd" and len(words) == 1 and words[0] not in ("-", ""):
             here = words[0] in (".", "./") and self.script.starts_at_submission
             return [("submission", "")] if here else [("workdir", words[0])]
@@ -420,9 +411,8 @@ class Environment:
     @property
     def _is_base(self) -> bool:
         """Return whether the environment is that of conda itself, which another one replaces."""
-        return self.values.get("conda") == ["base"] or bool(
-            _CONDA.fullmatch(self.values.get("venv", [""])[0])
-        )
+        venv = self.values.get("venv", [""])[0]
+        return self.values.get("conda") == ["base"] or _CONDA.fullmatch(venv) is not None
 
     def _in_time(self, kind: str, value: str) -> bool:
         """Return whether the job sets an option behind those that the script has before it, or may do so."""
@@ -478,10 +468,7 @@ class Environment:
         """Return whether a variable has one value, or only its last value is read: none but exports, and
         statements that do not read it, are before the export of the last value.
         """
-        sets = [
-            (self._constant(value), one) for other, value, one in self.script.assignments if other == name
-        ]
-        if all(value == text for value, one in sets if one.start < self.end and not one.child_of("command")):
+        if all(value == text for value, _ in self._sets_before_program(name)):
             return True
         last = max(at for at, one in enumerate([None, *later]) if one is None or _sets(one, name))
         for one in later[:last]:

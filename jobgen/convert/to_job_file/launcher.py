@@ -335,20 +335,9 @@ def _has_image(launch: Launch) -> bool:
 
 def _of_script(launch: Launch, kind: str, name: str) -> bool:
     line = launch.row.line
-    own = (
-        *line.nodes,
-        *line.ranks,
-        *line.local_ranks,
-        *line.from_script,
-        *line.flags,
-        *line.same,
-        *_OURS.get(kind, "").split(),
-    )
-    return (
-        name in own
-        or name in _OURS.get(launch.kind, "").split()
-        or bool(re.fullmatch(r"-n\d+|-N\d+|-c\d+", name))
-    )
+    own = (*line.nodes, *line.ranks, *line.local_ranks, *line.from_script, *line.flags, *line.same)
+    ours = [one for each in (kind, launch.kind) for one in _OURS.get(each, "").split()]
+    return name in (*own, *ours) or re.fullmatch(r"-n\d+|-N\d+|-c\d+", name) is not None
 
 
 def _options(script: Script, launch: Launch) -> Iterator[tuple[Node, ...]]:

@@ -34,11 +34,8 @@ def in_order(kind: str, value: str, before: Collection[str]) -> Setting:
 
 def of_module(name: str, words: Sequence[str]) -> list[Setting] | None:
     """Return the options that a command of environment modules is."""
-    words = [
-        one
-        for one in words
-        if one not in ("-s", "-q", "--silent", "--quiet", "--force", "-f", "--ignore-cache")
-    ]
+    options = ("-s", "-q", "--silent", "--quiet", "--force", "-f", "--ignore-cache")
+    words = [one for one in words if one not in options]
     verb = words[0] if words else ""
     if verb == "purge" and words[1:] in ([], ["all"]):
         return [("module_purge", "")]

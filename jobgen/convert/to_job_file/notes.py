@@ -24,8 +24,8 @@ from jobgen.convert.to_job_file.inherited import (
     may_be_inherited,
     may_define_functions,
 )
-from jobgen.convert.to_job_file.program_line import ARGUMENT, reads_any
-from jobgen.convert.to_job_file.statements import SEPARATORS, Split
+from jobgen.convert.to_job_file.program_line import ARGUMENT, read_by
+from jobgen.convert.to_job_file.statements import IN_LOG, SEPARATORS, Split
 from jobgen.convert.to_job_file.wrappers import container_name
 from jobgen.convert.unread_files import of_engines
 from jobgen.convert.variable_names import names_read
@@ -291,10 +291,8 @@ def _is_set(script: Script, name: str) -> bool:
         r"\b(read|export|declare|typeset|readonly|local|mapfile|readarray|for|getopts|printf|let)\s[^\n;|&]*"
     )
     start = r"(^|[;&|({]|\b(then|do|else)\s)[ \t]*"
-    return (
-        re.search(rf"(?m){start}{word}(\+?=|\[)|({sets}|\(\([^)]*|<<<\s*){word}|\$\{{{name}:?=", code)
-        is not None
-    )
+    pattern = rf"(?m){start}{word}(\+?=|\[)|({sets}|\(\([^)]*|<<<\s*){word}|\$\{{{name}:?="
+    return re.search(pattern, code) is not None
 
 
 def left_out(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
@@ -654,12 +652,8 @@ def in_texts(script: Script, launch: Launch, evaluated: bool) -> Iterator[Remark
         into_file = re.fullmatch(r"(1?>|&>|\| *tee )[^;&|<]*(2>&1)?", rest)
         why = "is left out: bash reads no such signs in the value of a variable, and passes them as words"
         if evaluated:
-            why = "the output is in the log of the job and in its run directory"
-            why = (
-                why
-                if into_file
-                else "is left out: the job file starts one program, with its output in the log"
-            )
+            why = "is left out: the job file starts one program, with its output in the log"
+            why = IN_LOG if into_file else why
         what = rest if into_file or not rest.startswith(";") else source.decode("utf-8", "replace")
         yield Remark(launch.line, shortened(what), why, not (evaluated and into_file))
 
@@ -716,11 +710,11 @@ def own_ranks(
     unset_here = frozenset[str]() if of_rank else of_ranks() - script.dialect.zeros - script.values.keys()
     own = (one for name, one, _ in assignments(launch.command.node) if name not in of_ranks())
     words = [*program, *own]
-    in_program = {name for one in words for name in reads_any(one, zeros | unset_here)}
+    in_program = {name for one in words for name in read_by(one) & (zeros | unset_here)}
     line = set()
     outer: Launch | None = launch
     while outer is not None:
-        line |= reads_any(outer.command.node, zeros)
+        line |= read_by(outer.command.node) & zeros
         outer = outer.outer
     each = file.values.get("ranks_per_node", 1) != 1
     several = {"SLURM_NODEID": file.values.get("nodes", 1) != 1, "SLURM_LOCALID": each}
@@ -744,12 +738,8 @@ def alone(script: Script, file: JobFile, command: Command, launch: Launch | None
     """
     if launch is not None:
         of_step = launch.kind == script.dialect.node_step and "--ntasks-per-node" not in launch.options
-        one = file.values.get("ranks_per_node", 1) == 1
-        if (
-            not of_step
-            or not one
-            or not any(is_python(os.path.basename(word.text)) for word in launch.program)
-        ):
+        of_python = any(is_python(os.path.basename(word.text)) for word in launch.program)
+        if not (of_step and of_python and file.count("ranks_per_node") == 1):
             return
     gpus = str(file.values.get("gpus_per_node", 0)).rpartition(":")[2]
     if int(gpus) < 2 or "--ntasks-per-node" in script.heeded or script.is_pbs:
@@ -851,11 +841,8 @@ def tasks(script: Script, file: JobFile, program: Launch | None) -> Iterator[Rem
     request = script.request
     each, nodes = request.ranks_per_node, request.nodes or 1
     total = request.ranks or (each and each * nodes)
-    new_each, cores, blocks = (
-        file.count("ranks_per_node"),
-        file.count("cpus_per_rank"),
-        "\n".join(file.blocks),
-    )
+    new_each, cores = file.count("ranks_per_node"), file.count("cpus_per_rank")
+    blocks = "\n".join(file.blocks)
     own = {one.command.node.start for one in (program, program and program.outer) if one}
     for launch in script.launches if (total or nodes) != new_each * nodes else ():
         counted_by_job = (launch.row.by_scheduler or launch.row.of_mpi) and not launch.has(*ALL, *EACH)

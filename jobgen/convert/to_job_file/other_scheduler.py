@@ -61,11 +61,8 @@ def _launchers(script: Script) -> Iterator[Edit]:
     """Yield the ranges of the launchers of the program, in place of which jobgen has its own."""
     launch = last_launch(script)
     while launch is not None:
-        yield Edit(
-            launch.command.node.start,
-            launch.program[0].start if launch.program else launch.command.node.end,
-            "",
-        )
+        node = launch.command.node
+        yield Edit(node.start, launch.program[0].start if launch.program else node.end, "")
         launch = launch.outer
 
 
@@ -77,13 +74,8 @@ def _ranks(script: Script, file: JobFile) -> Iterator[Remark]:
         return
     mpi = MPI_FLAVOURS[str(file.values.get("mpi", DEFAULT_MPI))]
     yield from differences.functions(script, mpi, launch.line, launch.command.node.text)
-    ranks = LAUNCHERS[launch.kind].ranks
-    if (
-        ranks
-        and launch.outer is None
-        and launch.program
-        and is_python(os.path.basename(launch.program[0].text))
-    ):
+    ranks, program = launch.row.ranks, "".join(word.text for word in launch.program[:1])
+    if ranks and launch.outer is None and is_python(os.path.basename(program)):
         yield hint(launch.line, ranks.rank.strip("$"), "programs that read it find RANK, and so on")
 
 

@@ -66,9 +66,8 @@ def whole(option: OptionWords, flags: Sequence[str]) -> OptionWords:
     word, equals, value = option[0].partition("=")
     ours = any(flag.startswith(word) for flag in flags)
     for row in DIALECTS.values() if re.match(r"--\w{3}", word) and option != [word] and not ours else ():
-        found = sorted(
-            (name for name in row.scheduler.grammar.long_options if name.startswith(word[2:])), key=len
-        )
+        names = (name for name in row.scheduler.grammar.long_options if name.startswith(word[2:]))
+        found = sorted(names, key=len)
         if found and found[0][len(word) - 2 :][:1] != "-" and all(one.startswith(found[0]) for one in found):
             return [f"--{found[0]}{equals}{value}", *option[1:]]
     return option
@@ -264,8 +263,6 @@ def refusal(key: str, value: str) -> str:
     return ""
 
 
-def long_names(scheduler: Dialect) -> set[str]:
-    return {
-        *scheduler.scheduler.grammar.long_options,
-        *(name[2:] for name in scheduler.scheduler.grammar.short_options),
-    }
+def long_names(dialect: Dialect) -> set[str]:
+    grammar = dialect.scheduler.grammar
+    return {*grammar.long_options, *(name[2:] for name in grammar.short_options)}

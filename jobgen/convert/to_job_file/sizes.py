@@ -258,9 +258,8 @@ def _devices(file: JobFile, script: Script, gpus: int, each: int) -> None:
             why = f"{each} ranks share them: jobgen gives a device to each rank, so this is a directive"
             file.hint(line, counted(gpus, "GPU"), why)
             return
-        file.lose(
-            line, f"{counted(gpus, 'GPU')} of {each} ranks", "jobgen gives each rank a device of its own"
-        )
+        what = f"{counted(gpus, 'GPU')} of {each} ranks"
+        file.lose(line, what, "jobgen gives each rank a device of its own")
         gpus = each
     directives = [without_devices(one, script.request.accelerator) for one in file.list("directive")]
     file.values["directive"] = [one for one in directives if one]

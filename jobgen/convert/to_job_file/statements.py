@@ -11,6 +11,7 @@ from jobgen.script.script import Script
 from jobgen.script.syntax import Node
 
 SEPARATORS = (";", "&", ";;")
+IN_LOG = "the output is in the log of the job and in its run directory"
 # Letters of text from web pages, a command that is not found, and a backslash at the end of the script.
 _NOTHING = "\u200b\u200c\u200d\ufeff\\ \n"
 
@@ -36,16 +37,14 @@ def split(script: Script, node: Node, remarks: list[Remark]) -> Split:
     """Return the statements before and after the statement of a command."""
     before: list[Node] = []
     after: list[Node] = []
-    block = script.tree
+    block, path = script.tree, [node, *node.above()]
     while True:
         around = [one for one in block.children if one.type not in ("comment", "{", "}", "\n")]
         around = [one for one in around if one.text.strip(_NOTHING)]
-        top = next(
-            (one for one in around if one is node or any(above is one for above in node.above())), None
-        )
+        top = next((one for one in around if one in path), None)
         if top is None:
             return Split((*before, *around), tuple(after))
-        at = next(i for i, one in enumerate(around) if one is top)
+        at = around.index(top)
         before += around[:at]
         after[:0] = around[at + 1 :]
         if top is not node and (inner := _group(top)) is not None:
@@ -148,12 +147,11 @@ def redirections(statement: Node) -> Iterator[Remark]:
     """Yield remarks on the redirections of a statement, which a job file does not have."""
     for child in statement.children:
         text = shortened(" ".join(one.text for one in child.children[:2]))
-        if child.type in ("heredoc_redirect", "herestring_redirect") or child.text.lstrip("0").startswith(
-            "<"
-        ):
+        is_file = child.type not in ("heredoc_redirect", "herestring_redirect")
+        if not is_file or child.text.lstrip("0").startswith("<"):
             yield Remark(child.line, text, "the ranks have no standard input")
         elif child.type == "file_redirect" and not re.match(r"\d*[<>]&\s*[\d-]", child.text):
-            yield hint(child.line, text, "the output is in the log of the job and in its run directory")
+            yield hint(child.line, text, IN_LOG)
 
 
 def _piped(node: Node, pipeline: Node, remarks: list[Remark]) -> None:
@@ -161,6 +159,6 @@ def _piped(node: Node, pipeline: Node, remarks: list[Remark]) -> None:
         if one is node or one.type in ("|", "|&"):
             continue
         if one.start > node.start and one.text.startswith("tee "):
-            remarks.append(remark_on(one, "the output is in the log of the job and in its run directory"))
+            remarks.append(remark_on(one, IN_LOG))
         else:
             remarks.append(remark_on(one, "the program is not in a pipeline", lost=True))

@@ -48,11 +48,6 @@ def of_chunk(request: Request) -> int | None:
     return number(request.chunks[0].get("ncpus")) if len(request.chunks) == 1 else None
 
 
-def write(file: JobFile, script: Script, program: Command | None, launch: Launch | None) -> None:
-    """Set the variable to that of the program, and add a remark on each command that finds another one."""
-    Threads(file, script, program, launch).write()
-
-
 class Threads:
     """The number of threads at each place of a script, and of its job."""
 
@@ -65,24 +60,24 @@ class Threads:
         self.start = passed or (str(cores) if script.dialect.sets_threads else _UNSET)
         self.is_passed = script.dialect.sets_threads or is_exported(script, _NAME)
         self.changes = sorted(self._changes(), key=lambda one: one.node.start) if self.is_passed else []
+        self.last = self.changes[-1].value if self.changes else self.start  # behind all commands
 
     def write(self) -> None:
-        """Set the variable to that of the program, and add the remarks."""
+        """Set the variable to that of the program; add a remark on each command that finds another one."""
         here = self.program
         inside = here is not None and here.node.source is self.script.tree.source
         place = (
             here.node if here is not None and inside and not here.node.under("function_definition") else None
         )
         found = [one for name, _, one in self.script.assignments if name == _NAME]
-        value = self._at(place, self.changes, self.start) if place else self._last
+        value = self._at(place, self.changes, self.start) if place else self.last
         before = [one for one in found if place is None or one.start < place.end]
+        own = f"jobgen sets it to the cores of a rank, {self.rank}"
         if before and not self.is_passed:
-            why = (
-                f"is not exported: programs do not get it. jobgen sets it to the cores of a rank, {self.rank}"
-            )
-            self._remark(before[-1], why)
+            why = "is not exported: programs do not get it. "
+            self.file.remarks.append(remark_on(before[-1], f"{why}{own}"))
         elif value is None and here is not None and before:
-            self._remark(before[-1], f"jobgen sets it to the cores of a rank, {self.rank}")
+            self.file.remarks.append(remark_on(before[-1], own))
         elif before and value and value != str(self.rank):
             self.file.set_variable(_NAME, value, before[-1].line)
         elif value is not None and _NAME not in self.file.variables and (value == self.start or not before):
@@ -122,14 +117,6 @@ class Threads:
             why = f"without a number of cores: {_WHOLE}the ranks and the cores of a node"
             yield hint(line_of(self.script, "nodes"), counted(request.nodes or 1, "node"), why)
 
-    def _remark(self, node: Node, why: str) -> None:
-        self.file.remarks.append(remark_on(node, why))
-
-    @property
-    def _last(self) -> str | None:
-        """Return the value behind all commands of the script."""
-        return self.changes[-1].value if self.changes else self.start
-
     def _changes(self) -> Iterator[_Change]:
         of_functions: dict[str, str | None] = {}
         for name, value, node in self.script.assignments:
@@ -156,9 +143,8 @@ class Threads:
         for one in changes:
             around = [above for above in one.node.above() if place not in above]
             again = any(above.type in LOOPS and place in above for above in one.node.above())
-            if any(above.type in _OWN_SHELL for above in around) or (
-                one.node.start > place.start and not again
-            ):
+            later = one.node.start > place.start and not again
+            if later or any(above.type in _OWN_SHELL for above in around):
                 continue
             certain = one.node.start < place.start and not any(above.type in _BRANCHES for above in around)
             found = one.value if certain or found == one.value else None

@@ -104,7 +104,7 @@ def _file(script: Script) -> JobFile:
         file.remarks += [hint(one.number, one.text, why) for one in script.directives.late]
         _body(file, script, launch)
         command = main_command(script, launch)
-        threads.write(file, script, command, launch)
+        threads.Threads(file, script, command, launch).write()
     sizes.variables(file, script)
     return file
 
@@ -115,14 +115,11 @@ def _own_script(file: JobFile, script: Script, launch: Launch | None) -> None:
         file.values["launcher"] = launch.kind
     set_to = dict(re.findall(r"(?m)^(job_\w+)=([\w,:-]+)$", script.tree.text))
     file.try_add("accelerator", set_to.get("job_accelerator", ""))
-    if pack := number(
-        set_to.get("job_pack")
-    ):  # the request is that of a task, the settings are those of a point
+    # The request is that of a task, the settings are those of a point.
+    if pack := number(set_to.get("job_pack")):
         _, limited, limit = str(file.values["array"]).partition("%")
-        file.values |= {
-            "pack": pack,
-            "array": set_to["job_points"] + limited + str(int(limit or 0) * pack or ""),
-        }
+        array = set_to["job_points"] + limited + str(int(limit or 0) * pack or "")
+        file.values |= {"pack": pack, "array": array}
     if ranks := number(set_to.get("job_ranks_per_node")):
         cores = number(set_to.get("job_cpus_per_node")) or ranks
         ranks *= number(set_to.get("job_points_per_node")) or 1
@@ -183,9 +180,8 @@ def _body(file: JobFile, script: Script, launch: Launch | None) -> None:
     parts, replaced = without_waiting(script, parts, file.remarks)
     words.used += names(file.container_texts)
     words.expanded |= bool(names([*words.words, *file.container_texts]))
-    if not script.dialect.scheduler.behaviour.passes_arguments and any(
-        name.isdecimal() for name in names(file.program)
-    ):
+    reads_arguments = any(name.isdecimal() for name in names(file.program))
+    if reads_arguments and not script.dialect.scheduler.behaviour.passes_arguments:
         _without_arguments(file, script.dialect, command)
     if words.expanded:
         file.values["expand"] = True

@@ -280,6 +280,7 @@ def _of_all(call: Call, line: LaunchLine, script: Script, target: Dialect) -> It
     key = mpi_of(script, line.marks, call.start, target.name)
     mpi, to_srun = MPI_FLAVOURS[key], script.dialect.node_step is None
     several = mpirun_line.ranks_of(line, script.request) != "1"
+    program = _program_name(call, line, script)
     if to_srun and mpi.srun == "pmix" and (old := first_open_mpi(script, call.start)):
         why = "has no PMIx: --mpi=pmi2 requires one with the PMI of Slurm, else keep mpirun"
         yield hint(call.command.line, old, why)
@@ -303,19 +304,14 @@ def _of_all(call: Call, line: LaunchLine, script: Script, target: Dialect) -> It
         why = "runs beside other launchers: with --overlap they share cores, memory and GPUs, as on PBS; "
         why += "to divide them, write --exact, --mem and --gpus instead"
         yield hint(call.command.line, call.name, why)
-    if not several and _program_name(call, line, script) in TOOLS:
+    if not several and program in TOOLS:
         return
-    if (
-        several
-        and not to_srun
-        and "kill" not in line.values
-        and not end_together(script, _program_name(call, line, script))
-    ):
-        why = f"{mpi.command} ends all ranks if one fails; {srun_line.NAME} without -K lets the others go on"
-        yield hint(call.command.line, call.name, why)
     if several and not to_srun:
+        if "kill" not in line.values and not end_together(script, program):
+            why = f"{mpi.command} ends all ranks if one fails; {srun_line.NAME} without -K lets the others "
+            yield hint(call.command.line, call.name, f"{why}go on")
         yield from differences.functions(script, mpi, call.command.line, call.command.node.text)
-    if _program_name(call, line, script) in TOOLS - {"env"}:
+    if program in TOOLS - {"env"}:
         return
     names = variables.rank_names(script.dialect, target, key)
     own = [next(iter(names))]

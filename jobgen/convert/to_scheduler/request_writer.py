@@ -100,12 +100,7 @@ _LONGEST_LIST = 1000  # indices
 def listed(request: Request, target: Dialect) -> list[int]:
     """Return the indices of an array if the script must look them up, because the scheduler has one range."""
     array = arrays.read(request.array) if request.array else None
-    if (
-        array is None
-        or array.size > _LONGEST_LIST
-        or array.size < 2
-        or target.scheduler.array(array) is not None
-    ):
+    if array is None or not 2 <= array.size <= _LONGEST_LIST or target.scheduler.array(array) is not None:
         return []
     whole = arrays.Array(((0, array.size - 1, 1),), array.limit)
     return array.indices() if target.scheduler.array(whole) is not None else []
@@ -182,12 +177,8 @@ def _logs(content: ScriptRequest, source: Dialect, target: Dialect, lost: Lost) 
 
 def _placed(log: str, key: str, content: ScriptRequest, source: Dialect, target: Dialect, lost: Lost) -> str:
     """Return the path of a log that the source opens in the directory of the job."""
-    directory = content.directory
-    if (
-        directory in (None, ".")
-        or log.startswith(("/", "~", "$"))
-        or source.copies_logs == target.copies_logs
-    ):
+    directory, whole = content.directory, log.startswith(("/", "~", "$"))
+    if directory in (None, ".") or whole or source.copies_logs == target.copies_logs:
         return log
     if source.copies_logs:
         why = f"{target.title} writes it below {directory}: write the whole path"

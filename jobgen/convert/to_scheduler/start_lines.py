@@ -262,10 +262,8 @@ def _open_threads(
         )
     tasks = (request.ranks or 1) > 1 or (request.ranks_per_node or 1) > 1
     if tasks and any(_OF_JOB in line for line in lines) and _may_start_ranks(script):
-        left, why = (
-            True,
-            "is set to the cores of all tasks: ranks that a program starts itself need those of one",
-        )
+        why = "is set to the cores of all tasks: ranks that a program starts itself need those of one"
+        left = True
     if left:
         fields = ("cpus_per_rank", "ranks_per_node", "ranks", "nodes")
         found = next(filter(None, (source.origin(script.heeded, one) for one in fields)), None)
@@ -279,10 +277,8 @@ def _open_binding(script: Script, target: Dialect) -> Iterator[Remark]:
     alone &= not request.exclusive and (request.nodes or request.ranks or 1) == 1
     if alone and _programs(script) and (name := binds_threads(script)):
         line = next(node.line for one, _, node in script.assignments if one == name)
-        why = (
-            f"unless {target.title} binds the job to its cores, threads are bound to those of the whole node"
-        )
-        yield hint(line, name, f"{why}, which other jobs may use")
+        why = f"unless {target.title} binds the job to its cores, threads are bound to those of the whole "
+        yield hint(line, name, f"{why}node, which other jobs may use")
 
 
 def _programs(script: Script) -> set[str]:
@@ -309,10 +305,8 @@ def _has_own_threads(script: Script) -> bool:
 
 def _starts_threads(script: Script) -> bool:
     """Return whether a program chooses its threads itself, and fails or uses others with OMP_NUM_THREADS."""
-    return (
-        any(launch.row.once_a_node for launch in script.launches)
-        or _SETS_THREADS.search(script.tree.text) is not None
-    )
+    by_launcher = any(launch.row.once_a_node for launch in script.launches)
+    return by_launcher or _SETS_THREADS.search(script.tree.text) is not None
 
 
 def threads_of_ranks(script: Script, target: Dialect, content: ScriptRequest) -> bool:

@@ -195,11 +195,8 @@ def translate(
         elif name in other:
             text = _spelt(node, other[name], target, not of_array)
             yield Edit(node.start + offset, node.end + offset, text)
-            if (
-                of_array
-                and meanings(source).get(name) == "job_id"
-                and (why := _id_of_task(node, text, target))
-            ):
+            is_id = of_array and meanings(source).get(name) == "job_id"
+            if is_id and (why := _id_of_task(node, text, target)):
                 yield hint(node.line, f"${name}", why)
         elif name in defined:
             yield from _defined(node, name, defined[name], script.request, source, name in seen)
