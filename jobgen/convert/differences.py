@@ -162,26 +162,21 @@ def _written_script(script: Script) -> Iterator[Remark]:
 
 def _own_directives(script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield a remark on a command that searches the script itself for its directives."""
-    prefix = script.dialect.scheduler.prefix
-    for one in (
-        script.named("grep", "egrep", "fgrep", "sed", "awk") if prefix != target.scheduler.prefix else ()
-    ):
+    prefix, new = script.dialect.scheduler.prefix, target.scheduler.prefix
+    for one in script.named("grep", "egrep", "fgrep", "sed", "awk") if prefix != new else ():
         if prefix in one.node.text and re.search(r"\$\{?(0|BASH_SOURCE)\b", statement(one.node).text):
-            why = f"finds nothing: the directives of the new script begin with {target.scheduler.prefix}"
-            yield remark_on(one, why)
+            yield remark_on(one, f"finds nothing: the directives of the new script begin with {new}")
 
 
 def _set_by_target(script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield a remark on each variable that only the target sets, which was empty so far."""
     if script.dialect.family == target.family:
         return
-    own = {name for name, _, _ in script.assignments}
-    lines = {name: node.line for name, node in reversed(script.expansions) if name not in own}
+    lines = {name: node.line for name, node in reversed(script.expansions) if name not in script.values}
     for name in sorted({*lines} & {*target.job_variables}):
         if name.startswith((target.variable_prefix, "NCPUS")):
-            yield hint(
-                lines[name], f"${name}", f"was not set by {script.dialect.title}, and {target.title} sets it"
-            )
+            why = f"was not set by {script.dialect.title}, and {target.title} sets it"
+            yield hint(lines[name], f"${name}", why)
 
 
 def _mail(script: Script, target: Dialect) -> Iterator[Remark]:

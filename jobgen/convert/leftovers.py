@@ -40,7 +40,7 @@ def remarks(
     known = {(one.line, word) for one in known_remarks for word in re.findall(r"\w+", one.what)}
     known |= {(one.line, word.strip("\"'")) for one in known_remarks for word in one.what.split()}
     known |= {(0, one.what[1:]) for one in known_remarks if re.fullmatch(r"\$\w+", one.what)}
-    own = {name for name, _, _ in script.assignments}
+    own = {*script.values}
     own |= variables.unset(script) if script.is_batch else set()  # else the submission has options
     own |= {str(source.variable("node_file"))} if for_bash(script) else set()  # the script gets one
     own |= {*source.constants, *source.constants.values()}
@@ -84,11 +84,10 @@ def _names(
         rf"(?i)(?<![\w/.$-])({words})({_OF_SCHEDULER})?(?![\w/.*-])": (f"names {source.title}", True),
     }
     if not (script.request.output or (job_file and source.copies_logs)):
-        patterns[source.own_logs] = (
-            (f"may be the log of the job, which {target.title} writes while it runs", False)
-            if source.copies_logs
-            else (f"is a log of {source.title}: that of {target.title} has another name", True)
-        )
+        of_log = f"is a log of {source.title}: that of {target.title} has another name"
+        if source.copies_logs:
+            of_log = f"may be the log of the job, which {target.title} writes while it runs"
+        patterns[source.own_logs] = (of_log, not source.copies_logs)
     if not job_file and source.node_step is None and target.node_step:
         patterns[r"(?<![\w.$\{-])(\w*[Mm]pi(run|exec)(\.hydra|_rsh|_mpt)?|aprun|orterun)(?![\w/.=-])"] = (
             "stays in this text",

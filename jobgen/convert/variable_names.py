@@ -43,35 +43,36 @@ def kept(script: Script) -> set[str]:
     read: dict[str, int] = {}
     for name, node in script.expansions:
         read.setdefault(name, node.start)
-    return {
-        name for name, _, node in script.assignments if certain(node) and read.get(name, node.end) >= node.end
-    }
+    found = ((name, node) for name, _, node in script.assignments if certain(node))
+    return {name for name, node in found if read.get(name, node.end) >= node.end}
 
 
 def shared(script: Script) -> set[str]:
     """Return the variables that the script sets in some cases only: otherwise they are the scheduler's."""
-    return {name for name, _, _ in script.assignments} - kept(script)
+    return script.values.keys() - kept(script)
 
 
 def passed_on(script: Script) -> set[str]:
     """Return the variables that the script exports without a value, for programs that read them."""
-    return {
-        child.text
-        for node in script.tree.all("declaration_command")
-        if node.text.startswith("export")
-        for child in node.children
-        if child.type == "variable_name"
-    } - {name for name, _, _ in script.assignments}
+    return {*exported_names(script)} - script.values.keys()
+
+
+@lru_cache(4)
+def exported_names(script: Script) -> frozenset[str]:
+    """Return the variables that a script passes on to programs by an export of their names or values."""
+    declared = (node for node in script.tree.all("declaration_command") if _EXPORT.match(node.text))
+    names = (child.text for node in declared for child in node.children if child.type == "variable_name")
+    return frozenset([*names, *(name for name, _, node in script.assignments if exported(node))])
+
+
+def exports_all(script: Script) -> bool:
+    """Return whether a script passes on all variables that it sets: ``set -a``."""
+    return any({"-a", "allexport"} & {*one.literals} for one in script.named("set"))
 
 
 def is_exported(script: Script, name: str) -> bool:
     """Return whether a script itself passes a variable on to its programs."""
-    if any({"-a", "allexport"} & {*one.literals} for one in script.named("set")):
-        return True
-    declared = (node for node in script.tree.all("declaration_command") if _EXPORT.match(node.text))
-    return any(exported(node) for one, _, node in script.assignments if one == name) or any(
-        child.text == name for node in declared for child in node.children if child.type == "variable_name"
-    )
+    return exports_all(script) or name in exported_names(script)
 
 
 # Variables by which OpenMP binds the threads of a program to the cores that it has.

@@ -269,9 +269,8 @@ def _signal(file: JobFile, script: Script, value: str) -> bool:
     if match is None or int(match[3] or 60) >= (script.request.walltime or 10**6):
         return False
     launch = last_launch(script)
-    while launch is not None and launch.kind != script.dialect.node_step:
-        launch = launch.outer
-    if not match[1] and launch is None:
+    steps = [one for one in (launch.chain if launch else ()) if one.kind == script.dialect.node_step]
+    if not match[1] and not steps:
         return False
     return file.try_add("signal", f"{match[2]}@{match[3] or 60}")  # Slurm's default
 

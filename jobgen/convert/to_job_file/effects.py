@@ -153,9 +153,8 @@ def mentions(node: Node, name: str) -> bool:
 
 def _is_set_otherwise(script: Script, name: str) -> bool:
     """Return whether a command sets a variable, with no assignment: ``let N=1``."""
-    return any(
-        word.text.strip("'\"").startswith(f"{name}=") for one in script.named("let") for word in one.arguments
-    )
+    words = (word.text.strip("'\"") for one in script.named("let") for word in one.arguments)
+    return any(word.startswith(f"{name}=") for word in words)
 
 
 def _kinds(script: Script, statement: Node, depth: int) -> Iterator[str]:
@@ -188,9 +187,8 @@ def _kinds(script: Script, statement: Node, depth: int) -> Iterator[str]:
         yield "path" if any(map(PATHS.fullmatch, names)) else "export"
         if names or one.type == "unset_command":
             yield "product"
-    yield from (
-        "files" for one in statement.all("file_redirect") if not _HARMLESS_REDIRECTION.match(one.text)
-    )
+    if any(not _HARMLESS_REDIRECTION.match(one.text) for one in statement.all("file_redirect")):
+        yield "files"
     if "PWD" in statement.text:
         yield "here"
     if re.search(r"\[\s.*-[a-hkprstuwxGLNOS]\s", statement.text):  # a test of a file

@@ -183,9 +183,8 @@ class Environment:
                 self.values["workdir"] = [value]
         elif kind == "workdir":
             here = self.values.get("workdir", [self.file.text_of("workdir")])[0]
-            self.values["workdir"] = [
-                value if is_whole(value) else os.path.join(here.removesuffix("/."), value)
-            ]
+            path = value if is_whole(value) else os.path.join(here.removesuffix("/."), value)
+            self.values["workdir"] = [path]
         elif kind != "threads":
             if kind in _OF_MODULES and self.stage == _STAGES.index("source"):
                 self.values["module_init"] = self.values.pop("source")
@@ -499,9 +498,8 @@ class Environment:
             return not stays and not any("directory" in one.kinds for one in self.block)
         if kind == "workdir" and not self.file.accepts("workdir", value):
             return False
-        if "workdir" in self.values and any(
-            not one.endswith("/conda.sh") for one in self.values.get("source", ())
-        ):
+        files = [one for one in self.values.get("source", ()) if not one.endswith("/conda.sh")]
+        if "workdir" in self.values and files:
             return False  # the script reads the file in the directory before
         return self._passes("workdir") and not (kind == "workdir" and not is_whole(value) and self._at_home)
 

@@ -223,7 +223,7 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
     """Yield a remark on each argument of the script in the words of the program, and on each variable in them
     that nothing in the script sets."""
     dialect = script.dialect
-    own = {name for name, _, _ in script.assignments}
+    own = script.values.keys()
     for name in names(file.program):
         if name.startswith(dialect.variable_prefix) and name not in {*dialect.environment, *own}:
             why = f"is not set by {dialect.title}: the job ends, and the script would go on"
@@ -449,7 +449,7 @@ def log_text(script: Script) -> Iterator[Remark]:
 
 def child_jobs(script: Script, file: JobFile) -> Iterator[Remark]:
     """Yield a remark on a job that the script submits with its environment, in which jobgen sets threads."""
-    if "OMP_NUM_THREADS" in {*file.variables, *(name for name, _, _ in script.assignments)}:
+    if "OMP_NUM_THREADS" in {*file.variables, *script.values}:
         return
     code = "\n".join([*file.blocks[1:], *_shell_code(file)])
     scheduler = script.dialect.scheduler
@@ -640,8 +640,8 @@ def in_texts(script: Script, launch: Launch, evaluated: bool) -> Iterator[Remark
 
     ``evaluated``: a shell reads the text, with its redirections and other commands.
     """
-    above = (node for word in launch.program[:1] for node in word.above() if node.type == "command")
-    texts = [(one.source, one.end) for one in above if one.source is not script.tree.source][:1]
+    inner = launch.around
+    texts = [(inner.source, inner.end)] if inner and inner.source is not script.tree.source else []
     if launch.command.name == "eval":
         code = " ".join(map(code_text, launch.command.arguments)).encode()
         texts += [(code, one.node.end) for one in commands(parse(code))][:1]
@@ -711,11 +711,7 @@ def own_ranks(
     own = (one for name, one, _ in assignments(launch.command.node) if name not in of_ranks())
     words = [*program, *own]
     in_program = {name for one in words for name in read_by(one) & (zeros | unset_here)}
-    line = set()
-    outer: Launch | None = launch
-    while outer is not None:
-        line |= read_by(outer.command.node) & zeros
-        outer = outer.outer
+    line = {name for one in launch.chain for name in read_by(one.command.node) & zeros}
     each = file.values.get("ranks_per_node", 1) != 1
     several = {"SLURM_NODEID": file.values.get("nodes", 1) != 1, "SLURM_LOCALID": each}
     for name in sorted(in_program | line):
@@ -767,30 +763,28 @@ def sizes_of_environment(script: Script, file: JobFile, launch: Launch | None) -
     """Yield a remark on each variable that the script sets to another number than that of the job file, and
     that a launcher behind it reads as its option."""
     nodes, each = (number(str(file.values.get(key, 1))) or 0 for key in ("nodes", "ranks_per_node"))
-    while launch is not None:
-        line = launch.row.line
+    for one in launch.chain if launch is not None else ():
+        line = one.row.line
         for name, value, node in script.assignments if line.variables else ():
             option = line.variables.get(name, "")
             group = next((one for one in (line.nodes, line.ranks) if option in one), (option,))
             count = {line.nodes: nodes, line.ranks: nodes * each}.get(group, each)
-            if not option or launch.has(*group) or node.start > launch.command.node.start:
+            if not option or one.has(*group) or node.start > one.command.node.start:
                 continue
             if script.constants.value(value) != str(count):
-                why = f"{launch.kind} reads it as its {option}: set nodes and ranks_per_node"
+                why = f"{one.kind} reads it as its {option}: set nodes and ranks_per_node"
                 yield Remark(value.line, shown(node), why)
-        launch = launch.outer
 
 
 def environment(script: Script, launch: Launch | None) -> Iterator[Remark]:
     """Yield a remark on a srun that passes less of the environment than jobgen's."""
-    while launch is not None and launch.kind != script.dialect.node_step:
-        launch = launch.outer
-    if launch is None:
-        return
-    own = launch.options.get("--export")
-    value = own if launch.has("--export") else narrow_export(script)
-    if value and is_narrow(value):
-        yield hint(launch.line, launch.kind, WHOLE_ENVIRONMENT.format(value))
+    for one in launch.chain if launch is not None else ():
+        if one.kind == script.dialect.node_step:
+            own = one.options.get("--export")
+            value = own if one.has("--export") else narrow_export(script)
+            if value and is_narrow(value):
+                yield hint(one.line, one.kind, WHOLE_ENVIRONMENT.format(value))
+            return
 
 
 def sourced(file: JobFile, statement: Node | None, after: Sequence[Node]) -> Iterator[Remark]:

@@ -60,10 +60,9 @@ def remarks(script: Script, file: JobFile, text: str) -> Iterator[Remark]:
 def _launchers(script: Script) -> Iterator[Edit]:
     """Yield the ranges of the launchers of the program, in place of which jobgen has its own."""
     launch = last_launch(script)
-    while launch is not None:
-        node = launch.command.node
-        yield Edit(node.start, launch.program[0].start if launch.program else node.end, "")
-        launch = launch.outer
+    for one in launch.chain if launch is not None else ():
+        node = one.command.node
+        yield Edit(node.start, one.program[0].start if one.program else node.end, "")
 
 
 def _ranks(script: Script, file: JobFile) -> Iterator[Remark]:

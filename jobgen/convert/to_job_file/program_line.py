@@ -297,9 +297,8 @@ def _may_be_several(script: Script, text: str) -> bool:
         return _OF_OPTIONS.search(name) is not None
     if not _is_foreign(script, text):
         return False
-    return _OF_OPTIONS.search(name) is not None or any(
-        not _OF_ENVIRONMENTS.search(one.node.text) for one in script.named("source", ".")
-    )
+    files = [one.node.text for one in script.named("source", ".")]
+    return _OF_OPTIONS.search(name) is not None or not all(map(_OF_ENVIRONMENTS.search, files))
 
 
 def _has_several(script: Script, name: str, depth: int = 0) -> bool:

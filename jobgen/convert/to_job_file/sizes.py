@@ -69,7 +69,7 @@ def _of_whole_nodes(
     cores = launch is None or (no_cores and (launch.row.once_a_node or of_step))
     devices = not script.is_pbs and (gpus or not names_devices(script))
     what = [name for name, more in (("cores", cores), ("GPUs", devices)) if more]
-    own = any(name == "OMP_NUM_THREADS" for name, _, _ in script.assignments)
+    own = "OMP_NUM_THREADS" in script.values
     unset = script.request.exclusive and not (own or script.dialect.sets_threads)
     if script.request.exclusive and what:
         why = f"the script has all {' and '.join(what)} of the node; jobgen's ranks have "
@@ -87,7 +87,7 @@ def _of_whole_nodes(
 def _of_one_task(script: Script) -> Iterator[Remark]:
     """Yield remarks on a request of several tasks, of which the job has one."""
     why = "the script runs its program once; jobgen gives its one rank the cores of all"
-    if not any(name == "OMP_NUM_THREADS" for name, _, _ in script.assignments):
+    if "OMP_NUM_THREADS" not in script.values:
         why += ", and sets OMP_NUM_THREADS to them"
     tasks = script.request.ranks or script.request.ranks_per_node
     yield hint(line_of(script, "ranks"), f"{tasks} tasks", why)

@@ -141,7 +141,7 @@ def _own_launcher(file: JobFile, script: Script) -> None:
     if "launcher" not in file.values or not LAUNCHERS[str(file.values["launcher"])].schedulers:
         return
     alone = file.values.get("ranks_per_node", 1) == 1 and file.values.get("nodes", 1) == 1
-    alone &= not file.components and not any(name in RANK_VARIABLES for name, _, _ in script.assignments)
+    alone &= not file.components and script.values.keys().isdisjoint(RANK_VARIABLES)
     file.keep_own("launcher", "none" if alone else "mpirun")
     if not alone and "cpu_bind" not in file.values and (name := binds_threads(script)):
         line = next(node.line for one, _, node in script.assignments if one == name)
@@ -402,7 +402,7 @@ def _keep_rank_variables(file: JobFile, script: Script, words: ProgramWords) -> 
     own: it unsets those of the environment, which may be of another job."""
     exports = (one.text for one in script.tree.all("declaration_command") if one.text.startswith("export"))
     exported_here = set(re.findall(rf"\b({'|'.join(RANK_VARIABLES)})\b", " ".join(exports)))
-    command, set_here = file.program, {name for name, _, _ in script.assignments}
+    command, set_here = file.program, script.values.keys()
     in_shell = bool(file.shell_code)
     read = {name for name in RANK_VARIABLES if re.search(rf"\$\{{?{name}\b", " ".join(command))}
     passed = exported_here | (read if in_shell else set())

@@ -34,16 +34,12 @@ _DOCKER = """
 -v --volume -e --env -w --workdir -m --memory -u --user -h --hostname -l --label -p --publish
 """
 _SHIFTER = "-i --image -V --volume -m --module -e --env -w --workdir"
+_OPTIONS = {
+    "apptainer": _APPTAINER, "singularity": _APPTAINER, "docker": _DOCKER, "podman": _DOCKER,
+    "shifter": _SHIFTER,
+}  # fmt: skip
 # The long name of each letter; those of one runtime mean other options of another.
-_LONG = {
-    name: dict(zip(text.split()[::2], text.split()[1::2], strict=True))
-    for kinds, text in (
-        ("apptainer singularity", _APPTAINER),
-        ("docker podman", _DOCKER),
-        ("shifter", _SHIFTER),
-    )
-    for name in kinds.split()
-}
+_LONG = {name: dict(re.findall(r"(-\w) (--[\w-]+)", text)) for name, text in _OPTIONS.items()}
 _BINDS = ("--bind", "--volume")
 
 
@@ -74,14 +70,9 @@ class Container(NamedTuple):
 
 def around(script: Script, launch: Launch) -> Surroundings:
     """Return what is around a launcher."""
-    outermost = launch
-    while outermost.outer is not None:
-        outermost = outermost.outer
+    outermost, inner = launch.chain[-1], launch.around
     words = [one for word in outermost.command.words for one in expanded(word, script.constants)]
     front = words[: _launcher_at(script, outermost, words)]
-    inner = next(
-        (node for word in launch.program[:1] for node in word.above() if node.type == "command"), None
-    )
     behind = outermost.program if outermost is not launch else tuple(words)
     shells = [at for at, word in enumerate(behind) if _is_shell(script, word)]
     text, shell = None, None
@@ -148,9 +139,7 @@ def _launcher_at(script: Script, launch: Launch, words: Sequence[Node]) -> int:
 
 def launcher_word(launch: Launch) -> Node:
     """Return the word that names the launcher, or the Python that runs it."""
-    above = (node for word in launch.program[:1] for node in word.above() if node.type == "command")
-    inner = next(above, launch.command.node)
-    words = next(commands(inner), launch.command).words
+    words = next(commands(launch.around or launch.command.node), launch.command).words
     if words[0].source is not launch.command.node.source and _known(launch).isdisjoint(_names(words)):
         words = launch.command.words  # the launcher, and the program with its options, are in two variables
     return words[launcher_in(launch, words)]

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from jobgen.convert.result import Edit, Remark, apply, hint
+from jobgen.convert.result import Edit, Remark, apply
 from jobgen.convert.to_scheduler import launch_calls, mpirun_line
 from jobgen.convert.to_scheduler.component_scripts import calls, chunks_option, parts_of, ranks_of, scripts_of
 from jobgen.convert.to_scheduler.launch_line import LaunchWords, Unreadable
@@ -152,7 +152,7 @@ def unread_ranks(script: Script, parts: Sequence[Script]) -> Iterator[Remark]:
         counted_hosts = any(str(script.dialect.variable("node_file")) in one for one in values)
         if number and "ranks" not in given.numbers and not counted_hosts:
             why = f"is not known: the new job starts a rank on each of its {total} slots"
-            yield hint(call.command.line, f"-n {number}", why)
+            yield call.hint(why, f"-n {number}")
 
 
 def _of_names(script: Script, target: Dialect) -> Refusal:

@@ -59,6 +59,10 @@ class Call(NamedTuple):
         """Return the beginning of the command, for a remark."""
         return shown(self.command.node)
 
+    def hint(self, why: str, what: str = "") -> Remark:
+        """Return a remark on the command, or on a part of it, that is translated."""
+        return hint(self.command.line, what or self.what, why)
+
 
 def is_contained(call: Call, script: Script) -> bool:
     """Return whether a container is around a launcher."""
@@ -165,7 +169,7 @@ def completed(
     short = {0: list[Remark]()}  # by the number of cores
     for call in calls(script, MPIRUNS):
         if is_contained(call, script):
-            yield hint(call.command.line, call.what, IN_CONTAINER)
+            yield call.hint(IN_CONTAINER)
             continue
         line, fault = None, ""
         try:
@@ -179,7 +183,7 @@ def completed(
         key = mpi_of(script, given, call.start, target.name)
         mpi = MPI_FLAVOURS[key]
         for why in other_options(script, key):
-            yield hint(call.command.line, call.name, why)
+            yield call.hint(why, call.name)
         passed = exports(call, mpi)
         counted = _ranks(line, given, script, target, mpi) if line is not None else []
         by_lines = not given & mpirun_line.OF_NODE and "-ppn" not in " ".join(counted)
@@ -187,16 +191,16 @@ def completed(
         new = [hosts] * (not given & _HOSTS) + passed if request.nodes != 1 else []
         if line is None:
             fault = fault.replace(" has no counterpart", " is unchanged")
-            yield hint(call.command.line, call.what, f"{fault}: look at its ranks")
+            yield call.hint(f"{fault}: look at its ranks")
         else:
             if not counted and _has_one_slot(line, given, script):
                 why = "no number of ranks is given: without the slots of Slurm it may start one on each core"
-                yield hint(call.command.line, call.what, why)
+                yield call.hint(why)
             new += counted
             short[_cores(line, request)[0]] = list(shortage(call, line, script))
         if passed and named_mpi(script, given) is None:
             why = f"no module or variable names the MPI: the options are for {mpi.title}"
-            yield hint(call.command.line, call.name, why)
+            yield call.hint(why, call.name)
         end = call.word.end
         yield Edit(end, end, "".join(f" {one}" for one in new))
     yield from short[max(short)]
@@ -224,7 +228,7 @@ def without_hosts(script: Script, target: Dialect, known: Collection[int]) -> It
             mpi = MPI_FLAVOURS[mpi_of(script, given, call.start, target.name)]
             hosts = f'{mpirun_line.hosts_option(mpi, True)} "${target.variable("node_file")}"'
             why = f"gets the hosts from {script.dialect.title}: without the library of {target.title} "
-            yield hint(call.command.line, call.what, f"{why}add {hosts}")
+            yield call.hint(f"{why}add {hosts}")
 
 
 def shortage(call: Call, line: LaunchLine, script: Script) -> Iterator[Remark]:
@@ -238,10 +242,9 @@ def shortage(call: Call, line: LaunchLine, script: Script) -> Iterator[Remark]:
         line = LaunchLine()
     end = "of the request: on whole nodes request all of them"
     if needed > cores:
-        yield hint(call.command.line, call.what, f"needs {needed} cores, more than the {cores} {end}")
+        yield call.hint(f"needs {needed} cores, more than the {cores} {end}")
     elif line.values.keys() & {"ranks", "each"} - line.numbers.keys() and cores == (request.nodes or 1):
-        why = f"has ranks that are counted when the job runs, and a node has 1 core {end}"
-        yield hint(call.command.line, call.what, why)
+        yield call.hint(f"has ranks that are counted when the job runs, and a node has 1 core {end}")
 
 
 def _cores(line: LaunchLine, request: Request) -> tuple[int, int]:

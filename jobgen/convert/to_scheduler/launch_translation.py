@@ -88,9 +88,10 @@ def _replaced(
         lost = source.node_step is not None  # which the new job does not have
         yield Remark(call.command.line, call.what, launch_calls.IN_CONTAINER, lost)
         return
-    own = {name for name, _, _ in script.assignments}
     names = variables.names(script.request, source, target, mpi_of(script, target=target.name))
-    words = LaunchWords(call.words, script, {name: new for name, new in names.items() if name not in own})
+    words = LaunchWords(
+        call.words, script, {name: new for name, new in names.items() if name not in script.values}
+    )
     try:
         if ":" in call.command.literals:
             raise Unreadable("several programs have no counterpart")
@@ -144,7 +145,7 @@ def _beside_on_cray(call: Call, found: Sequence[Edit | Remark]) -> Iterator[Rema
     if text and not re.search(r"--nodes=|--ntasks=1 ", text):
         why = f"runs beside others, each on its own nodes: {srun_line.NAME} waits until all nodes are free, "
         why += "unless you write --nodes, or --exact and --mem"
-        yield hint(call.command.line, call.name, why)
+        yield call.hint(why, call.name)
 
 
 def _of_own_hosts(line: LaunchLine, script: Script) -> dict[str, str]:
@@ -242,7 +243,7 @@ def _without_terminal(call: Call, line: LaunchLine, script: Script) -> Iterator[
             "the program has no terminal here, and may write its output late, in blocks: stdbuf -oL prevents "
         )
         why += "that, or PYTHONUNBUFFERED=1 for Python"
-        yield hint(call.command.line, "--unbuffered", why)
+        yield call.hint(why, "--unbuffered")
 
 
 def _reads_no_rank(call: Call, line: LaunchLine, script: Script) -> bool:
@@ -272,7 +273,7 @@ def _of_alone(call: Call, line: LaunchLine, script: Script, target: Dialect) -> 
     if _program_name(call, line, script) not in TOOLS:
         old = next(iter(variables.rank_names(script.dialect, target, mpi_of(script, target=target.name))))
         why = "is not set for a program that the script starts itself: a program that reads it finds none"
-        yield hint(call.command.line, old, why)
+        yield call.hint(why, old)
 
 
 def _of_all(call: Call, line: LaunchLine, script: Script, target: Dialect) -> Iterator[Remark]:
@@ -283,33 +284,33 @@ def _of_all(call: Call, line: LaunchLine, script: Script, target: Dialect) -> It
     program = _program_name(call, line, script)
     if to_srun and mpi.srun == "pmix" and (old := first_open_mpi(script, call.start)):
         why = "has no PMIx: --mpi=pmi2 requires one with the PMI of Slurm, else keep mpirun"
-        yield hint(call.command.line, old, why)
+        yield call.hint(why, old)
     elif to_srun and mpi.pmi_library and several and mpi.pmi_library not in script.tree.text:
         why = f"finds the other ranks by {mpi.pmi_library}, the path of Slurm's libpmi2.so, "
         why += "which modules often set: without it each rank is alone"
-        yield hint(call.command.line, mpi.title, why)
+        yield call.hint(why, mpi.title)
     elif to_srun and mpi.srun == "none":
         why = "MpiDefault of the cluster must fit the MPI of the program: srun --mpi=list shows the others"
-        yield hint(call.command.line, call.name, why)
+        yield call.hint(why, call.name)
     elif named_mpi(script, line.marks, target=target.name) is None:
         what = f"--mpi={mpi.srun} is" if to_srun else "the options are"
         why = f"no module or variable names the MPI: {what} for {mpi.title}"
-        yield hint(call.command.line, call.name, why)
+        yield call.hint(why, call.name)
     for why in other_options(script, key) if not to_srun else ():
-        yield hint(call.command.line, call.name, why)
+        yield call.hint(why, call.name)
     if not to_srun and (module := late_module(script, call.start)):
         why = f"is above the line that loads {module}, which may bring {mpi.command}: load it before"
-        yield hint(call.command.line, call.what, why)
+        yield call.hint(why)
     if "overlap" in line.values:
         why = "runs beside other launchers: with --overlap they share cores, memory and GPUs, as on PBS; "
         why += "to divide them, write --exact, --mem and --gpus instead"
-        yield hint(call.command.line, call.name, why)
+        yield call.hint(why, call.name)
     if not several and program in TOOLS:
         return
     if several and not to_srun:
         if "kill" not in line.values and not end_together(script, program):
             why = f"{mpi.command} ends all ranks if one fails; {srun_line.NAME} without -K lets the others "
-            yield hint(call.command.line, call.name, f"{why}go on")
+            yield call.hint(f"{why}go on", call.name)
         yield from differences.functions(script, mpi, call.command.line, call.command.node.text)
     if program in TOOLS - {"env"}:
         return
@@ -332,13 +333,13 @@ def _hosts(call: Call, line: LaunchLine) -> Iterator[Remark]:
         why = f"{srun_line.NAME} uses the hosts of the job"
         if not {"ranks", "each"} & line.values.keys() and "PBS_NODEFILE" not in file:
             why += ", and starts its tasks, not a rank for each line of the file"
-        yield hint(call.command.line, file, why)
+        yield call.hint(why, file)
 
 
 def _environment(call: Call, line: LaunchLine, script: Script, to_srun: bool) -> Iterator[Remark]:
     """Yield a remark on variables that a directive keeps from the ranks of srun."""
     if not to_srun and "export" not in line.values and (value := misreadings.narrow_export(script)):
-        yield hint(call.command.line, call.name, misreadings.WHOLE_ENVIRONMENT.format(value))
+        yield call.hint(misreadings.WHOLE_ENVIRONMENT.format(value), call.name)
 
 
 def _remarks(call: Call, line: LaunchLine, script: Script, target: Dialect) -> Iterator[Remark]:
@@ -386,7 +387,7 @@ def _beside_steps(call: Call, line: LaunchLine, script: Script) -> Iterator[Rema
     where = ", on the first node" if fewer and request.nodes != 1 else ""
     if "hosts" not in line.values and (where or not shared):
         old = f"{srun_line.NAME} uses free cores of the job{'' if shared else ', and waits for them'}"
-        yield hint(call.command.line, call.what, f"{old}; the new command starts at once{where}")
+        yield call.hint(f"{old}; the new command starts at once{where}")
 
 
 def _more_threads(call: Call, line: LaunchLine, script: Script) -> Iterator[Remark]:

@@ -190,9 +190,9 @@ def _threads(script: Script, target: Dialect, content: ScriptRequest) -> list[st
         why = why if target.sets_threads else f"  # {source.node_step} binds a rank to its cores"
         return [f"export OMP_NUM_THREADS={_cores_of_rank(script, content)}{why}"]
     given = _names_threads(script, content)
-    given &= not _has_own_threads(script) or "OMP_NUM_THREADS" in kept(script)
+    given &= "OMP_NUM_THREADS" not in script.values or "OMP_NUM_THREADS" in kept(script)
     given &= not re.search(r"\$\{OMP_NUM_THREADS:?=", script.tree.text)
-    request, own = script.request, _has_own_threads(script)
+    request, own = script.request, ("OMP_NUM_THREADS" in script.values)
     if given or (source.sets_threads and target.sets_threads):
         return []
     if source.sets_threads:
@@ -255,7 +255,7 @@ def _open_threads(
         own = any("OMP_NUM_THREADS" in one.text for one in script.tree.all("unset_command"))
         unset = any(line.startswith("unset OMP_NUM_THREADS ") for line in lines)
         unset |= _leaves_cores(script) and not set_
-        left = own or (unset and not _has_own_threads(script))
+        left = own or (unset and "OMP_NUM_THREADS" not in script.values)
         left &= source.node_step is not None and not request.exclusive
         why = (
             f"is unset: unless {target.title} binds the job to its cores, OpenMP uses those of the whole node"
@@ -299,10 +299,6 @@ def _names_threads(script: Script, content: ScriptRequest) -> bool:
     return of_job or is_exported(script, "OMP_NUM_THREADS")
 
 
-def _has_own_threads(script: Script) -> bool:
-    return any(name == "OMP_NUM_THREADS" for name, _, _ in script.assignments)
-
-
 def _starts_threads(script: Script) -> bool:
     """Return whether a program chooses its threads itself, and fails or uses others with OMP_NUM_THREADS."""
     by_launcher = any(launch.row.once_a_node for launch in script.launches)
@@ -311,7 +307,7 @@ def _starts_threads(script: Script) -> bool:
 
 def threads_of_ranks(script: Script, target: Dialect, content: ScriptRequest) -> bool:
     """Return whether the new script sets the threads of ranks that use some of the cores of a node."""
-    if script.dialect.sets_threads or _names_threads(script, content) or _has_own_threads(script):
+    if script.dialect.sets_threads or _names_threads(script, content) or "OMP_NUM_THREADS" in script.values:
         return False
     if _starts_threads(script):
         return False
