@@ -150,10 +150,9 @@ def _swept_logs(script: Script, target: Dialect, fields: Mapping[str, str]) -> I
     yield from _copied_back(script, [one.command for one in found if one.verb == "copies"])
     for one in found:
         names = " and ".join(log.replace(NUMBER, "ID") for log in one.files)
-        why = (
-            f"{one.verb} the log{'s' * (len(one.files) > 1)} {names}, too, which {target.title} writes while "
-        )
-        yield hint(one.command.line, shown(one.command.statement), f"{why}the job runs")
+        why = f"{one.verb} the log{'s' * (len(one.files) > 1)} {names}, too, "
+        why += f"which {target.title} writes while the job runs"
+        yield hint(one.command.line, shown(one.command.statement), why)
 
 
 def _copied_back(script: Script, copies: Sequence[Command]) -> Iterator[Remark]:
@@ -190,10 +189,8 @@ def _over_log(script: Script, target: Dialect, fields: Mapping[str, str]) -> Ite
         same = (log for log in logs if _may_be_one(log, path, moved))
         if log := next(same, ""):
             certain = log == path and not moved
-            why = (
-                f"{'is' if certain else 'may be'} the log {log}, too: {late.scheduler.family} copies the log "
-            )
-            why += f"over it when the job has ended, {early.scheduler.family} writes both to it"
+            why = f"{'is' if certain else 'may be'} the log {log}, too: {late.family} copies the log "
+            why += f"over it when the job has ended, {early.family} writes both to it"
             yield Remark(place.line, node.text, why, lost=target.copies_logs and certain)
 
 

@@ -26,6 +26,17 @@ def at_directive(script: Script, field: str, why: str) -> Iterator[Remark]:
         yield hint(directive.option.line, directive.text, why)
 
 
+def line_of(script: Script, *fields: str) -> int:
+    """Return the line of the directive in effect that sets the first of these fields of a request, or that is
+    a field: ``--exclusive``; without one, the line of the first directive."""
+    for field in fields:
+        if (given := script.heeded.get(field)) is not None:
+            return given.line
+        if (origin := script.dialect.origin(script.heeded, field)) is not None:
+            return origin.option.line
+    return script.directives.first
+
+
 def has_directives(script: Script) -> bool:
     """Return whether a script is for a scheduler; some of its directives may have no effect."""
     return script.is_batch or bool(script.directives.late)

@@ -6,20 +6,9 @@ import re
 from collections.abc import Sequence
 
 from jobgen.convert import start_directory
-from jobgen.convert.to_job_file import notes
+from jobgen.convert.to_job_file import definitions, notes
 from jobgen.convert.to_job_file.builder import JobFile
-from jobgen.convert.to_job_file.definitions import (
-    ARGUMENTS_SET,
-    OF_ARRAY,
-    PRINT_ARGUMENTS,
-    PRINT_STACK,
-    SET_ARGUMENTS,
-    STACK,
-    by_value,
-    definitions_of,
-    reads_set_arguments,
-    state,
-)
+from jobgen.convert.to_job_file.definitions import by_value, definitions_of, reads_set_arguments, state
 from jobgen.convert.to_job_file.effects import ENVIRONMENT, LOGIN, OF_DIRECTORY, effects_of
 from jobgen.convert.to_job_file.environment import AT_HOME, take
 from jobgen.convert.to_job_file.inherited import is_own_file, may_be_function, may_define_functions
@@ -176,12 +165,12 @@ class Body:
         unexported = self._unexported(statements, later)
         read = {*definitions_of(self.script, later).names, *self.used}
         for array in sorted(by_value(self.script)):
-            if (name := f"{OF_ARRAY}{array}") in read:
+            if (name := f"{definitions.OF_ARRAY}{array}") in read:
                 code += f'\nexport {name}="$(declare -p {array})"'
-        if reads_set_arguments(self.script, later) and ARGUMENTS_SET not in self.used:
-            code += "\n" + "\n".join(PRINT_ARGUMENTS)
-        if STACK in read:
-            code += f"\n{PRINT_STACK}"
+        if reads_set_arguments(self.script, later) and definitions.ARGUMENTS_SET not in self.used:
+            code += "\n" + "\n".join(definitions.PRINT_ARGUMENTS)
+        if definitions.STACK in read:
+            code += f"\n{definitions.PRINT_STACK}"
         for name in unexported:
             code += f"\nexport {name}"
         self.file.remarks += notes.exported_too(self.script, unexported)
@@ -248,8 +237,8 @@ class Body:
         if self.script.tree.damaged:  # assignments that tree-sitter has not read
             found |= {name: None for name in sorted(read) if re.search(rf"(?m)^\s*{re.escape(name)}=", text)}
         message = re.compile(r"^\s*export\b([^=\n;]*)", re.MULTILINE).findall(text)
-        known |= {ARGUMENTS_SET, *" ".join(message).split()}
-        known |= {f"{OF_ARRAY}{name}" for name in by_value(self.script)}
+        known |= {definitions.ARGUMENTS_SET, *" ".join(message).split()}
+        known |= {f"{definitions.OF_ARRAY}{name}" for name in by_value(self.script)}
         return [name for name in found if name not in known]
 
     @property
@@ -265,7 +254,7 @@ class Body:
         words = [f"+{unset}"] * bool(unset)
         words += ["+o pipefail"] * (not self.script.has_option("", "pipefail", at))
         start = [f"set {' '.join(words)}"] if words else []
-        start += [*SET_ARGUMENTS] * reads_set_arguments(self.script, statements)
+        start += [*definitions.SET_ARGUMENTS] * reads_set_arguments(self.script, statements)
         actions = self.actions if key == "after_block" else []
         needs = definitions_of(self.script, [*statements, *actions]).definitions
         start += [*state(self.script, statements), *needs]

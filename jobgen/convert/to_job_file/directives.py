@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from jobgen.convert import directive_options, log_differences, request_reader, start_directory
+from jobgen.convert.request_reader import line_of
 from jobgen.convert.result import Remark, hint
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.main_command import last_launch
@@ -29,17 +30,6 @@ _FIELDS = {
     "mail": "mail_user", "workdir": "directory", "gpus_per_node": "gpus", "accelerator": "gpus",
     "ranks_per_node": "ranks", "cpus_per_rank": "cpus", "mem": "memory",
 }  # fmt: skip
-
-
-def line_of(script: Script, *fields: str) -> int:
-    """Return the line of the directive in effect that sets the first of these fields of a request, or that is
-    a field: ``--exclusive``; without one, the line of the first directive."""
-    for field in fields:
-        if (given := script.heeded.get(field)) is not None:
-            return given.line
-        if (origin := script.dialect.origin(script.heeded, field)) is not None:
-            return origin.option.line
-    return script.directives.first
 
 
 def limits(file: JobFile, script: Script) -> None:

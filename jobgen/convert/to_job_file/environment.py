@@ -8,19 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from jobgen.convert.result import Remark, hint, remark_on, shown
+from jobgen.convert.to_job_file import effects
 from jobgen.convert.to_job_file.builder import JobFile
-from jobgen.convert.to_job_file.effects import (
-    OF_DEVICES,
-    OF_INSTALLERS,
-    OF_LOGIN,
-    OF_PRODUCTS,
-    OF_RANKS,
-    PATHS,
-    Effects,
-    effects_of,
-    may_follow,
-    mentions,
-)
+from jobgen.convert.to_job_file.effects import Effects, effects_of, may_follow, mentions
 from jobgen.convert.to_job_file.inherited import is_for_programs, is_own_file, may_be_inherited, may_set
 from jobgen.convert.to_job_file.module_commands import Setting, in_order, of_module
 from jobgen.convert.to_job_file.statements import without
@@ -85,12 +75,12 @@ def take(
     return found.statements, without(statements, removed)
 
 
-def _only_for(script: Script, effects: Effects, options: Sequence[Node]) -> bool:
+def _only_for(script: Script, block: Effects, options: Sequence[Node]) -> bool:
     """Return whether a statement sets a variable that only statements read that are options."""
-    statement, name = effects.node, effects.node.get("name")
+    statement, name = block.node, block.node.get("name")
     if statement.type != "variable_assignment" or name is None or name.type == "subscript":
         return False
-    if not effects.kinds <= {"variable", "text"}:
+    if not block.kinds <= {"variable", "text"}:
         return False
     if may_be_inherited(script, name.text) or is_for_programs(script, name.text):
         return False
@@ -398,7 +388,8 @@ class Environment:
         fits = kind == "module_purge" or self.file.accepts(kind, value)
         defines = value.endswith("/conda.sh")  # a function, and nothing else
         login, product = (
-            kind == "source" and one.fullmatch(value) is not None for one in (OF_LOGIN, OF_PRODUCTS)
+            kind == "source" and one.fullmatch(value) is not None
+            for one in (effects.OF_LOGIN, effects.OF_PRODUCTS)
         )
         of_file = "source of a login" if login else "source of a product" if product else kind
         option = "conda" if defines else of_file
@@ -416,7 +407,7 @@ class Environment:
     def _in_time(self, kind: str, value: str) -> bool:
         """Return whether the job sets an option behind those that the script has before it, or may do so."""
         alone = not {"source", "conda"} & self.values.keys() and not self._is_base
-        if kind == "module" and OF_DEVICES.fullmatch(value) and "venv" in self.values and alone:
+        if kind == "module" and effects.OF_DEVICES.fullmatch(value) and "venv" in self.values and alone:
             return True
         first = kind in _OF_MODULES and not any(one in self.values for one in _OF_MODULES)
         return self.stage <= _STAGES.index("source" if first else kind)
@@ -458,7 +449,7 @@ class Environment:
         made = (one.node for one in self.block)
         if any(may_set(self.script, one, name) for one in made) and self._is_read(name, later):
             return False
-        if not PATHS.fullmatch(name):
+        if not effects.PATHS.fullmatch(name):
             return True
         changed = any("environment" in effects_of(self.script, one).kinds for one in later)
         return name not in ("PATH", "LD_PRELOAD") and not changed
@@ -510,9 +501,13 @@ def _is_relative(kind: str, value: str) -> bool:
 
 
 def _kind_of_variable(name: str) -> str:
-    if OF_RANKS.fullmatch(name):
+    if effects.OF_RANKS.fullmatch(name):
         return "env of ranks"
-    return "env of installers" if OF_INSTALLERS.fullmatch(name) or PATHS.fullmatch(name) else "env"
+    return (
+        "env of installers"
+        if effects.OF_INSTALLERS.fullmatch(name) or effects.PATHS.fullmatch(name)
+        else "env"
+    )
 
 
 def _sets(statement: Node, name: str) -> bool:

@@ -15,15 +15,10 @@ from jobgen.convert.request_reader import has_directives
 from jobgen.convert.result import Remark, hint, remark_on, shortened, shown
 from jobgen.convert.start_directory import path_of
 from jobgen.convert.swept_files import sweeps, takers
+from jobgen.convert.to_job_file import inherited
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.definitions import definitions_of
 from jobgen.convert.to_job_file.effects import LOGIN
-from jobgen.convert.to_job_file.inherited import (
-    is_own_file,
-    may_be_function,
-    may_be_inherited,
-    may_define_functions,
-)
 from jobgen.convert.to_job_file.program_line import ARGUMENT, read_by
 from jobgen.convert.to_job_file.statements import IN_LOG, SEPARATORS, Split
 from jobgen.convert.to_job_file.wrappers import container_name
@@ -228,7 +223,7 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
         if name.startswith(dialect.variable_prefix) and name not in {*dialect.environment, *own}:
             why = f"is not set by {dialect.title}: the job ends, and the script would go on"
             yield hint(program.line, f"${name}", why)
-        known = LOGIN.fullmatch(name) or (not name.islower() and may_be_inherited(script, name))
+        known = LOGIN.fullmatch(name) or (not name.islower() and inherited.may_be_inherited(script, name))
         ours = known or name.startswith("argument_")
         of_rank = name in of_ranks() or name in RANK_VARIABLES
         if name.isdigit() or not (of_rank or ours or _is_set(script, name)):
@@ -350,7 +345,7 @@ def set_again(script: Script, file: JobFile, program: Command) -> Iterator[Remar
     values = {name: one for name, one in found if one and script.constants.value(one) is not None}
     for one in script.runs:
         text = " ".join(word.text for word in one.arguments)
-        unknown = is_own_file(one) or (one.name == "eval" and _OUTPUT.match(text))
+        unknown = inherited.is_own_file(one) or (one.name == "eval" and _OUTPUT.match(text))
         before = (name for name, value in values.items() if value.start < one.node.start < program.node.start)
         if unknown and (name := min(before, default="")):
             why = f"may set {name} again: the job file has the value of line {values[name].line}"
@@ -800,13 +795,13 @@ def own_function(
 ) -> Iterator[Remark]:
     """Yield a remark on a function of a file that setup reads, in the program or behind it."""
     found = (command for one in statements for command in commands(one))
-    read = [command for command in found if may_define_functions(command, of_system=False)]
+    read = [command for command in found if inherited.may_define_functions(command, of_system=False)]
     words = file.program
     called = words[command_start(words) :][:1] if file.values.get("launcher") == "none" else []
     own_shell = any("-c" in one.literals for one in script.running("bash", "sh"))  # which has no functions
     codes = [*(parse(text.encode()) for text in _shell_code(file) if not own_shell), *after]
     called += [command.words[0].text for one in codes for command in commands(one)]
-    name = next((one for one in called if may_be_function(script, one)), "")
+    name = next((one for one in called if inherited.may_be_function(script, one)), "")
     if name and read:
         why = f"if {name} is a function or an alias of this file, the job does not find it"
         yield remark_on(read[-1], why)
@@ -841,10 +836,8 @@ def tasks(script: Script, file: JobFile, program: Launch | None) -> Iterator[Rem
     for launch in script.launches if (total or nodes) != new_each * nodes else ():
         counted_by_job = (launch.row.by_scheduler or launch.row.of_mpi) and not launch.has(*ALL, *EACH)
         if counted_by_job and launch.command.node.start not in own and launch.command.node.text in blocks:
-            why = (
-                f"starts {new_each * nodes} in the job, as many as it has, and {total or nodes} in the script"
-            )
-            yield hint(launch.line, f"the ranks of {shown(launch.command.node)}", why)
+            why = f"starts {new_each * nodes} in the job, as many as it has, and {total or nodes} in the "
+            yield hint(launch.line, f"the ranks of {shown(launch.command.node)}", f"{why}script")
     per_node = file.count("cpus_per_node", new_each * cores)
     words = " ".join([blocks, *file.program])
     if script.is_pbs:

@@ -235,10 +235,8 @@ def keep_chunks(file: JobFile, row: Dialect) -> None:
         elif groups := node_groups(chunks):
             file.values |= groups
         else:
-            why = (
-                "has no counterpart: nodes may differ in their ranks only, each with a device and equal cores"
-            )
-            file.lose(one.line, one.what, why)
+            why = "has no counterpart: nodes may differ in their ranks only, each with a device and "
+            file.lose(one.line, one.what, f"{why}equal cores")
 
 
 _NODES = ("-l select=", "-l nodes=")

@@ -9,10 +9,11 @@ from functools import partial
 from jobgen.convert import aprun, differences, launch_nodes, submission
 from jobgen.convert.launch_nodes import ALL, EACH
 from jobgen.convert.misreadings import names_devices
+from jobgen.convert.request_reader import line_of
 from jobgen.convert.result import Remark, hint, remark_on
 from jobgen.convert.to_job_file import wrappers
 from jobgen.convert.to_job_file.builder import BLOCKS, JobFile
-from jobgen.convert.to_job_file.directives import line_of, without_devices
+from jobgen.convert.to_job_file.directives import without_devices
 from jobgen.convert.to_job_file.launcher import name_of
 from jobgen.convert.to_job_file.threads import of_chunk
 from jobgen.convert.to_scheduler.launch_calls import other_launchers

@@ -13,11 +13,10 @@ from typing import NamedTuple
 
 from jobgen.convert import request_reader
 from jobgen.convert.launch_nodes import ALL, EACH, named_cores
-from jobgen.convert.request_reader import has_directives
+from jobgen.convert.request_reader import has_directives, line_of
 from jobgen.convert.result import Remark, hint, remark_on
 from jobgen.convert.to_job_file.blocks import BUILDS
 from jobgen.convert.to_job_file.builder import JobFile
-from jobgen.convert.to_job_file.directives import line_of
 from jobgen.convert.to_job_file.effects import TOOLS_OF_SYSTEM, effects_of
 from jobgen.convert.variable_names import is_exported
 from jobgen.errors import counted

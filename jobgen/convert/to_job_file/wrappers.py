@@ -216,10 +216,8 @@ def _remarks(launch: Launch, name: str, boxed: bool) -> list[Remark]:
     if not launch.row.once_a_node or name in _INHERITED:
         return []
     if boxed:
-        why = (
-            f"is around each rank, but {launch.kind} is started outside of it: its options are not all known"
-        )
-        return [Remark(launch.line, name, why, lost=True, of_program=True)]
+        why = f"is around each rank, but {launch.kind} is started outside of it: "
+        return [Remark(launch.line, name, f"{why}its options are not all known", of_program=True)]
     why = f"starts each rank; in the script it starts {launch.kind} once on a node"
     return [hint(launch.line, name, why)]
 

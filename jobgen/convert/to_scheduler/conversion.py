@@ -15,7 +15,7 @@ from jobgen.convert import (
     request_reader,
     submission,
 )
-from jobgen.convert.request_reader import has_directives
+from jobgen.convert.request_reader import has_directives, line_of
 from jobgen.convert.result import Converted, Definition, Edit, Remark, apply, hint
 from jobgen.convert.to_scheduler import (
     component_steps,
@@ -102,7 +102,7 @@ def _request(script: Script, content: ScriptRequest, target: Dialect) -> tuple[l
         remarks.append(hint(array.line, f"the array {array.value}", "becomes a job that is no array"))
     extra = directive_options.write(content.directives, source, target, content.request.queue)
     head, lost = request_writer.write(content, source, target, extra)
-    remarks += [Remark(_line(script, one.field), one.what, one.why, one.lost) for one in lost]
+    remarks += [Remark(line_of(script, one.field), one.what, one.why, one.lost) for one in lost]
     remarks += [Remark(one.option.line, one.part or one.text, why) for one, why in extra.lost]
     remarks += [hint(option.line, what, why) for option, what, why in content.unsure]
     if source.shell_option in script.heeded and target.shell_option:
@@ -189,12 +189,6 @@ def _complete_whole_nodes(script: Script, content: ScriptRequest) -> None:
         why = "names no cores: if the site gives whole nodes, add --exclusive and --gpus-per-node"
     if found := chunks or place:
         content.unsure.append((*found, why))
-
-
-def _line(script: Script, field: str) -> int:
-    """Return the line of the directive that sets a field of the request."""
-    directive = script.dialect.origin(script.heeded, field)
-    return directive.option.line if directive else script.directives.first
 
 
 def _directives(script: Script, head: list[str]) -> list[Edit]:

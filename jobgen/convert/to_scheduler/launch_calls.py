@@ -329,10 +329,8 @@ def in_texts(script: Script, target: Dialect) -> Iterator[Remark]:
         uses = [one for read, one in script.expansions if read == name]
         if name is None or is_exported(script, name) or not all(is_printed(one) for one in uses):
             line = node.line + node.text[: found.start(1)].count("\n")
-            why = (
-                f"stays in this text: on several nodes it needs the hosts in ${target.variable('node_file')}"
-            )
-            yield hint(line, found[1], why)
+            why = "stays in this text: on several nodes it needs the hosts in "
+            yield hint(line, found[1], f"{why}${target.variable('node_file')}")
 
 
 def in_words(script: Script) -> bool:

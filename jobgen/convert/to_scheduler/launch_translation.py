@@ -239,10 +239,8 @@ def _without_terminal(call: Call, line: LaunchLine, script: Script) -> Iterator[
     if is_python(name):
         line.exports.append("PYTHONUNBUFFERED=1")
     else:
-        why = (
-            "the program has no terminal here, and may write its output late, in blocks: stdbuf -oL prevents "
-        )
-        why += "that, or PYTHONUNBUFFERED=1 for Python"
+        why = "the program has no terminal here, and may write its output late, in blocks: "
+        why += "stdbuf -oL prevents that, or PYTHONUNBUFFERED=1 for Python"
         yield call.hint(why, "--unbuffered")
 
 

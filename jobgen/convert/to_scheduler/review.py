@@ -167,10 +167,8 @@ def _bare_nodes(script: Script, target: Dialect) -> Iterator[Remark]:
     given |= bool({"--gpus", "--gres", "--exclusive"} & {*script.heeded})
     given |= any(one.number(*one.row.line.ranks, *_COUNTS) for one in script.launches)
     if script.request.several and not given:
-        why = (
-            f"names no cores: {target.title} gives one of each node; if the site gives whole nodes, add them"
-        )
-        yield from at_directive(script, "nodes", why)
+        why = f"names no cores: {target.title} gives one of each node; "
+        yield from at_directive(script, "nodes", f"{why}if the site gives whole nodes, add them")
 
 
 def _logs(script: Script, target: Dialect, content: ScriptRequest) -> Iterator[Remark]:

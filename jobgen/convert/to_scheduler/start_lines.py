@@ -257,9 +257,8 @@ def _open_threads(
         unset |= _leaves_cores(script) and not set_
         left = own or (unset and "OMP_NUM_THREADS" not in script.values)
         left &= source.node_step is not None and not request.exclusive
-        why = (
-            f"is unset: unless {target.title} binds the job to its cores, OpenMP uses those of the whole node"
-        )
+        why = f"is unset: unless {target.title} binds the job to its cores, "
+        why += "OpenMP uses those of the whole node"
     tasks = (request.ranks or 1) > 1 or (request.ranks_per_node or 1) > 1
     if tasks and any(_OF_JOB in line for line in lines) and _may_start_ranks(script):
         why = "is set to the cores of all tasks: ranks that a program starts itself need those of one"
