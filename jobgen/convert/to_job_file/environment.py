@@ -387,10 +387,8 @@ class Environment:
             return False
         fits = kind == "module_purge" or self.file.accepts(kind, value)
         defines = value.endswith("/conda.sh")  # a function, and nothing else
-        login, product = (
-            kind == "source" and one.fullmatch(value) is not None
-            for one in (effects.OF_LOGIN, effects.OF_PRODUCTS)
-        )
+        login = kind == "source" and effects.OF_LOGIN.fullmatch(value) is not None
+        product = kind == "source" and effects.OF_PRODUCTS.fullmatch(value) is not None
         of_file = "source of a login" if login else "source of a product" if product else kind
         option = "conda" if defines else of_file
         file = os.path.basename(value)
@@ -503,11 +501,8 @@ def _is_relative(kind: str, value: str) -> bool:
 def _kind_of_variable(name: str) -> str:
     if effects.OF_RANKS.fullmatch(name):
         return "env of ranks"
-    return (
-        "env of installers"
-        if effects.OF_INSTALLERS.fullmatch(name) or effects.PATHS.fullmatch(name)
-        else "env"
-    )
+    of_installers = effects.OF_INSTALLERS.fullmatch(name) or effects.PATHS.fullmatch(name)
+    return "env of installers" if of_installers else "env"
 
 
 def _sets(statement: Node, name: str) -> bool:
