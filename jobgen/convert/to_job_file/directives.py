@@ -77,8 +77,8 @@ def read_directives(file: JobFile, script: Script, totals: bool) -> None:
     ]
     named_account = any(option.flag in ("-A", "--account") for option in script.options)
     plain = {
-        "name": request.name, "queue": request.queue, "mail": request.mail_user,
-        "account": request.account if named_account else None,
+        "name": request.name, "queue": request.queue,
+        "account": request.account if named_account else None, "mail": request.mail_user,
         "workdir": content.directory if content.directory != "." else None,
         "walltime": clock(request.walltime) if request.walltime else None,
         "dialect": None if source.scheduler is named(source.scheduler.command_name, None) else source.name,
