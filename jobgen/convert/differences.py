@@ -8,7 +8,7 @@ from itertools import chain, islice
 
 from jobgen.convert import aprun, log_differences
 from jobgen.convert.request_reader import at_directive
-from jobgen.convert.result import Remark, shown
+from jobgen.convert.result import Remark, hint, remark_on
 from jobgen.convert.submission import discarded, index_read
 from jobgen.convert.to_scheduler.request_writer import listed
 from jobgen.convert.variable_names import directive_of_text, is_exported, names_read
@@ -30,33 +30,33 @@ _BIND = re.compile(r"(?:\s(?:-B|--bind|-v|--volume)[ =]|^\w+=)(\S+)")
 _BINDS = re.compile(r"(SINGULARITY|APPTAINER)_BIND(PATH)?")
 
 
-def remarks(script: Script, source: Dialect, target: Dialect, logs: Mapping[str, str]) -> Iterator[Remark]:
+def remarks(script: Script, target: Dialect, logs: Mapping[str, str]) -> Iterator[Remark]:
     """Yield the remarks for a new script, and for a job file.
 
     ``logs`` are those that the scheduler writes, output and error, with their names without a directive.
     """
-    yield from _index(script, source, target)
-    yield from _srun_variables(script, source, target)
-    yield from islice(_binds(script, source), 1)
-    yield from islice(_limits(script, source, target), 1)
-    yield from _written_script(script, source)
-    yield from _own_directives(script, source, target)
-    yield from _set_by_target(script, source, target)
-    yield from _mail(script, source, target)
-    yield from log_differences.remarks(script, source, target, logs)
+    yield from _index(script, target)
+    yield from _srun_variables(script, target)
+    yield from islice(_binds(script), 1)
+    yield from islice(_limits(script, target), 1)
+    yield from _written_script(script)
+    yield from _own_directives(script, target)
+    yield from _set_by_target(script, target)
+    yield from _mail(script, target)
+    yield from log_differences.remarks(script, target, logs)
 
 
-def _index(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+def _index(script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield a remark on the index of an array that only programs of the script can read."""
-    old, new = source.variable("array_index"), target.variable("array_index")
+    old, new = script.dialect.variable("array_index"), target.variable("array_index")
     programs = {command.name for command in script.runs} - STATE - TOOLS
     if old == new or not programs or listed(script.request, target):
         return
     why = f"programs that read {old} find {new}"
     if script.request.array:
         yield from at_directive(script, "array", why) if not _is_used(script, str(old)) else ()
-    elif str(old) not in script.tree.text and (read := index_read(script, source)):
-        yield Remark(*read, f"in an array, {why}", lost=False)
+    elif str(old) not in script.tree.text and (read := index_read(script)):
+        yield hint(*read, f"in an array, {why}")
 
 
 def _is_used(script: Script, variable: str) -> bool:
@@ -72,9 +72,10 @@ def _is_used(script: Script, variable: str) -> bool:
     )
 
 
-def _srun_variables(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+def _srun_variables(script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield remarks on options of srun in variables, which the launcher of the target does not read."""
-    steps = source.scheduler.node_step is not None and target.scheduler.node_step is None
+    source = script.dialect
+    steps = source.node_step is not None and target.node_step is None
     for name, _, node in script.assignments if steps else ():
         if re.fullmatch("SBATCH_[A-Z_]+", name):
             why = f"is an option of {source.command}: {target.command} does not read it"
@@ -93,34 +94,35 @@ def _srun_variables(script: Script, source: Dialect, target: Dialect) -> Iterato
             yield Remark(node.line, name, "is an option of srun: mpirun does not read it")
 
 
-def _limits(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+def _limits(script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield a remark on each limit set before ranks on several nodes, to which srun hands it on."""
-    steps = source.scheduler.node_step is not None and target.scheduler.node_step is None
+    steps = script.dialect.node_step is not None and target.node_step is None
     if not steps or (script.request.nodes or 1) < 2:
         return
     last = max((one.command.node.start for one in script.launches), default=0)
     for one in script.named("ulimit"):
         if one.node.start < last and any(not word.text.startswith("-") for word in one.arguments):
-            why = f"{source.title} sets it for the ranks on all nodes, {target.title} on the first node only"
-            yield Remark(one.line, shown(one.node), why, lost=False)
+            why = f"{script.dialect.title} sets it for the ranks on all nodes, "
+            yield remark_on(one, f"{why}{target.title} on the first node only")
 
 
-def _binds(script: Script, source: Dialect) -> Iterator[Remark]:
+def _binds(script: Script) -> Iterator[Remark]:
     """Yield a remark on each file of the source that a script binds into a container."""
-    own = "|".join((*source.owners, *filter(None, [source.scheduler.node_step])))
-    of_source = re.compile(rf"/(?!home|scratch)([^/]+/)*({source.scheduler.family.lower()}d?\b.*|{own})")
+    source = script.dialect
+    own = "|".join((*source.owners, *filter(None, [source.node_step])))
+    of_source = re.compile(rf"/(?!home|scratch)([^/]+/)*({source.family.lower()}d?\b.*|{own})")
     nodes = [command.node for command in script.runs]
     nodes += [node for name, _, node in script.assignments if _BINDS.fullmatch(name)]
     for node in nodes:
         values = (re.split(r"[,:\"']", match[1]) for match in _BIND.finditer(node.text))
         for found in filter(of_source.fullmatch, chain.from_iterable(values)):
             why = f"is a file of {source.title}: without it the container does not start"
-            yield Remark(node.line, found, why, lost=False)
+            yield hint(node.line, found, why)
 
 
 def ranks_of_whole_nodes(script: Script) -> Iterator[Remark]:
     """Yield a remark on the first srun on whole nodes with the cores of a rank, but no number of ranks."""
-    given, step = script.heeded, script.dialect.scheduler.node_step
+    given, step = script.heeded, script.dialect.node_step
     cores = given.get("--cpus-per-task")
     if cores is None or not script.request.exclusive or {"--ntasks", "--ntasks-per-node"} & given.keys():
         return
@@ -129,7 +131,7 @@ def ranks_of_whole_nodes(script: Script) -> Iterator[Remark]:
         if launch.kind == step and not counted and not launch.unknown:
             why = f"may start a rank for each {cores.value} cores of whole nodes"
             why += ": the new job has one on each node"
-            yield Remark(launch.line, launch.kind, why, lost=False)
+            yield hint(launch.line, launch.kind, why)
             return
 
 
@@ -143,8 +145,9 @@ def functions(script: Script, mpi: MpiFlavour, line: int, code: str) -> Iterator
         yield Remark(line, f"export -f {name}", why, lost=names_command(code, name))
 
 
-def _written_script(script: Script, source: Dialect) -> Iterator[Remark]:
+def _written_script(script: Script) -> Iterator[Remark]:
     """Yield a remark on the directives of another script, in a here-document or a text."""
+    source = script.dialect
     unused = [one.start for one in discarded(script.tree)]
     for node in script.tree.all("heredoc_body"):
         for number, line in enumerate(node.text.split("\n") if node.start not in unused else (), node.line):
@@ -154,44 +157,39 @@ def _written_script(script: Script, source: Dialect) -> Iterator[Remark]:
                 return
     found = directive_of_text(script.tree)
     if found and found[1].startswith(source.scheduler.prefix):
-        why = f"is in a text for another script, which stays one for {source.title}"
-        yield Remark(*found, why)
+        yield Remark(*found, f"is in a text for another script, which stays one for {source.title}")
 
 
-def _own_directives(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+def _own_directives(script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield a remark on a command that searches the script itself for its directives."""
-    prefix = source.scheduler.prefix
-    for one in (
-        script.named("grep", "egrep", "fgrep", "sed", "awk") if prefix != target.scheduler.prefix else ()
-    ):
+    prefix, new = script.dialect.scheduler.prefix, target.scheduler.prefix
+    for one in script.named("grep", "egrep", "fgrep", "sed", "awk") if prefix != new else ():
         if prefix in one.node.text and re.search(r"\$\{?(0|BASH_SOURCE)\b", statement(one.node).text):
-            why = f"finds nothing: the directives of the new script begin with {target.scheduler.prefix}"
-            yield Remark(one.line, shown(one.node), why, lost=False)
+            yield remark_on(one, f"finds nothing: the directives of the new script begin with {new}")
 
 
-def _set_by_target(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+def _set_by_target(script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield a remark on each variable that only the target sets, which was empty so far."""
-    if source.scheduler.family == target.scheduler.family:
+    if script.dialect.family == target.family:
         return
-    own = {name for name, _, _ in script.assignments}
-    lines = {name: node.line for name, node in reversed(script.expansions) if name not in own}
+    lines = {name: node.line for name, node in reversed(script.expansions) if name not in script.values}
     for name in sorted({*lines} & {*target.job_variables}):
         if name.startswith((target.variable_prefix, "NCPUS")):
-            why = f"was not set by {source.title}, and {target.title} sets it"
-            yield Remark(lines[name], f"${name}", why, lost=False)
+            why = f"was not set by {script.dialect.title}, and {target.title} sets it"
+            yield hint(lines[name], f"${name}", why)
 
 
-def _mail(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+def _mail(script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield a remark on a mail of a failed script, which PBS does not send."""
     mail = script.request.mail
-    if target.copies_logs > source.copies_logs and "a" in mail and "e" not in mail:
+    if target.copies_logs > script.dialect.copies_logs and "a" in mail and "e" not in mail:
         option = script.heeded["--mail-type"]
         why = f"{target.title} sends it if it ends the job itself, not if the script fails: add END"
-        yield Remark(option.line, f"{option.flag}={option.value}", why, lost=False)
+        yield hint(option.line, f"{option.flag}={option.value}", why)
 
 
-def commands(script: Script, source: Dialect) -> Iterator[tuple[Command, Remark]]:
+def commands(script: Script) -> Iterator[tuple[Command, Remark]]:
     """Yield the commands that only the scheduler or its site has, each with a remark."""
-    owners = source.owners | dict.fromkeys(aprun.COMMANDS, "Cray's ALPS")
+    owners = script.dialect.owners | dict.fromkeys(aprun.COMMANDS, "Cray's ALPS")
     for one in script.named(*(owners.keys() - script.functions)):
-        yield one, Remark(one.line, shown(one.node), f"is a command of {owners[one.name]}")
+        yield one, remark_on(one, f"is a command of {owners[one.name]}", lost=True)

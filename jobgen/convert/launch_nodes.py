@@ -39,10 +39,8 @@ _ENGINES = {"snakemake", "nextflow", "echo", "sbatch", "qsub"}  # numbers of job
 
 def chunk_option(script: Script) -> tuple[DirectiveOption, str] | None:
     """Return the option that requests nodes with their cores, and its text; None without one."""
-    found = (
-        (script.heeded[key], f"{key}={script.heeded[key].value}") for key in _CHUNKS if key in script.heeded
-    )
-    return next(found, None)
+    found = ((key, script.heeded[key]) for key in _CHUNKS if key in script.heeded)
+    return next(((option, f"{key}={option.value}") for key, option in found), None)
 
 
 def spread(script: Script, content: ScriptRequest) -> None:
@@ -162,10 +160,8 @@ def devices_of(launch: Launch, request: Request) -> int:
 
 def why(request: Request) -> str:
     """Return the reason for the nodes of a request that names only cores."""
-    each = request.ranks_per_node
-    return (
-        f"names no nodes: {request.nodes} with {each} ranks on each are requested, as the launcher fills them"
-    )
+    nodes = f"{request.nodes} with {request.ranks_per_node} ranks on each"
+    return f"names no nodes: {nodes} are requested, as the launcher fills them"
 
 
 def filled(launch: Launch) -> tuple[int, int]:
@@ -182,12 +178,10 @@ def _text(cores: int) -> str:
 def whole_by_queue(script: Script) -> str:
     """Return the name of a site that gives whole nodes in the queue of a script; empty if none does."""
     queue = script.request.queue or ""
-    found = (
-        name
-        for name, (code, queues) in script.dialect.whole_nodes.items()
-        if re.fullmatch(queues, queue) and re.search(code, script.tree.text)
-    )
-    return next(found, "")
+    for name, (code, queues) in script.dialect.whole_nodes.items():
+        if re.fullmatch(queues, queue) and re.search(code, script.tree.text):
+            return name
+    return ""
 
 
 def sites_of_whole_nodes(script: Script, keys: Set[str]) -> list[Site]:

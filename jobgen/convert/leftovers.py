@@ -25,7 +25,6 @@ _COMMENT = re.compile(rb"\s*#(?![!A-Z]|(define|elif|if|ifn?def|include)\b)")
 
 def remarks(
     script: Script,
-    source: Dialect,
     target: Dialect,
     edits: Iterable[Edit],
     known_remarks: Iterable[Remark],
@@ -35,47 +34,47 @@ def remarks(
 
     The job of a job file has launchers and logs of its own.
     """
-    if source.scheduler.family == target.scheduler.family:
+    source = script.dialect
+    if source.family == target.family:
         return
     known = {(one.line, word) for one in known_remarks for word in re.findall(r"\w+", one.what)}
     known |= {(one.line, word.strip("\"'")) for one in known_remarks for word in one.what.split()}
     known |= {(0, one.what[1:]) for one in known_remarks if re.fullmatch(r"\$\w+", one.what)}
-    own = {name for name, _, _ in script.assignments}
-    own |= variables.unset(script, source) if script.is_batch else set()  # else the submission has options
+    own = {*script.values}
+    own |= variables.unset(script) if script.is_batch else set()  # else the submission has options
     own |= {str(source.variable("node_file"))} if for_bash(script) else set()  # the script gets one
     own |= {*source.constants, *source.constants.values()}
     ranges = [(edit.start, edit.end) for edit in edits]
     comments = [(node.start, node.end) for node in (*script.tree.all("comment"), *discarded(script.tree))]
-    for name, (why, lost), at, line in _names(script, source, target, job_file):
+    for name, (why, lost), at, line in _names(script, target, job_file):
         inside = any(start <= at < end for start, end in (*ranges, *comments))
         named = name in own and not re.match(r"is a command|stays", why)  # a variable of the script
         named |= name in script.functions
-        named |= name.startswith(source.variable_prefix) and not _is_read(script, source, name, at)
+        named |= name.startswith(source.variable_prefix) and not _is_read(script, name, at)
         once = {(line, name), (0, name)} if lost else {(line, name)}
         if not inside and not named and not once & known:
             known |= once
             yield Remark(line, name, why, lost)
 
 
-def _is_read(script: Script, source: Dialect, name: str, at: int) -> bool:
+def _is_read(script: Script, name: str, at: int) -> bool:
     """Return whether a name at an offset is a variable: one of the scheduler, or what a ``$`` is before.
 
     One that the script unsets there is not read.
     """
     before = script.tree.source[:at].rpartition(b"\n")[2]
-    known = name in source.environment or name in variable_names.meanings(source)
+    known = name in script.dialect.environment or name in variable_names.meanings(script.dialect)
     is_unset = re.search(rb"\bunset( -v)?( [\w ]*)?$", before) is not None
     return not is_unset and (known or re.search(rb"\$\{?[#!]?$", before) is not None)
 
 
 def _names(
-    script: Script, source: Dialect, target: Dialect, job_file: bool
+    script: Script, target: Dialect, job_file: bool
 ) -> Iterator[tuple[str, tuple[str, bool], int, int]]:
     """Yield each name of the old scheduler in the body, the reason and whether it is lost, its offset and its
     line."""
-    words = "|".join(
-        dict.fromkeys((source.scheduler.family.lower(), source.name, source.scheduler.command_name))
-    )
+    source = script.dialect
+    words = "|".join(dict.fromkeys((source.family.lower(), source.name, source.scheduler.command_name)))
     patterns = {
         rf"\b{source.variable_prefix.rstrip('_')}[A-Z]?_[A-Z]\w*": (f"is not set by {target.title}", True),
         **{
@@ -85,12 +84,11 @@ def _names(
         rf"(?i)(?<![\w/.$-])({words})({_OF_SCHEDULER})?(?![\w/.*-])": (f"names {source.title}", True),
     }
     if not (script.request.output or (job_file and source.copies_logs)):
-        patterns[source.own_logs] = (
-            (f"may be the log of the job, which {target.title} writes while it runs", False)
-            if source.copies_logs
-            else (f"is a log of {source.title}: that of {target.title} has another name", True)
-        )
-    if not job_file and source.scheduler.node_step is None and target.scheduler.node_step:
+        of_log = f"is a log of {source.title}: that of {target.title} has another name"
+        if source.copies_logs:
+            of_log = f"may be the log of the job, which {target.title} writes while it runs"
+        patterns[source.own_logs] = (of_log, not source.copies_logs)
+    if not job_file and source.node_step is None and target.node_step:
         patterns[r"(?<![\w.$\{-])(\w*[Mm]pi(run|exec)(\.hydra|_rsh|_mpt)?|aprun|orterun)(?![\w/.=-])"] = (
             "stays in this text",
             False,
@@ -120,7 +118,7 @@ def _names(
 
 def _commands(source: Dialect) -> dict[str, list[str]]:
     """Return the commands that only the source has, by the scheduler or the site whose they are."""
-    owners = source.owners | dict.fromkeys(filter(None, [source.scheduler.node_step]), source.title)
+    owners = source.owners | dict.fromkeys(filter(None, [source.node_step]), source.title)
     found: dict[str, list[str]] = {}
     for name, owner in owners.items():
         found.setdefault(owner, []).append(name)
@@ -143,8 +141,7 @@ def _is_label(root: Node, at: int) -> bool:
         return False
     texts = (one for one in root.all("string", "raw_string") if one.start < at < one.end)
     commands = (above for one in texts for above in one.above() if above.type == "command")
-    name = next((one.get("name") for one in commands), None)
-    return name is not None and os.path.basename(name.text) in _TALK
+    return next((os.path.basename(one.name) in _TALK for one in commands), False)
 
 
 def _printed(root: Node, at: int) -> bool:
@@ -155,7 +152,7 @@ def _printed(root: Node, at: int) -> bool:
         if inner.type == "comment" or (inner.type == "heredoc_body" and _COMMENT.match(line)):
             return True
         if inner.type == "command" and (name := inner.get("name")) is not None:
-            above = inner.parent if inner.parent and inner.parent.type == "redirected_statement" else None
+            above = inner.child_of("redirected_statement")
             written = above is not None and not re.search(r"(?s)^[^<>]*\d?>&\d[^<>]*$", above.text)
             written = written or (is_written(inner) and directive_of_text(root) is not None)
             if (os.path.basename(name.text) in _TALK and not written) or name.start <= at < name.end:

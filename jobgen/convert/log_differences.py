@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from jobgen.convert.request_reader import at_directive
-from jobgen.convert.result import Remark, shown
+from jobgen.convert.result import Remark, hint, remark_on, shown
 from jobgen.convert.swept_files import NUMBER, sweeps
 from jobgen.convert.to_scheduler.request_writer import default_log
 from jobgen.script.commands import Command
@@ -24,87 +24,82 @@ _CODES = {"job_id": "%j", "job_name": "%x", "array_index": "%a", "array_job": "%
 _WRITES = re.compile(r"(\d|&)?>{1,2}[|&]?(?!\s*(\d+|-)$)")  # a redirection of output to a file
 
 
-def remarks(script: Script, source: Dialect, target: Dialect, fields: Mapping[str, str]) -> Iterator[Remark]:
+def remarks(script: Script, target: Dialect, fields: Mapping[str, str]) -> Iterator[Remark]:
     """Yield remarks on logs under another scheduler.
 
     ``fields`` are those of them that the scheduler writes, output and error, with the name that each one has
     without a directive: ``%x.o{}``.
     """
-    yield from _own_log(script, source, target, fields)
-    yield from _over_log(script, source, target, fields)
-    if source.copies_logs > target.copies_logs:
-        yield from _log_folders(script, source, target, fields)
-        yield from _at_home(script, source, target, fields)
-        yield from _directories(script, source, target, fields)
+    yield from _own_log(script, target, fields)
+    yield from _over_log(script, target, fields)
+    if script.dialect.copies_logs > target.copies_logs:
+        yield from _log_folders(script, target, fields)
+        yield from _at_home(script, target, fields)
+        yield from _directories(script, target, fields)
 
 
-def _directories(
-    script: Script, source: Dialect, target: Dialect, fields: Mapping[str, str]
-) -> Iterator[Remark]:
+def _directories(script: Script, target: Dialect, fields: Mapping[str, str]) -> Iterator[Remark]:
     """Yield a remark on each log that may be a directory, which Slurm does not take."""
+    source = script.dialect
     for field in sorted(fields):
         directive = source.origin(script.heeded, field)
         path = directive.value.rpartition(":")[2] if directive else ""
         if "$" not in path and re.fullmatch(r"[^./^]+", path.rpartition("/")[2]):
-            why = f"{target.title} writes a file; {source.scheduler.family} takes a directory, too: "
+            why = f"{target.title} writes a file; {source.family} takes a directory, too: "
             why += f"then write {path}/{default_log(source, field, True, script.request.array is not None)}"
             yield from at_directive(script, field, why)
 
 
-def _at_home(script: Script, source: Dialect, target: Dialect, fields: Mapping[str, str]) -> Iterator[Remark]:
+def _at_home(script: Script, target: Dialect, fields: Mapping[str, str]) -> Iterator[Remark]:
     """Yield a remark on each path of a log with a tilde."""
     for field in sorted(fields):
-        if (directive := source.origin(script.heeded, field)) and directive.value.rpartition(":")[
-            2
-        ].startswith("~"):
+        directive = script.dialect.origin(script.heeded, field)
+        if directive and directive.value.rpartition(":")[2].startswith("~"):
             yield from at_directive(script, field, f"{target.title} does not expand ~: write the whole path")
 
 
-def shared_log(script: Script, source: Dialect, target: Dialect, of_array: bool) -> Iterator[Remark]:
+def shared_log(script: Script, target: Dialect, of_array: bool) -> Iterator[Remark]:
     """Yield remarks on a log that all tasks of an array write."""
+    source = script.dialect
     differ = of_array and source.copies_logs != target.copies_logs and not source.task_suffix
     for field in ("output", "error") if differ else ():
         path = directive.value if (directive := source.origin(script.heeded, field)) else "/dev/null"
         if path != "/dev/null" and not re.search(r"%\d*[ajJ]|\^array_index\^|\$\{?PBS_|/$", path):
-            family = source.scheduler.family
+            family = source.family
             why = f"is one file for all tasks, which {target.title} does not write as {family} does"
             yield from at_directive(script, field, why)
 
 
-def _own_log(script: Script, source: Dialect, target: Dialect, fields: Mapping[str, str]) -> Iterator[Remark]:
+def _own_log(script: Script, target: Dialect, fields: Mapping[str, str]) -> Iterator[Remark]:
     """Yield a remark on each log that the script itself reads, if one scheduler writes it when the job has
     ended, and the other while it runs."""
+    source = script.dialect
     if target.copies_logs == source.copies_logs:
         return
-    family, other = (one.scheduler.family for one in (source, target))
+    family, other = (one.family for one in (source, target))
     late, early = (other, family) if target.copies_logs else (family, other)
     given = {(getattr(script.request, field) or "").rpartition(":")[2] for field in fields}
-    logs = {_path(script, log, source) for log in given if os.path.basename(log) not in ("", "null")}
+    logs = {_path(script, log) for log in given if os.path.basename(log) not in ("", "null")}
     name = script.request.name or script.name
     default = fields.get("output", "").format(NUMBER).replace("%x", name or "")
     defaults = {default} if source.copies_logs and name and not script.request.output else set[str]()
-    swept = list(_swept_logs(script, source, target, fields)) if source.copies_logs else []
+    swept = list(_swept_logs(script, target, fields)) if source.copies_logs else []
     yield from swept
     for command in script.runs:
         if command.line in {one.line for one in swept} or command.name in _FOLDERS:
             continue
         texts = (re.sub(r"^--?[\w-]+=", "", with_values(script, word)) for word in command.arguments)
-        words = [_path(script, text, source) for text in texts if text]
+        words = [_path(script, text) for text in texts if text]
         names = [os.path.basename(word) for word in words]
-        by_default = command.name in ("rm", "mv") and not re.search(source.own_logs, command.node.text)
-        files = logs | (defaults if by_default else set())
-        if (
-            source.early_log
-            and not script.request.output
-            and not re.search(source.own_logs, command.node.text)
-        ):
-            words = [_path(script, text, source) for text in command.node.text.split()[1:]]
+        named = re.search(source.own_logs, command.node.text)
+        files = logs | (defaults if command.name in ("rm", "mv") and not named else set())
+        if source.early_log and not script.request.output and not named:
+            words = [_path(script, text) for text in command.node.text.split()[1:]]
             files |= {source.early_log} if any("%j" in os.path.basename(word) for word in words) else set()
         if read := [log for log in sorted(files) if any(_names_log(log, word) for word in words)]:
             name = os.path.basename(read[0]).replace(NUMBER, "ID").replace("%j", "ID")
             why = f"{late} writes the log {name} when the job has ended, {early} while it runs"
-            text = shown(command.node)
-            yield Remark(command.line, text, why, lost=target.copies_logs and name in names)
+            yield remark_on(command, why, lost=target.copies_logs and name in names)
 
 
 def _names_log(log: str, word: str) -> bool:
@@ -123,9 +118,9 @@ def _names_log(log: str, word: str) -> bool:
     )
 
 
-def first_own_log(script: Script, source: Dialect) -> re.Match[bytes] | None:
+def first_own_log(script: Script) -> re.Match[bytes] | None:
     """Return the first name of a log without a directive in the commands of a script; None without one."""
-    found = re.compile(source.own_logs.encode()).finditer(script.tree.source, script.tree.start)
+    found = re.compile(script.dialect.own_logs.encode()).finditer(script.tree.source, script.tree.start)
     return next((one for one in found if not is_file_of_script(script, one.start())), None)
 
 
@@ -142,26 +137,22 @@ def is_file_of_script(script: Script, at: int) -> bool:
     return False
 
 
-def _swept_logs(
-    script: Script, source: Dialect, target: Dialect, fields: Mapping[str, str]
-) -> Iterator[Remark]:
+def _swept_logs(script: Script, target: Dialect, fields: Mapping[str, str]) -> Iterator[Remark]:
     """Yield a remark on each command that deletes, moves, packs or copies the logs with other files."""
     request, logs = script.request, list[str]()
     for field in (one for one in ("output", "error") if one in fields):
         default = fields[field].format("%j")
         log = getattr(request, field) or ("" if field == "error" and request.join else default)
-        log += source.directory_logs.get(field, default).format("%j") if log.endswith("/") else ""
-        log = _path(script, log.rpartition(":")[2], source) if log else "/dev/null"
+        log += script.dialect.directory_logs.get(field, default).format("%j") if log.endswith("/") else ""
+        log = _path(script, log.rpartition(":")[2]) if log else "/dev/null"
         logs += [log.replace("%x", script.name or "NAME").replace("%j", NUMBER)] * (log != "/dev/null")
-    found = list(sweeps(script, source, list(dict.fromkeys(logs))))
+    found = list(sweeps(script, list(dict.fromkeys(logs))))
     yield from _copied_back(script, [one.command for one in found if one.verb == "copies"])
     for one in found:
         names = " and ".join(log.replace(NUMBER, "ID") for log in one.files)
-        why = (
-            f"{one.verb} the log{'s' * (len(one.files) > 1)} {names}, too, which {target.title} writes while "
-        )
-        text = shown(one.command.statement)
-        yield Remark(one.command.line, text, f"{why}the job runs", lost=False)
+        why = f"{one.verb} the log{'s' * (len(one.files) > 1)} {names}, too, "
+        why += f"which {target.title} writes while the job runs"
+        yield hint(one.command.line, shown(one.command.statement), why)
 
 
 def _copied_back(script: Script, copies: Sequence[Command]) -> Iterator[Remark]:
@@ -172,7 +163,7 @@ def _copied_back(script: Script, copies: Sequence[Command]) -> Iterator[Remark]:
             *sources, place = _folders(script, command) or [""]
             if new in sources and place in (old, "."):
                 why = "writes old copies of the logs over them: what the job has written since then is lost"
-                yield Remark(command.line, shown(command.node), why, lost=False)
+                yield remark_on(command, why)
 
 
 def _folders(script: Script, command: Command) -> list[str]:
@@ -181,63 +172,58 @@ def _folders(script: Script, command: Command) -> list[str]:
     return [re.sub(r"[\"'{}]|(/(\*|\.?))+[\"']?$", "", one) for one in words]
 
 
-def _over_log(
-    script: Script, source: Dialect, target: Dialect, fields: Mapping[str, str]
-) -> Iterator[Remark]:
+def _over_log(script: Script, target: Dialect, fields: Mapping[str, str]) -> Iterator[Remark]:
     """Yield a remark on each redirection into a log of the job that only one scheduler copies there."""
+    source = script.dialect
     if target.copies_logs == source.copies_logs:
         return
     late, early = (target, source) if target.copies_logs else (source, target)
     given = {(getattr(script.request, field) or "").rpartition(":")[2] for field in fields}
-    logs = sorted(_path(script, one, source) for one in given - {"", "/dev/null"})
+    logs = sorted(_path(script, one) for one in given - {"", "/dev/null"})
     for node, place in script.redirections:
         word = node.get("destination")
         if word is None or not _WRITES.match(node.text):
             continue
-        path = _path(script, script.constants.value(word) or word.text.strip("\"'"), source)
-        moved = _is_elsewhere(script, place, source)
+        path = _path(script, script.constants.value(word) or word.text.strip("\"'"))
+        moved = _is_elsewhere(script, place)
         same = (log for log in logs if _may_be_one(log, path, moved))
         if log := next(same, ""):
             certain = log == path and not moved
-            why = (
-                f"{'is' if certain else 'may be'} the log {log}, too: {late.scheduler.family} copies the log "
-            )
-            why += f"over it when the job has ended, {early.scheduler.family} writes both to it"
+            why = f"{'is' if certain else 'may be'} the log {log}, too: {late.family} copies the log "
+            why += f"over it when the job has ended, {early.family} writes both to it"
             yield Remark(place.line, node.text, why, lost=target.copies_logs and certain)
 
 
-def _log_folders(
-    script: Script, source: Dialect, target: Dialect, fields: Mapping[str, str]
-) -> Iterator[Remark]:
+def _log_folders(script: Script, target: Dialect, fields: Mapping[str, str]) -> Iterator[Remark]:
     """Yield a remark on each command that makes the folder of a log, which the target opens before that."""
     logs = {(getattr(script.request, field) or "").rpartition(":")[2] for field in fields}
     files = [f"{log}/log" if log.endswith("/") else log for log in logs]
-    folders = {os.path.dirname(_path(script, one, source)) for one in files}
+    folders = {os.path.dirname(_path(script, one)) for one in files}
     for command in script.running("mkdir"):
         given = (script.constants.value(word) or "" for word in command.arguments)
         whole = any(re.fullmatch(r"-\w*p\w*|--parents", text) for text in given)
         for word in command.arguments:
-            path = _path(script, script.constants.text(word).strip("\"'"), source)
+            path = _path(script, script.constants.text(word).strip("\"'"))
             inner = any(whole and path.startswith(f"{one}/") for one in folders - {""})
             if inner or any(_may_be_one(one, path, True) for one in folders - {""}):
                 why = f"{target.title} opens the log in it before the script runs: make it before you submit"
-                yield Remark(command.line, shown(command.node), why, lost=False)
+                yield remark_on(command, why)
                 break
 
 
-def _path(script: Script, text: str, source: Dialect) -> str:
+def _path(script: Script, text: str) -> str:
     """Return the path of a log or of a redirection, with the codes of Slurm for the variables of the job."""
     text = re.sub(r"^~(?=/)", "$HOME", re.sub(r"\$\{(\w+)\}", r"$\1", text))
-    for name, meaning in source.job_variables.items():
+    for name, meaning in script.dialect.job_variables.items():
         text = re.sub(rf"\${name}\b", _CODES.get(meaning, f"${name}"), text)
     text = text.replace("%x", script.request.name or "%x")
-    return os.path.normpath(text.removeprefix(f"${source.variable('submit_dir')}/"))
+    return os.path.normpath(text.removeprefix(f"${script.dialect.variable('submit_dir')}/"))
 
 
-def _is_elsewhere(script: Script, node: Node, source: Dialect) -> bool:
+def _is_elsewhere(script: Script, node: Node) -> bool:
     """Return whether a command may run in another directory than that of the submission."""
     before = [one for one in script.running("cd", "pushd") if one.node.start < node.start]
-    back = rf"\w+ [\"']?\$\{{?{source.variable('submit_dir')}\}}?[\"']?"
+    back = rf"\w+ [\"']?\$\{{?{script.dialect.variable('submit_dir')}\}}?[\"']?"
     return not re.fullmatch(back, before[-1].node.text) if before else not script.starts_at_submission
 
 

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 
-from jobgen.convert.result import Remark, shortened, shown
+from jobgen.convert.result import Remark, hint, remark_on, shortened
 from jobgen.launch.command_line import is_python
 from jobgen.launch.containers import RUNTIMES
 from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS
@@ -14,7 +14,6 @@ from jobgen.launch.wrappers import WRAPPERS
 from jobgen.rendering.hooks import complaint
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS
 from jobgen.script.commands import Command
-from jobgen.script.dialects.base import Dialect
 from jobgen.script.directives import apart
 from jobgen.script.script import Script
 from jobgen.script.syntax import MISSING, Node
@@ -58,8 +57,9 @@ def _errors(script: Script) -> list[Node]:
     return errors + [node.parent or node for node in script.tree.all(MISSING)]
 
 
-def unreadable(script: Script, source: Dialect) -> Iterator[Remark]:
+def unreadable(script: Script) -> Iterator[Remark]:
     """Yield remarks on what the scheduler or bash reads otherwise than a reader expects."""
+    source = script.dialect
     for option in script.options:
         if option.lacks_value:
             why = f"has no value: {source.command} refuses the script, or uses the next words as the value"
@@ -73,29 +73,29 @@ def unreadable(script: Script, source: Dialect) -> Iterator[Remark]:
         yield Remark(number, script.lines[number - 1].strip(), why)
     comments = script.lines[: script.directives.first_command or None]
     buffers = (at for at, line in enumerate(comments, 1) if re.match("#(DW|BB) ", line))
-    if source.scheduler.node_step and (at := next(buffers, None)):
+    if source.node_step and (at := next(buffers, None)):
         why = f"is a directive for the burst buffer of {source.title}, and a comment in the new job"
         yield Remark(at, shortened(script.line(at).strip()), why)
-    yield from other_directives(script, source)
+    yield from other_directives(script)
     if wrong := min((node.line for node in _errors(script)), default=0):
         why = "cannot be read: check the commands from here on"
         yield Remark(wrong, shortened(script.lines[wrong - 1].strip()), why)
-    if at := min(_lost_blanks(script), default=0):
+    if at := min(_lines_of(script, _LETTERS), default=0):
         why = "has a character that is no blank for bash, but a part of a word, which jobgen reads without it"
         yield Remark(at, shortened(script.line(at).strip()), why)
-    for at in _broken_lines(script):
+    for at in _lines_of(script, _BLANK_AT_END, *_TEXTS):
         why = "has a blank behind the backslash: the command ends here, and the next line is another one"
-        yield Remark(at, shortened(script.line(at).strip()), why, lost=False)
+        yield hint(at, shortened(script.line(at).strip()), why)
     if b"\r\n" in script.source:
-        why = "are removed: bash reads them as letters of the words"
-        yield Remark(1, "carriage returns", why, lost=False)
+        yield hint(1, "carriage returns", "are removed: bash reads them as letters of the words")
 
 
 _MOST_COMMANDS = 100  # lines that are no comments, after which sbatch reads no directives
 
 
-def other_directives(script: Script, source: Dialect) -> Iterator[Remark]:
+def other_directives(script: Script) -> Iterator[Remark]:
     """Yield a remark on each directive of another scheduler that the source reads, too."""
+    source = script.dialect
     if source.ignores_others in script.heeded:
         return
     prefix = next((one for one in source.also_reads if any(map(re.compile(one).match, script.lines))), None)
@@ -114,32 +114,27 @@ def other_directives(script: Script, source: Dialect) -> Iterator[Remark]:
 def reads_others(text: str, scheduler: str) -> bool:
     """Return whether the command of a scheduler reads directives of another one in a script, too."""
     script = Script(text.encode(), scheduler)
-    return any(other_directives(script, script.dialect))
+    return any(other_directives(script))
 
 
 _TEXTS = ("comment", "heredoc_body", "string", "raw_string")
-_BLANKS = re.compile(rb"[\v\f]")
+_BLANK_AT_END = re.compile(rb"(?<=[ \t])\\[ \t]+\n")  # behind the backslash of a line
+_LETTERS = re.compile(rb"[\v\f]")  # blanks that are letters for bash
 
 
-def _broken_lines(script: Script) -> Iterator[int]:
-    """Yield the lines of commands with a blank behind the backslash at their end."""
-    texts = list(script.tree.all(*_TEXTS))
-    for match in re.finditer(rb"(?<=[ \t])\\[ \t]+\n", script.tree.source):
-        if not any(one.start <= match.start() < one.end for one in texts):
-            yield script.tree.line + script.tree.source.count(b"\n", 0, match.start())
+def _lines_of(script: Script, pattern: re.Pattern[bytes], *texts: str) -> Iterator[int]:
+    """Yield the lines with a sign in commands, outside of nodes of the types ``texts``, by default of all
+    nodes without parts."""
+    found = [match.start() for match in pattern.finditer(script.tree.source)]
+    all_nodes = script.tree.all(*texts) if found else ()
+    nodes = [one for one in all_nodes if texts or not one.children or one.type in _TEXTS]
+    for start in found:
+        if not any(one.start <= start < one.end for one in nodes):
+            yield script.tree.line + script.tree.source.count(b"\n", 0, start)
 
 
 _NAMES = "|".join(re.escape(name) for row in LAUNCHERS.values() for name in (*row.names, *row.line.modules))
 _LAUNCHER = re.compile(rf"(?<![\w/.$-])({_NAMES})(?![\w/.=-])")
-
-
-def _lost_blanks(script: Script) -> Iterator[int]:
-    """Yield the lines with form feeds and vertical tabs between words, which are letters for bash."""
-    found = [match.start() for match in _BLANKS.finditer(script.tree.source)]
-    texts = [one for one in script.tree.all() if not one.children or one.type in _TEXTS] if found else []
-    for start in found:
-        if not any(one.start <= start < one.end for one in texts):
-            yield script.tree.line + script.tree.source.count(b"\n", 0, start)
 
 
 # The beginnings of a Dockerfile, a definition of a container, YAML, JSON, Python and a Makefile.
@@ -224,8 +219,7 @@ def own_name(script: Script) -> Iterator[Remark]:
         words = [one for one in command.arguments if one.start not in starts or not folder.match(one.text)]
         names = [word.text.strip("'\"").rpartition("/")[2] for word in [*words, *_inputs(command.node)]]
         if script.name and command.name not in PRINT and script.name in names:
-            why = "is the file of this script, and not that of the new one"
-            yield Remark(command.line, script.name, why, lost=False)
+            yield hint(command.line, script.name, "is the file of this script, and not that of the new one")
 
 
 def _contained(command: Command, script: Script) -> set[int]:
@@ -241,8 +235,8 @@ def _contained(command: Command, script: Script) -> set[int]:
 
 def _inputs(command: Node) -> Iterator[Node]:
     """Yield the files that a command reads by a redirection."""
-    above = command.parent
-    for one in above.children if above is not None and above.type == "redirected_statement" else ():
+    above = command.child_of("redirected_statement")
+    for one in above.children if above is not None else ():
         target = one.get("destination") if re.match(r"0?<[^<&]", one.text) else None
         if target is not None:
             yield target
@@ -276,11 +270,11 @@ INSTALLED = re.compile(
 _OF_PROGRAMS = re.compile(r"(source|\.)\s(?!\S*(/etc/(profile|bash)|\.bash|\.profile))")  # that set PATH
 
 
-def in_directory(script: Script, source: Dialect, unknown: bool = True) -> Iterator[Remark]:
+def in_directory(script: Script, unknown: bool = True) -> Iterator[Remark]:
     """Yield a remark on each program that srun finds in the working directory, and a shell does not. With
     ``unknown`` that is each one whose name is not known otherwise, else those of them whose name no module,
     environment or path has."""
-    step = source.scheduler.node_step
+    step = script.dialect.node_step
     launches = [
         one
         for one in script.launches
@@ -303,19 +297,18 @@ def in_directory(script: Script, source: Dialect, unknown: bool = True) -> Itera
         known |= name.lower() in packages
         stem = (re.match("[a-zA-Z]{3,}", name) or [name])[0][:4]
         elsewhere = any(stem.lower() in text.lower() or _OF_PROGRAMS.match(text) for text in texts)
-        other = (
-            (unknown or not elsewhere) and not INSTALLED.match(name) and bool(re.fullmatch(r"[\w.+-]+", name))
-        )
+        plain = re.fullmatch(r"[\w.+-]+", name) is not None
+        other = plain and (unknown or not elsewhere) and not INSTALLED.match(name)
         if "/" not in name and not known and (made or other):
             why = f"{step} finds it in the working directory, too: write ./{name} if it is there"
-            yield Remark(launch.line, name, why, lost=False)
+            yield hint(launch.line, name, why)
 
 
 # Programs that may use the threads of OMP_NUM_THREADS, beside those with a path.
 _THREADED = re.compile(r"julia|Rscript|matlab|octave|torchrun|\$|\S*/.*(?<!\.sh)$|[\w-]+\.(x|exe|out|bin)$")
 
 
-def threads_outside(script: Script, source: Dialect, others: Sequence[Node] = ()) -> Iterator[Remark]:
+def threads_outside(script: Script, others: Sequence[Node] = ()) -> Iterator[Remark]:
     """Yield a remark on each program outside a launcher, which gets the threads of a rank, too.
 
     ``others`` are the commands of launchers that are not known.
@@ -332,5 +325,5 @@ def threads_outside(script: Script, source: Dialect, others: Sequence[Node] = ()
         )
         python = is_python(command.name) and any(word.text.endswith(".py") for word in command.arguments)
         if not inside and (threaded or python):
-            why = f"gets OMP_NUM_THREADS of one rank; with {source.title} it may use all cores of the node"
-            yield Remark(command.line, shown(command.node), why, lost=False)
+            why = f"gets OMP_NUM_THREADS of one rank; with {script.dialect.title} it may use "
+            yield remark_on(command, f"{why}all cores of the node")

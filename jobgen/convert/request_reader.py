@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from jobgen.convert import launch_nodes
-from jobgen.convert.result import Remark
+from jobgen.convert.result import Remark, hint
 from jobgen.schedulers.request import DirectiveOption, Request
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.script_request import ScriptRequest
@@ -23,7 +23,18 @@ _DEPENDENCIES = rf"({_KIND}):\d+(\[])?(\.[\w.-]+)?(:\d+(\[])?(\.[\w.-]+)?)*"
 def at_directive(script: Script, field: str, why: str) -> Iterator[Remark]:
     """Yield a remark on the directive that sets a field of the request."""
     if directive := script.dialect.origin(script.heeded, field):
-        yield Remark(directive.option.line, directive.text, why, lost=False)
+        yield hint(directive.option.line, directive.text, why)
+
+
+def line_of(script: Script, *fields: str) -> int:
+    """Return the line of the directive in effect that sets the first of these fields of a request, or that is
+    a field: ``--exclusive``; without one, the line of the first directive."""
+    for field in fields:
+        if (given := script.heeded.get(field)) is not None:
+            return given.line
+        if (origin := script.dialect.origin(script.heeded, field)) is not None:
+            return origin.option.line
+    return script.directives.first
 
 
 def has_directives(script: Script) -> bool:

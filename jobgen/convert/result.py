@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from jobgen.script.commands import Command
 from jobgen.script.syntax import Node
 
 
@@ -17,6 +18,17 @@ class Remark(NamedTuple):
     why: str
     lost: bool = True
     of_program: bool = False
+
+
+def hint(line: int, what: str, why: str) -> Remark:
+    """Return a remark on what is translated: the user should check the result."""
+    return Remark(line, what, why, lost=False)
+
+
+def remark_on(place: Node | Command, why: str, lost: bool = False) -> Remark:
+    """Return a remark on a statement or a command."""
+    node = place if isinstance(place, Node) else place.node
+    return Remark(place.line, shown(node), why, lost)
 
 
 def shown(node: Node) -> str:

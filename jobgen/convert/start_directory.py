@@ -7,9 +7,8 @@ import re
 import sys
 from collections.abc import Iterator
 
-from jobgen.convert.result import Remark
+from jobgen.convert.result import Remark, hint
 from jobgen.script.commands import Command
-from jobgen.script.dialects.base import Dialect
 from jobgen.script.script import Script
 from jobgen.script.syntax import LATER, Node
 
@@ -55,9 +54,9 @@ def reads_start(script: Script, command: Command) -> bool:
     return returns or "-" in after.literals or "OLDPWD" in after.node.text
 
 
-def at(script: Script, node: Node, source: Dialect) -> str | None:
+def at(script: Script, node: Node) -> str | None:
     """Return the directory of a command as a path from that of the submission; None if it is unknown."""
-    own_start = any(flag in script.heeded for flag in source.directory_options)
+    own_start = any(flag in script.heeded for flag in script.dialect.directory_options)
     here, last = _ELSEWHERE if not script.starts_at_submission or own_start else ".", _ELSEWHERE
     stack: list[str] = []
     for one in script.named("cd", "pushd", "popd"):
@@ -74,18 +73,18 @@ def at(script: Script, node: Node, source: Dialect) -> str | None:
         elif text == "-":
             here, last = last, here
         else:
-            here, last = path_of(script, text, source, here), here
+            here, last = path_of(script, text, here), here
     return None if here.startswith(_ELSEWHERE) else here
 
 
-def path_of(script: Script, text: str, source: Dialect, directory: str) -> str:
+def path_of(script: Script, text: str, directory: str) -> str:
     """Return the path of a word, in a directory, as one from the directory of the submission.
 
     A variable of the environment is an absolute path, and one in small letters the name of a folder.
     """
     text = re.sub(r"\$\{(\w+)(:?-[^}]*)?\}", r"$\1", text.strip("\"'"))
     text = re.sub(r"^\$HOME(?=/|$)", "~", text)
-    if match := re.match(rf"\${source.variable('submit_dir')}(/|$)", text):
+    if match := re.match(rf"\${script.dialect.variable('submit_dir')}(/|$)", text):
         return os.path.normpath(text[match.end() :])
     if match := re.match(r"(\$PWD|\$\(pwd\)|`pwd`)(/|$)", text):
         text = text[match.end() :]
@@ -96,19 +95,18 @@ def path_of(script: Script, text: str, source: Dialect, directory: str) -> str:
 
 def _first_run(script: Script, node: Node) -> int:
     """Return the offset at which a command runs first: for one in a function, that of its first call."""
-    function = next((one for one in node.above() if one.type == "function_definition"), None)
-    name = function and function.get("name")
-    calls = [one.node.start for one in script.named(name.text)] if name else [node.start]
+    function = node.around("function_definition")
+    calls = [one.node.start for one in script.named(function.name)] if function else [node.start]
     return min(calls, default=sys.maxsize)
 
 
 def at_home(script: Script) -> Iterator[Remark]:
     """Yield a remark on a script that stays where its scheduler starts it, in the home directory: its site
     may start jobs where they are submitted."""
-    family = script.dialect.scheduler.family
+    family = script.dialect.family
     if script.starts_at_submission:
         why = f"is that of the submission, where NCAR's {family} starts a job"
-        yield Remark(script.directives.first_command or 1, "the first directory", why, lost=False)
+        yield hint(script.directives.first_command or 1, "the first directory", why)
         return
     moved = min((_first_run(script, one.node) for one in script.named("cd", "pushd")), default=sys.maxsize)
     at = 0
@@ -117,9 +115,7 @@ def at_home(script: Script) -> Iterator[Remark]:
         for word in command.words if at < moved else ():
             if re.match(r"(\.\.?/)+\w", word.text):
                 why = f"is read below $HOME, where {family} starts a job: if the site starts jobs in the"
-                yield Remark(
-                    word.line, word.text, f"{why} directory of the submission, change to it", lost=False
-                )
+                yield hint(word.line, word.text, f"{why} directory of the submission, change to it")
                 return
 
 
@@ -128,4 +124,4 @@ def default_log(script: Script, directory: str | None) -> Iterator[Remark]:
     option = script.heeded.get("--chdir")
     if option and directory not in (None, ".") and not script.request.output:
         why = "the log of the new job is in the directory of the submission, and not in this one"
-        yield Remark(option.line, f"{option.flag}={option.value}", why, lost=False)
+        yield hint(option.line, f"{option.flag}={option.value}", why)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from jobgen.convert import variable_names
 from jobgen.convert.request_reader import has_directives
-from jobgen.convert.result import Remark
+from jobgen.convert.result import Remark, hint
 from jobgen.schedulers.request import Request
 from jobgen.script import script_arguments
 from jobgen.script.beside import name_and_text
@@ -22,31 +22,27 @@ _OF_SLOTS = ("node_file", "slots", "slots_per_node", "chunks")
 _OF_NODES = ("nodes", "node_list", "ranks")
 
 
-def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptRequest) -> Iterator[Remark]:
+def remarks(script: Script, target: Dialect, content: ScriptRequest) -> Iterator[Remark]:
     """Yield remarks on arguments and on an array that no directive names; note the latter in ``content``.
 
     A script without directives that writes those of another one is not submitted.
     """
     if not has_directives(script) and variable_names.writes_script(script.tree):
         return
-    if (
-        found := argument(script)
-        if source.scheduler.behaviour.passes_arguments and target.argument_rule
-        else None
-    ):
-        line, text = found
-        why = f"{target.command} of {target.title} takes no arguments of the script: {target.argument_rule}"
-        yield Remark(line, text, why, lost=not target.scheduler.behaviour.passes_arguments)
-    elif source.scheduler.behaviour.passes_arguments and target.argument_rule:
-        yield from _of_sourced(script, target)
-    if read := index_read(script, source):
+    passes = script.dialect.scheduler.behaviour.passes_arguments and target.argument_rule
+    why = f"{target.command} of {target.title} takes no arguments of the script: {target.argument_rule}"
+    if passes and (found := argument(script)):
+        yield Remark(*found, why, lost=not target.scheduler.behaviour.passes_arguments)
+    elif passes:
+        yield from _of_sourced(script, why)
+    if read := index_read(script):
         content.index_later = True
         how = f"{target.command} {target.scheduler.request_forms.get('array', '').format('FIRST-LAST')}"
         why = f"no directive has the range of the array: {if_array(script, read[0])}submit with {how}"
-        yield Remark(*read, why, lost=False)
+        yield hint(*read, why)
 
 
-def _of_sourced(script: Script, target: Dialect) -> Iterator[Remark]:
+def _of_sourced(script: Script, why: str) -> Iterator[Remark]:
     """Yield a remark on the first file that the script sources without arguments, and that reads those of the
     script."""
     for command in script.named("source", "."):
@@ -55,50 +51,47 @@ def _of_sourced(script: Script, target: Dialect) -> Iterator[Remark]:
         name, code = name_and_text(script, script.constants.text(command.arguments[0]))
         text = script_arguments.first_read(code.decode(errors="replace")) if code is not None else ""
         if text or (code is None and os.path.basename(name) == "parse_options.sh"):
-            why = (
-                f"{target.command} of {target.title} takes no arguments of the script: {target.argument_rule}"
-            )
-            yield Remark(command.line, f"{name}: {text}" if text else name, why, lost=False)
+            yield hint(command.line, f"{name}: {text}" if text else name, why)
             return
 
 
-def nodes_of(script: Script, source: Dialect, target: Dialect, head: Sequence[str]) -> Iterator[Remark]:
+def nodes_of(script: Script, target: Dialect, head: Sequence[str]) -> Iterator[Remark]:
     """Yield a remark if the script reads a number of nodes that it does not request; note it in the request.
 
     ``head`` are the new directives.
     """
-    if (read := nodes_read(script, source)) is None:
+    if (read := nodes_read(script)) is None:
         return
     given = [one.removeprefix(target.scheduler.prefix).strip() for one in head]
     named = [one for one in given if re.match("-l (select|nodes)=", one)]
     lines = named or target.scheduler.resources(Request(nodes=1), "", "")[0]
     how = f"{target.command} {' '.join(lines).replace('=1', '=N', 1)}"
-    why = f"no directive requests nodes, and {source.title} gives one: for N, submit with {how}"
-    yield Remark(read[0], f"${read[1]}", why, lost=False)
+    why = f"no directive requests nodes, and {script.dialect.title} gives one: for N, submit with {how}"
+    yield hint(read[0], f"${read[1]}", why)
     script.request.submitted, script.request.nodes, script.request.ranks = True, None, None
 
 
-def slots_of(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+def slots_of(script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield a remark if the script reads the slots of its nodes, and only the submission requests them."""
     request = script.request
     if request.nodes or request.ranks or target.variable("node_file"):
         return
-    slots = {name for name, one in source.job_variables.items() if one in _OF_SLOTS}
+    slots = {name for name, one in script.dialect.job_variables.items() if one in _OF_SLOTS}
     for node, _ in variable_names.names_read(script.tree, 0):
         if node.text in slots - variable_names.kept(script) and not is_printed(node, PRINT | {"cat"}):
             forms = target.scheduler.request_forms
             how = f"{target.command} {forms['nodes'].format('N')} {forms['ranks_per_node'].format('M')}"
             why = f"no directive requests nodes: for N nodes of M slots, submit with {how}"
-            yield Remark(node.line, f"${node.text}", why, lost=False)
+            yield hint(node.line, f"${node.text}", why)
             return
 
 
-def nodes_read(script: Script, source: Dialect) -> tuple[int, str] | None:
+def nodes_read(script: Script) -> tuple[int, str] | None:
     """Return the line and the name of the first variable with the nodes of the job, unless it is printed."""
     own = variable_names.kept(script)
     for node, _ in variable_names.names_read(script.tree, 0):
         name = node.text
-        if source.job_variables.get(name) in _OF_NODES and name not in own and not is_printed(node):
+        if script.dialect.job_variables.get(name) in _OF_NODES and name not in own and not is_printed(node):
             return node.line, name
     return None
 
@@ -106,10 +99,9 @@ def nodes_read(script: Script, source: Dialect) -> tuple[int, str] | None:
 def discarded(tree: Node) -> Iterator[Node]:
     """Yield the texts for ``:`` that bash takes as they stand: they are comments."""
     for command in tree.all("command"):
-        name, above = command.get("name"), command.parent
-        if name is not None and name.text == ":":
+        if command.name == ":":
             yield from (one for one in command.children if one.type == "raw_string")
-            if above is not None and above.type == "redirected_statement":
+            if above := command.child_of("redirected_statement"):
                 yield from (one for one in above.all("heredoc_body") if _is_quoted(one))
 
 
@@ -135,9 +127,10 @@ def _is_quoted(body: Node) -> bool:
     return above is not None and any(re.search(r"[\\\"']", one.text) for one in above.all("heredoc_start"))
 
 
-def index_read(script: Script, source: Dialect) -> tuple[int, str] | None:
+def index_read(script: Script) -> tuple[int, str] | None:
     """Return the line and the text of the first use of the index in the body or in the name of a log, if no
     directive makes an array; None without."""
+    source = script.dialect
     if script.request.array is not None:
         return None
     names = [name for name, meaning in source.job_variables.items() if meaning == "array_index"]

@@ -12,7 +12,6 @@ from jobgen.convert.start_directory import at as directory_at
 from jobgen.convert.start_directory import path_of
 from jobgen.script.command_kinds import STATE, TOOLS
 from jobgen.script.commands import Command, commands
-from jobgen.script.dialects.base import Dialect
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, assignments, expansions
 
@@ -47,16 +46,15 @@ class _Place(NamedTuple):
     """Where a command looks for its files: the directory is a path from that of the submission."""
 
     script: Script
-    source: Dialect
     directory: str
 
     def path(self, word: str) -> str:
         """Return the path of a word from that of the submission, a folder with a slash at its end."""
         own = {"job_name": self.script.request.name or self.script.name or "NAME", "job_id": NUMBER}
-        for name, meaning in self.source.job_variables.items():
+        for name, meaning in self.script.dialect.job_variables.items():
             if meaning in own:
                 word = re.sub(rf"\$({name}\b|\{{{name}\}})", own[meaning], word)
-        return path_of(self.script, word, self.source, self.directory) + "/" * word.endswith("/")
+        return path_of(self.script, word, self.directory) + "/" * word.endswith("/")
 
     def matches(self, file: str, pattern: str, whole: bool) -> bool:
         """Return whether a pattern of the shell matches a file, or a folder, which ends with a slash; with
@@ -78,7 +76,7 @@ class _Place(NamedTuple):
         )
 
 
-def sweeps(script: Script, source: Dialect, files: Sequence[str]) -> Iterator[FileSweep]:
+def sweeps(script: Script, files: Sequence[str]) -> Iterator[FileSweep]:
     """Yield each command that takes some of the files by a pattern, a folder or a listing, not by its name.
 
     Files are paths from the directory of the submission. Of a command in another directory, or in one that is
@@ -87,34 +85,34 @@ def sweeps(script: Script, source: Dialect, files: Sequence[str]) -> Iterator[Fi
     for command in script.runs:
         if command.name not in (*_VERBS, "find", "xargs"):
             continue
-        place = _place(script, source, command.node)
+        place = _place(script, command.node)
         verb, matching = _selection(place, command, files)
         if matching:
             yield FileSweep(command, verb, matching)
 
 
-def takers(script: Script, source: Dialect, files: Sequence[str]) -> Iterator[Node]:
+def takers(script: Script, files: Sequence[str]) -> Iterator[Node]:
     """Yield each loop and each program that takes some of the files, or of the folders with a slash at their
     end, by a pattern or a listing: ``for f in *``, ``ls | parallel ./a``, ``./a *``."""
     for loop in script.tree.all("for_statement"):
         name, words = loop.get("variable"), [one for one in loop.children if one.field == "value"]
-        place = _place(script, source, loop)
+        place = _place(script, loop)
         if name is not None and _takes(place, words, files) and _gives(loop, name.text):
             yield loop
     for pipeline in script.tree.all("pipeline"):
-        last, place = pipeline.children[-1], _place(script, source, pipeline)
+        last, place = pipeline.children[-1], _place(script, pipeline)
         names = [one.literals[-1:] for one in commands(last) if one.name == "read"]
         gives = last.type == "while_statement" and bool(names) and _gives(last, *names[0])
         if (gives or _starts(last)) and _listed(place, _stages(pipeline, last), files):
             yield pipeline
     for command in script.runs:
         known = command.name in _LEAVE or not command.name
-        if not known and _takes(_place(script, source, command.node), command.arguments, files):
+        if not known and _takes(_place(script, command.node), command.arguments, files):
             yield command.node
 
 
-def _place(script: Script, source: Dialect, node: Node) -> _Place:
-    return _Place(script, source, directory_at(script, node, source) or _UNKNOWN)
+def _place(script: Script, node: Node) -> _Place:
+    return _Place(script, directory_at(script, node) or _UNKNOWN)
 
 
 def _takes(place: _Place, words: Sequence[Node], files: Sequence[str]) -> bool:
@@ -169,10 +167,10 @@ def _selection(place: _Place, command: Command, files: Sequence[str]) -> tuple[s
         return verb, [one for one in files if verb and _finds(place, words, one)]
     if command.name == "xargs":
         at = next((i for i, word in enumerate(words) if os.path.basename(word) in _VERBS), -1)
-        above = command.node.parent
-        listed = above is not None and above.type == "pipeline" and at >= 0
-        before = _stages(above, command.node) if above is not None and listed else []
-        return _VERBS[os.path.basename(words[at])] if listed else "", _listed(place, before, files)
+        pipeline = command.node.child_of("pipeline") if at >= 0 else None
+        if pipeline is None:
+            return "", []
+        return _VERBS[os.path.basename(words[at])], _listed(place, _stages(pipeline, command.node), files)
     patterns, whole, kept = _operands(command.name, words)
     matching = []
     for file in files:

@@ -9,11 +9,10 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from jobgen.convert.result import Remark
+from jobgen.convert.result import Remark, hint
 from jobgen.launch.command_line import SHELLS, is_python
 from jobgen.script.beside import name_and_text
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS
-from jobgen.script.dialects.base import Dialect
 from jobgen.script.launches import Start
 from jobgen.script.script import Script
 from jobgen.script.written_files import written
@@ -80,7 +79,7 @@ def remark(
     names, more = list(lines)[:_NAMED], len(lines) - _NAMED
     what = ", ".join(names) + f" and {more} more" * (more > 0)
     may_be = f"{verb} not read: {pronoun} may be for {script.dialect.title}, or read {read_of(script, known)}"
-    yield Remark(min(lines.values()), what, f"{may_be} and so on, which {other} does not set", lost=False)
+    yield hint(min(lines.values()), what, f"{may_be} and so on, which {other} does not set")
 
 
 def read_of(script: Script, known: Collection[str] = ()) -> str:
@@ -92,10 +91,11 @@ def read_of(script: Script, known: Collection[str] = ()) -> str:
     return ", ".join(name for name in names if name and name not in known)
 
 
-def may_be_for(source: Dialect, script: Script, file: File) -> bool:
+def may_be_for(script: Script, file: File) -> bool:
     """Return whether a file has a name of a scheduler; True if it is not beside the script."""
+    source = script.dialect
     _, code = name_and_text(script, file.path)
-    names = [rf"{source.variable_prefix}\w+", *source.owners, *filter(None, [source.scheduler.node_step])]
+    names = [rf"{source.variable_prefix}\w+", *source.owners, *filter(None, [source.node_step])]
     if code is None:
         return not is_of_system(file)
     return re.search(rf"\b({'|'.join(names)})\b", code.decode(errors="replace")) is not None

@@ -24,9 +24,7 @@ _OF_HEREDOC = re.compile(r"(?m)^[ \t]*#(?:PBS|SBATCH|BSUB) ")
 
 def meanings(source: Dialect) -> dict[str, str]:
     """Return the variables of a scheduler and its dialects, with their meanings."""
-    known = (
-        one.job_variables for one in DIALECTS.values() if one.scheduler.family == source.scheduler.family
-    )
+    known = (one.job_variables for one in DIALECTS.values() if one.family == source.family)
     found = {name: meaning for variables in known for name, meaning in variables.items()}
     return {**found, **source.job_variables, **source.local_variables}
 
@@ -45,35 +43,36 @@ def kept(script: Script) -> set[str]:
     read: dict[str, int] = {}
     for name, node in script.expansions:
         read.setdefault(name, node.start)
-    return {
-        name for name, _, node in script.assignments if certain(node) and read.get(name, node.end) >= node.end
-    }
+    found = ((name, node) for name, _, node in script.assignments if certain(node))
+    return {name for name, node in found if read.get(name, node.end) >= node.end}
 
 
 def shared(script: Script) -> set[str]:
     """Return the variables that the script sets in some cases only: otherwise they are the scheduler's."""
-    return {name for name, _, _ in script.assignments} - kept(script)
+    return script.values.keys() - kept(script)
 
 
 def passed_on(script: Script) -> set[str]:
     """Return the variables that the script exports without a value, for programs that read them."""
-    return {
-        child.text
-        for node in script.tree.all("declaration_command")
-        if node.text.startswith("export")
-        for child in node.children
-        if child.type == "variable_name"
-    } - {name for name, _, _ in script.assignments}
+    return {*exported_names(script)} - script.values.keys()
+
+
+@lru_cache(4)
+def exported_names(script: Script) -> frozenset[str]:
+    """Return the variables that a script passes on to programs by an export of their names or values."""
+    declared = (node for node in script.tree.all("declaration_command") if _EXPORT.match(node.text))
+    names = (child.text for node in declared for child in node.children if child.type == "variable_name")
+    return frozenset([*names, *(name for name, _, node in script.assignments if exported(node))])
+
+
+def exports_all(script: Script) -> bool:
+    """Return whether a script passes on all variables that it sets: ``set -a``."""
+    return any({"-a", "allexport"} & {*one.literals} for one in script.named("set"))
 
 
 def is_exported(script: Script, name: str) -> bool:
     """Return whether a script itself passes a variable on to its programs."""
-    if any({"-a", "allexport"} & {*one.literals} for one in script.named("set")):
-        return True
-    declared = (node for node in script.tree.all("declaration_command") if _EXPORT.match(node.text))
-    return any(exported(node) for one, _, node in script.assignments if one == name) or any(
-        child.text == name for node in declared for child in node.children if child.type == "variable_name"
-    )
+    return exports_all(script) or name in exported_names(script)
 
 
 # Variables by which OpenMP binds the threads of a program to the cores that it has.
@@ -113,7 +112,7 @@ def _of_other_shells(node: Node) -> Iterator[tuple[Node, int]]:
         if not is_of_other_job(node):
             yield from ((one, 0) for one in _escaped(node))
         return
-    command = next((above for above in node.above() if above.type == "command"), None)
+    command = node.around("command")
     if command is not None and any(re.fullmatch(r"-[a-z]*c", child.text) for child in command.children):
         yield from names_read(parse(node.text[1:-1].encode(), node.line), node.start + 1)
 
@@ -130,11 +129,11 @@ def directive_of_text(root: Node) -> tuple[int, str] | None:
 
 def is_written(node: Node) -> bool:
     """Return whether echo or printf writes a node, its command or a text of it, to a file."""
-    command = next((one for one in (node, *node.above()) if one.type == "command"), None)
-    name = command.get("name") if command is not None else None
+    command = node if node.type == "command" else node.around("command")
     around = (above for above in node.above() if above.type == "redirected_statement")
     files = (child.text for above in around for child in above.children if child.type == "file_redirect")
-    return name is not None and name.text in ("echo", "printf") and any("&" not in file for file in files)
+    prints = command is not None and command.name in ("echo", "printf")
+    return prints and any("&" not in file for file in files)
 
 
 def _is_for_script(text: Node) -> bool:
@@ -144,8 +143,7 @@ def _is_for_script(text: Node) -> bool:
         if above.type in ("variable_assignment", "herestring_redirect"):
             return True
         if above.type == "command":
-            name = above.get("name")
-            named = os.path.basename(name.text) if name is not None else ""
+            named = os.path.basename(above.name)
             goes_on = is_written(text) or above.under("pipeline", "command_substitution")
             return goes_on if named in PRINT else named not in {*TOOLS, ":"}
     return False

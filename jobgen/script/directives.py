@@ -52,6 +52,11 @@ class Directives(NamedTuple):
     inert: tuple[Line, ...]
     first_command: int
 
+    @property
+    def first(self) -> int:
+        """The number of the first line with an effect, by default 1."""
+        return self.live[0].number if self.live else 1
+
     def options(self, scheduler: Dialect) -> tuple[DirectiveOption, ...]:
         return tuple(read_directives(((line.number, line.rest) for line in self.live), scheduler.scheduler))
 

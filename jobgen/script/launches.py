@@ -57,6 +57,16 @@ class Launch(NamedTuple):
         return LAUNCHERS[self.kind]
 
     @property
+    def chain(self) -> list[Launch]:
+        """Return this launcher, the one that starts it, and so on."""
+        return [self, *(self.outer.chain if self.outer else ())]
+
+    @property
+    def around(self) -> Node | None:
+        """Return the command that has the program in its words, which may be one in a text; None without."""
+        return self.program[0].around("command") if self.program else None
+
+    @property
     def front(self) -> tuple[str, ...]:
         """The known words before the options: wrappers, Python and its module, the name of the launcher."""
         words = self.whole[: self.behind - len(self.words)]

@@ -140,11 +140,21 @@ class Node:
         return any(node.type in types for node in self.above())
 
     def around(self, *types: str) -> Node | None:
-        """Return the nearest node of these types around this one."""
+        """Return the innermost node of these types above this one."""
         return next((node for node in self.above() if node.type in types), None)
+
+    def child_of(self, type: str) -> Node | None:
+        """Return the parent of this node if it has this type."""
+        return self.parent if self.parent is not None and self.parent.type == type else None
 
     def get(self, field: str) -> Node | None:
         return next((child for child in self.children if child.field == field), None)
+
+    @property
+    def name(self) -> str:
+        """Return the name of a command, a function or a variable that is set; empty without one."""
+        found = self.get("name")
+        return found.text if found is not None else ""
 
     def next(self) -> Node | None:
         return self._beside(1)

@@ -6,21 +6,9 @@ import re
 from collections.abc import Sequence
 
 from jobgen.convert import start_directory
-from jobgen.convert.result import Remark
-from jobgen.convert.to_job_file import notes
+from jobgen.convert.to_job_file import definitions, notes
 from jobgen.convert.to_job_file.builder import JobFile
-from jobgen.convert.to_job_file.definitions import (
-    ARGUMENTS_SET,
-    OF_ARRAY,
-    PRINT_ARGUMENTS,
-    PRINT_STACK,
-    SET_ARGUMENTS,
-    STACK,
-    by_value,
-    definitions_of,
-    reads_set_arguments,
-    state,
-)
+from jobgen.convert.to_job_file.definitions import by_value, definitions_of, reads_set_arguments, state
 from jobgen.convert.to_job_file.effects import ENVIRONMENT, LOGIN, OF_DIRECTORY, effects_of
 from jobgen.convert.to_job_file.environment import AT_HOME, take
 from jobgen.convert.to_job_file.inherited import is_own_file, may_be_function, may_define_functions
@@ -105,9 +93,8 @@ def _makes(statement: Node, name: str) -> bool:
     if "/" not in name and not re.search(r"^\$|\.(py|sh)$", name):
         return False
     base = re.escape(name.rpartition("/")[2])
-    if all(
-        is_python(one.name) and one.arguments and one.arguments[0].text == name for one in commands(statement)
-    ):
+    starts = [is_python(one.name) and one.words[1:] and one.words[1].text for one in commands(statement)]
+    if all(one == name for one in starts):
         return False  # the same program, with other arguments
     builds = not name.startswith("/") and any(BUILDS.match(text) for text in texts)
     return builds or re.search(rf"(?<![\w.-]){base}(?![\w.-])", statement.text) is not None
@@ -178,12 +165,12 @@ class Body:
         unexported = self._unexported(statements, later)
         read = {*definitions_of(self.script, later).names, *self.used}
         for array in sorted(by_value(self.script)):
-            if (name := f"{OF_ARRAY}{array}") in read:
+            if (name := f"{definitions.OF_ARRAY}{array}") in read:
                 code += f'\nexport {name}="$(declare -p {array})"'
-        if reads_set_arguments(self.script, later) and ARGUMENTS_SET not in self.used:
-            code += "\n" + "\n".join(PRINT_ARGUMENTS)
-        if STACK in read:
-            code += f"\n{PRINT_STACK}"
+        if reads_set_arguments(self.script, later) and definitions.ARGUMENTS_SET not in self.used:
+            code += "\n" + "\n".join(definitions.PRINT_ARGUMENTS)
+        if definitions.STACK in read:
+            code += f"\n{definitions.PRINT_STACK}"
         for name in unexported:
             code += f"\nexport {name}"
         self.file.remarks += notes.exported_too(self.script, unexported)
@@ -233,7 +220,7 @@ class Body:
         read = {*definitions_of(self.script, later).names, *self.used}
         known = {*self.file.variables, *by_value(self.script)}
         found: dict[str, None] = {}
-        program = parse(self.file.list("command")[-1].encode()) if self._in_shell else None
+        program = parse(code.encode()) if (code := self.file.shell_code) else None
         sourced = any(map(is_own_file, (two for one in (program, *later) if one for two in commands(one))))
         for one in statements:
             for name, value, node in assignments(one):
@@ -244,24 +231,15 @@ class Body:
             found |= dict.fromkeys(sorted(changed_variables(one) & read - known))
         if any(map(_sets, (*self.files, *statements))):
             assigned = {*self.script.values, *(name for one in later for name, _, _ in assignments(one))}
-            unknown = (
-                name for name in read if re.fullmatch(r"[A-Za-z]\w*", name) and not LOGIN.fullmatch(name)
-            )
-            found |= {name: None for name in sorted(unknown) if name not in assigned}
+            unknown = [name for name in sorted(read - assigned) if re.fullmatch(r"[A-Za-z]\w*", name)]
+            found |= {name: None for name in unknown if not LOGIN.fullmatch(name)}
         text = self._text(statements)
         if self.script.tree.damaged:  # assignments that tree-sitter has not read
             found |= {name: None for name in sorted(read) if re.search(rf"(?m)^\s*{re.escape(name)}=", text)}
         message = re.compile(r"^\s*export\b([^=\n;]*)", re.MULTILINE).findall(text)
-        known |= {
-            ARGUMENTS_SET,
-            *(f"{OF_ARRAY}{name}" for name in by_value(self.script)),
-            *" ".join(message).split(),
-        }
+        known |= {definitions.ARGUMENTS_SET, *" ".join(message).split()}
+        known |= {f"{definitions.OF_ARRAY}{name}" for name in by_value(self.script)}
         return [name for name in found if name not in known]
-
-    @property
-    def _in_shell(self) -> bool:
-        return self.file.list("command")[:2] == ["bash", "-c"]
 
     @property
     def _status(self) -> str:
@@ -276,7 +254,7 @@ class Body:
         words = [f"+{unset}"] * bool(unset)
         words += ["+o pipefail"] * (not self.script.has_option("", "pipefail", at))
         start = [f"set {' '.join(words)}"] if words else []
-        start += [*SET_ARGUMENTS] * reads_set_arguments(self.script, statements)
+        start += [*definitions.SET_ARGUMENTS] * reads_set_arguments(self.script, statements)
         actions = self.actions if key == "after_block" else []
         needs = definitions_of(self.script, [*statements, *actions]).definitions
         start += [*state(self.script, statements), *needs]
@@ -301,11 +279,9 @@ class Body:
         if not text.strip():
             return
         if message := complaint(text):
-            self.file.remarks.append(Remark(1, f"the commands of {key}", f"bash cannot read them: {message}"))
+            self.file.lose(1, f"the commands of {key}", f"bash cannot read them: {message}")
         elif not self.file.try_add(key, text.strip("\n") + "\n"):
-            self.file.remarks.append(
-                Remark(1, f"the commands of {key}", "contain characters that are not text")
-            )
+            self.file.lose(1, f"the commands of {key}", "contain characters that are not text")
 
     def _text(self, statements: Sequence[Node]) -> str:
         """Return statements as they are in the script, with the comments between them."""
@@ -319,14 +295,9 @@ class Body:
                 end = one.end
                 continue
             between = one.source[end : one.start].decode("utf-8", "replace") if end is not None else ""
-            own = (
-                one.source[_end_before(one, end or 0) : one.start].decode("utf-8", "replace")
-                if between
-                else ""
-            )
-            comments = [
-                line for line in own.split("\n") if line.lstrip().startswith("#") and directive not in line
-            ]
+            own = one.source[_end_before(one, end or 0) : one.start].decode("utf-8", "replace")
+            lines = own.split("\n") if between else []
+            comments = [line for line in lines if line.lstrip().startswith("#") and directive not in line]
             joined = end is not None and "\n" not in between
             out.append(
                 (" " if joined and out else "\n")
@@ -360,10 +331,10 @@ class Body:
 
     def _end_of_makers(self, statements: Sequence[Node]) -> int:
         """Return the index behind the last statement that may make the program."""
-        words = self.file.list("command")
+        words = self.file.program
         name = words[1] if len(words) > 1 and is_python(words[0]) else (words or [""])[0]
         found = [at for at, one in enumerate(statements) if _makes(one, name)]
-        return found[-1] + 1 if found and words[:2] != ["bash", "-c"] else 0
+        return found[-1] + 1 if found and not self.file.shell_code else 0
 
     def _runs_only(self, statement: Node, functions: int) -> bool:
         """Return whether a statement needs nothing of the shell.
@@ -375,11 +346,11 @@ class Body:
         state = statement.all(
             "function_definition", "declaration_command", "unset_command", "variable_assignment"
         )
-        if any(one.parent is None or one.parent.type != "command" or misread(one) for one in state):
+        if any(not one.child_of("command") or misread(one) for one in state):
             return False
         if definitions_of(self.script, [statement]).definitions or _sets(statement):
             return False
-        if changed_variables(statement) & {*self.used, *names(self.file.list("command"))}:
+        if changed_variables(statement) & {*self.used, *names(self.file.program)}:
             return False
         called = {command.name for command in commands(statement)}
         words = [command.words[0].text for command in commands(statement)]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from jobgen.config import read_spec
-from jobgen.convert.result import Remark
+from jobgen.convert.result import Remark, hint
 from jobgen.errors import JobgenError
 from jobgen.jobfile.reader import decode, layer_of
 from jobgen.jobfile.tables import OWN_OPTIONS
@@ -35,6 +35,14 @@ class JobFile:
     own: set[str] = field(default_factory=lambda: {"dialect", "directive", "constraint"})
     shared: dict[str, object] = field(default_factory=dict)
     components: list[dict[str, object]] = field(default_factory=list)
+
+    def hint(self, line: int, what: str, why: str) -> None:
+        """Add a remark on what is in the file: the user should check it."""
+        self.remarks.append(hint(line, what, why))
+
+    def lose(self, line: int, what: str, why: str, lost: bool = True, of_program: bool = False) -> None:
+        """Add a remark on what is not in the file, or not ``lost``, but changed."""
+        self.remarks.append(Remark(line, what, why, lost, of_program))
 
     def add(self, key: str, value: object, line: int = 1) -> None:
         """Set a value, or add it to its list; add a remark if jobgen does not accept it."""
@@ -70,15 +78,38 @@ class JobFile:
             return False
         return True
 
+    @property
+    def blocks(self) -> list[str]:
+        """Return the texts of the blocks: setup, before and after."""
+        return [self.text_of(key) for key in BLOCKS]
+
+    @property
+    def program(self) -> list[str]:
+        """Return the words of the program."""
+        return self.list("command")
+
     def list(self, key: str) -> list[str]:
         """Return the values of an option with several."""
         values = self.values.get(key, [])
         return values if isinstance(values, list) else []
 
+    def text_of(self, key: str) -> str:
+        """Return a value as a text; empty without one."""
+        return str(self.values.get(key, ""))
+
+    def count(self, key: str, default: int = 1) -> int:
+        """Return a value that is a number, by default 1."""
+        return int(str(self.values.get(key, default)))
+
+    @property
+    def shell_code(self) -> str:
+        """Return the code that is the program, as the text of ``bash -c``; empty for another program."""
+        return self.program[2] if self.program[:2] == ["bash", "-c"] else ""
+
     @property
     def container_texts(self) -> Sequence[str]:
         """Return the texts of the container in which ``expand`` replaces variables."""
-        return [str(self.values.get("image", "")), *self.list("bind"), *self.list("container_arg")]
+        return [self.text_of("image"), *self.list("bind"), *self.list("container_arg")]
 
     @property
     def variables(self) -> Mapping[str, str | None]:
@@ -125,11 +156,11 @@ def accepted(file: JobFile, command_name: str, line: int) -> str:
             others = [one for one in file.list("directive") if one != directive]
             shorter = replace(file, values={**file.values, "directive": others}).text(command_name)
             if (then := refusal(shorter)) != why:
-                file.remarks.append(Remark(line, directive, f"is left out, because jobgen refuses it: {why}"))
+                file.lose(line, directive, f"is left out, because jobgen refuses it: {why}")
                 file.values["directive"], text, why = others, shorter, then
                 break
         else:
-            file.remarks.append(Remark(line, "the job file", f"jobgen refuses it: {why}"))
+            file.lose(line, "the job file", f"jobgen refuses it: {why}")
             break
     return text
 

@@ -42,9 +42,7 @@ class Definitions(NamedTuple):
 
 def definitions_of(script: Script, nodes: Iterable[Node]) -> Definitions:
     """Return what commands need of the rest of the script."""
-    functions = {
-        part.text: one for one in script.tree.all("function_definition") if (part := one.get("name"))
-    }
+    functions = {one.name: one for one in script.tree.all("function_definition")}
     found: dict[int, Node] = {}
     names: dict[str, None] = {}
     stack = list(nodes)
@@ -112,7 +110,7 @@ def by_value(script: Script, nodes: Sequence[Node] | None = None) -> set[str]:
     ``nodes``: only those of these commands.
     """
     arrays = {name for name, value, _ in script.assignments if value.type == "array"}
-    parts = {one.text for node in script.tree.all("subscript") if (one := node.get("name")) is not None}
+    parts = {one.name for one in script.tree.all("subscript")} - {""}
     arrays |= parts
     if nodes is None:
         of_files = {name for name in parts - {*script.values} if not _OF_BASH.fullmatch(name)}
@@ -215,8 +213,7 @@ def exported_functions(script: Script, text: str) -> list[str]:
     while more := {one for one in script.exported_functions - names if names_command(text, one)}:
         names |= more
         text = "\n".join([text, *(script.functions.get(one, "") for one in more)])
-    found = ((one, one.get("name")) for one in script.tree.all("function_definition"))
-    texts = [one.text for one, name in found if name is not None and name.text in names]
+    texts = [one.text for one in script.tree.all("function_definition") if one.name in names]
     return [*texts, f"export -f {' '.join(sorted(names))}"] if texts else []
 
 

@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator
 
 from jobgen.convert import directive_options, log_differences, request_reader, start_directory
-from jobgen.convert.result import Remark
+from jobgen.convert.request_reader import line_of
+from jobgen.convert.result import Remark, hint
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.main_command import last_launch
 from jobgen.launch.accelerators import GENERIC_RESOURCES
@@ -31,33 +32,21 @@ _FIELDS = {
 }  # fmt: skip
 
 
-def line_of(script: Script, *fields: str) -> int:
-    """Return the line of the directive in effect that sets the first of these fields of a request, or that is
-    a field: ``--exclusive``; without one, the line of the first directive."""
-    for field in fields:
-        if (given := script.heeded.get(field)) is not None:
-            return given.line
-        if (origin := script.dialect.origin(script.heeded, field)) is not None:
-            return origin.option.line
-    return script.directives.live[0].number if script.directives.live else 1
-
-
-def limits(file: JobFile, script: Script, source: Dialect) -> None:
+def limits(file: JobFile, script: Script) -> None:
     """Set the time limit of the queue if there is no other, and directives without a limit.
 
     Add remarks on the file of errors that the scheduler writes without a directive, and on the number of
     another job.
     """
-    request = script.request
+    request, source = script.request, script.dialect
     if request_reader.waits_for_number(request) and (job := source.origin(script.heeded, "dependency")):
         why = f"names a job of {source.title}: for another scheduler write the number of a job there"
-        file.remarks.append(Remark(job.option.line, job.text, why, lost=False))
+        file.hint(job.option.line, job.text, why)
     joined = script.heeded.get("-j")
     into_error = joined is not None and joined.value == "eo"
     if source.copies_logs and not request.error and (into_error or not request.join) and script.is_batch:
-        first = script.directives.live[0].number if script.directives.live else 1
         name = source.default_logs["error"].format("ID").replace("%x", request.name or "NAME")
-        file.remarks.append(Remark(first, f"the error file {name}", _ONE_LOG, lost=False))
+        file.hint(script.directives.first, f"the error file {name}", _ONE_LOG)
     file.values.setdefault("walltime", "queue")
     if script.request.walltime == 0:
         file.add("directive", source.scheduler.directive("walltime", 0))
@@ -66,33 +55,30 @@ def limits(file: JobFile, script: Script, source: Dialect) -> None:
         file.add("directive", all_memory)
 
 
-def set_name(file: JobFile, script: Script, source: Dialect) -> None:
+def set_name(file: JobFile, script: Script) -> None:
     """Name the job after its script if it has no name, as the scheduler does, and change a name that jobgen
     refuses, because the run directory has it."""
     if script.name:
         file.values.setdefault("name", script.name)
     name = str(file.values.get("name", "job"))
-    if not matches(source.scheduler.name_pattern, name):
-        file.values["name"] = (
-            re.sub(r"^[^A-Za-z0-9]+", "", re.sub(r"[^\w.+-]|[^\x00-\x7f]", "_", name))[:100] or "job"
-        )
-        why = f"becomes {file.values['name']}"
-        file.remarks.append(Remark(line_of(script, "name"), f"the name {name}", why, lost=False))
+    if not matches(script.dialect.scheduler.name_pattern, name):
+        plain = re.sub(r"[^\w.+-]|[^\x00-\x7f]", "_", name)
+        file.values["name"] = re.sub(r"^[^A-Za-z0-9]+", "", plain)[:100] or "job"
+        file.hint(line_of(script, "name"), f"the name {name}", f"becomes {file.values['name']}")
 
 
-def read_directives(file: JobFile, script: Script, source: Dialect, totals: bool) -> None:
+def read_directives(file: JobFile, script: Script, totals: bool) -> None:
     """Set the options that the directives of a script correspond to; the body is not read."""
-    content, request = request_reader.read(script, totals=totals), script.request
+    content, request, source = request_reader.read(script, totals=totals), script.request, script.dialect
     file.remarks += [
-        Remark(option.line, what, why, lost=False)
+        hint(option.line, what, why)
         for option, what, why in content.unsure
         if option.flag == "--ntasks-per-node"  # the other sizes are read anew
     ]
-    account = (
-        request.account if any(option.flag in ("-A", "--account") for option in script.options) else None
-    )
+    named_account = any(option.flag in ("-A", "--account") for option in script.options)
     plain = {
-        "name": request.name, "queue": request.queue, "account": account, "mail": request.mail_user,
+        "name": request.name, "queue": request.queue,
+        "account": request.account if named_account else None, "mail": request.mail_user,
         "workdir": content.directory if content.directory != "." else None,
         "walltime": clock(request.walltime) if request.walltime else None,
         "dialect": None if source.scheduler is named(source.scheduler.command_name, None) else source.name,
@@ -104,16 +90,16 @@ def read_directives(file: JobFile, script: Script, source: Dialect, totals: bool
     if (content.directory or "").startswith("~"):
         no_home = f"{source.title} does not expand ~: write the whole path"
         at = line_of(script, *source.directory_options, "directory")
-        file.remarks.append(Remark(at, f"workdir {plain.pop('workdir')}", no_home))
+        file.lose(at, f"workdir {plain.pop('workdir')}", no_home)
     for key, value in plain.items():
         if value is not None and not _as_directive(file, source, key, value):
             file.add(key, value, line_of(script, _FIELDS.get(key, key)))
-    others = _options(file, script, source, content)
+    others = _options(file, script, content)
     if request.gpus_per_node:
         others = [kept for one in others if (kept := without_devices(one, request.accelerator))]
     for directive in _own_directives(request.rerun, source, others):
         if why := source.scheduler.misplaced(directive):
-            file.remarks.append(Remark(line_of(script, directive.partition("=")[0]), directive, why))
+            file.lose(line_of(script, directive.partition("=")[0]), directive, why)
         else:
             file.add("directive", directive, line_of(script, directive.partition("=")[0]))
     for name, value in content.exports:
@@ -147,8 +133,9 @@ def _as_directive(file: JobFile, source: Dialect, key: str, value: object) -> bo
     return False
 
 
-def _options(file: JobFile, script: Script, source: Dialect, content: ScriptRequest) -> list[str]:
+def _options(file: JobFile, script: Script, content: ScriptRequest) -> list[str]:
     """Set the options that the directives correspond to; return the texts of directives without an option."""
+    source = script.dialect
     request, write = script.request, source.scheduler.directive
     others = []
     if request.array and not file.try_add("array", request.array):
@@ -159,15 +146,15 @@ def _options(file: JobFile, script: Script, source: Dialect, content: ScriptRequ
     if request.exclusive:
         file.values["exclusive"] = True
     if request.output:
-        others += _output(file, script, source, content)
-    elif read := log_differences.first_own_log(script, source):
-        _own_log(file, script, source, read)
+        others += _output(file, script, content)
+    elif read := log_differences.first_own_log(script):
+        _own_log(file, script, read)
     file.remarks += start_directory.default_log(script, content.directory)
     two = source.copies_logs and script.heeded.get("-e") and not script.heeded.get("-j")  # in a directory
     if request.error and (two or request.error != request.output):
         at = line_of(script, "error", "-e")
-        file.remarks.append(Remark(at, f"the error file {request.error}", _ONE_LOG))
-    others += _mail_on(file, script, source, content)
+        file.lose(at, f"the error file {request.error}", _ONE_LOG)
+    others += _mail_on(file, script, content)
     refused = [one for one, _ in directive_options.write(content.directives, source, source, None).lost]
     for key, one in content.directives.items():
         if one in refused or not file.try_add(key, one.value):
@@ -177,22 +164,22 @@ def _options(file: JobFile, script: Script, source: Dialect, content: ScriptRequ
             continue
         if option.flag == "--signal" and _reaches_nothing(script, option.value):
             why = "is left out: it is for steps, and the script has none; signal sends one to the ranks"
-            file.remarks.append(Remark(option.line, text, why, lost=False))
+            file.hint(option.line, text, why)
             continue
         if why.endswith(" number") and not re.fullmatch(r"[\dkm]+-[\dkm]+", option.value):
-            file.remarks.append(Remark(option.line, text, _NO_NUMBER, lost=False))
-            file.remarks += _memory(script, source)
+            file.hint(option.line, text, _NO_NUMBER)
+            file.remarks += _memory(script)
         if text.startswith(("-l select", "-l nodes")):
             unknown = why.endswith("cannot be read")
-            file.remarks += [Remark(option.line, text, why), *(_memory(script, source) if unknown else ())]
+            file.remarks += [Remark(option.line, text, why), *(_memory(script) if unknown else ())]
         elif re.match(r"-l (procs|ncpus|ngpus)=(?!\d+(:|$))", text):
-            file.remarks += [Remark(option.line, text, _NO_NUMBER), *_memory(script, source)]
+            file.remarks += [Remark(option.line, text, _NO_NUMBER), *_memory(script)]
         elif text not in _WRITTEN and not text.startswith(write("dependency", "")):
             others.append(_quoted(option, text, source))
     others += _as_they_are(source, content)
     select = script.heeded.get("-l select")
     if (request.nodes or 1) > 1 and source.chunks_share_nodes and select and not request.place:
-        file.remarks.append(Remark(select.line, NO_PLACE, f"may put two parts {_SPREAD}", lost=False))
+        file.hint(select.line, NO_PLACE, f"may put two parts {_SPREAD}")
     return list(dict.fromkeys(others))
 
 
@@ -211,7 +198,7 @@ def unpack(file: JobFile, script: Script) -> None:
     if packed or "scatter" not in words:
         why = f"{'puts all' if packed else 'may put several'} chunks {_SPREAD}"
         why += ": for one host write one node with the sum of them" * packed
-        file.remarks.append(Remark(given.line, text, why, lost=packed))
+        file.lose(given.line, text, why, lost=packed)
 
 
 _CLOSE = ("free", "pack", "vscatter")  # arrangements; without one it is free
@@ -220,25 +207,24 @@ _SPREAD = "on one host; jobgen's job has each on a host of its own"
 NO_PLACE = "select without place"
 
 
-def _memory(script: Script, source: Dialect) -> Iterator[Remark]:
+def _memory(script: Script) -> Iterator[Remark]:
     """Yield a remark on the memory of a core, a device or a job, the number of whose parts is not known."""
     nodes = script.request.chunks[0].get("", "1") if script.request.chunks else "1"
-    for key in (*source.scheduler.keys.memory, "-l pmem"):
+    for key in (*script.dialect.scheduler.keys.memory, "-l pmem"):
         is_total = key == "-l mem" and re.fullmatch(r"[\w.-]+", nodes) is None
         each = is_total or "-per-" in key or key == "-l pmem"
         if each and "-l select" not in script.heeded and (option := script.heeded.get(key)):
             verb = "divided" if is_total else "multiplied"
             why = f"the number by which it is {verb} is not known: set mem, the memory of a node"
-            yield Remark(option.line, f"{key}={option.value}", why, lost=False)
+            yield hint(option.line, f"{key}={option.value}", why)
 
 
-_ARRANGEMENTS = {"free", "scatter", "vscatter", "pack"}  # the default is free
 _WRITTEN = ("--open-mode=append",)  # every job of jobgen has it
 
 
-def _output(file: JobFile, script: Script, source: Dialect, content: ScriptRequest) -> list[str]:
+def _output(file: JobFile, script: Script, content: ScriptRequest) -> list[str]:
     """Set the log; return it as a directive if jobgen's option does not accept it."""
-    path, option = str(script.request.output), None
+    path, option, source = str(script.request.output), None, script.dialect
     if not source.copies_logs:  # the scheduler opens it, in the directory of the job
         if (directive := source.origin(script.heeded, "output")) is not None:
             option = directive.option
@@ -250,19 +236,18 @@ def _output(file: JobFile, script: Script, source: Dialect, content: ScriptReque
     if option is not None and not (kept or of_job or path.startswith("/dev/")):
         later = "each task of the array" if array and "A" in codes else "a later job"
         why = f"{later} appends to this log; that of the script empties it first"
-        file.remarks.append(Remark(option.line, f"{option.flag} {option.value}", why, lost=False))
+        file.hint(option.line, f"{option.flag} {option.value}", why)
     fits = _log(file, source, path, array)
     return [] if fits else [source.scheduler.directive("output", path)]
 
 
-def _own_log(file: JobFile, script: Script, source: Dialect, read: re.Match[bytes]) -> None:
+def _own_log(file: JobFile, script: Script, read: re.Match[bytes]) -> None:
     """Keep the name of the log that the script itself uses, or name it if the job's has another name."""
-    of_job, of_task = source.own_log_names
+    of_job, of_task = script.dialect.own_log_names
     array = "array" in file.values
-    if not of_job or not _log(file, source, of_task if array else of_job, array):
+    if not of_job or not _log(file, script.dialect, of_task if array else of_job, array):
         number = script.tree.line + read.string.count(b"\n", script.tree.start, read.start())
-        why = "may be the log of the script: that of the job has another name"
-        file.remarks.append(Remark(number, read[0].decode(), why, lost=False))
+        file.hint(number, read[0].decode(), "may be the log of the script: that of the job has another name")
 
 
 def _signal(file: JobFile, script: Script, value: str) -> bool:
@@ -274,16 +259,15 @@ def _signal(file: JobFile, script: Script, value: str) -> bool:
     if match is None or int(match[3] or 60) >= (script.request.walltime or 10**6):
         return False
     launch = last_launch(script)
-    while launch is not None and launch.kind != script.dialect.scheduler.node_step:
-        launch = launch.outer
-    if not match[1] and launch is None:
+    steps = [one for one in (launch.chain if launch else ()) if one.kind == script.dialect.node_step]
+    if not match[1] and not steps:
         return False
     return file.try_add("signal", f"{match[2]}@{match[3] or 60}")  # Slurm's default
 
 
 def _reaches_nothing(script: Script, value: str) -> bool:
     """Return whether a signal is for steps, and the script starts none: its launcher runs outside of them."""
-    step, to_shell = script.dialect.scheduler.node_step, "B" in value.partition("@")[0].rpartition(":")[0]
+    step, to_shell = script.dialect.node_step, "B" in value.partition("@")[0].rpartition(":")[0]
     if to_shell or step is None or last_launch(script) is None:
         return False
     return step not in script.tree.text and not any(script.named("bash", "sh", "source", "."))
@@ -316,12 +300,12 @@ def _log(file: JobFile, source: Dialect, path: str, array: bool) -> bool:
     return fits and file.try_add("log", log)
 
 
-def _mail_on(file: JobFile, script: Script, source: Dialect, content: ScriptRequest) -> Iterator[str]:
+def _mail_on(file: JobFile, script: Script, content: ScriptRequest) -> Iterator[str]:
     """Set the events of mail, unless they are jobgen's default with an address.
 
     Yield the directive with which each task of an array sends it.
     """
-    request = script.request
+    request, source = script.request, script.dialect
     letters = request.mail or EVENT_LETTERS[source.default_mail] * bool(request.mail_user)
     events = [name for name, letter in EVENT_LETTERS.items() if letter in letters]
     if events and not ("mail" in file.values and events == ["begin", "end", "fail"]):
@@ -330,7 +314,7 @@ def _mail_on(file: JobFile, script: Script, source: Dialect, content: ScriptRequ
     kept = any(option.flag == "--mail-type" for option, _, _ in content.unconverted)
     if given is not None and "ALL" in given.value.upper().split(",") and not kept:
         why = "becomes mail at the begin, the end and a failure: none of a requeue or an invalid dependency"
-        file.remarks.append(Remark(given.line, f"--mail-type={given.value}", why, lost=False))
+        file.hint(given.line, f"--mail-type={given.value}", why)
     if not request.array or not request.mail_of_tasks or not events or events == ["none"]:
         return
     mail = source.origin(script.heeded, "mail") or source.origin(script.heeded, "mail_user")
@@ -338,7 +322,7 @@ def _mail_on(file: JobFile, script: Script, source: Dialect, content: ScriptRequ
         yield mail.text
     elif mail is not None:
         why = f"{source.title} sends it for each task of the array, other schedulers for the array as a whole"
-        file.remarks.append(Remark(mail.option.line, mail.text, why, lost=False))
+        file.hint(mail.option.line, mail.text, why)
 
 
 def _own_directives(rerun: bool | None, source: Dialect, others: list[str]) -> Iterator[str]:

@@ -153,9 +153,8 @@ def mentions(node: Node, name: str) -> bool:
 
 def _is_set_otherwise(script: Script, name: str) -> bool:
     """Return whether a command sets a variable, with no assignment: ``let N=1``."""
-    return any(
-        word.text.strip("'\"").startswith(f"{name}=") for one in script.named("let") for word in one.arguments
-    )
+    words = (word.text.strip("'\"") for one in script.named("let") for word in one.arguments)
+    return any(word.startswith(f"{name}=") for word in words)
 
 
 def _kinds(script: Script, statement: Node, depth: int) -> Iterator[str]:
@@ -163,16 +162,12 @@ def _kinds(script: Script, statement: Node, depth: int) -> Iterator[str]:
         yield "program" if depth else "function"
         return
     after = statement.next()
-    if (
-        (after is not None and after.type == "&")
-        or any(True for _ in statement.all("&", "ERROR"))
-        or depth > 3
-    ):
+    if (after is not None and after.type == "&") or any(True for _ in statement.all("&", "ERROR")):
         yield "program"
-    for name, _, node in assignments(statement):
-        if node.parent is not None and node.parent.type == "command":
+    for name, value, node in assignments(statement):
+        if node.child_of("command"):
             continue
-        if re.match(rf"\"?\$(?:{name}|\{{{name}\}}):[^$]*(\$\{{?(?!{name}\b)\w+[^$]*)*$", _value(node)):
+        if re.match(rf"\"?\$(?:{name}|\{{{name}\}}):[^$]*(\$\{{?(?!{name}\b)\w+[^$]*)*$", value.text):
             yield "append" if name != "PATH" else "append_path"
             continue
         plain = not exported(node) and not re.fullmatch(
@@ -192,9 +187,8 @@ def _kinds(script: Script, statement: Node, depth: int) -> Iterator[str]:
         yield "path" if any(map(PATHS.fullmatch, names)) else "export"
         if names or one.type == "unset_command":
             yield "product"
-    yield from (
-        "files" for one in statement.all("file_redirect") if not _HARMLESS_REDIRECTION.match(one.text)
-    )
+    if any(not _HARMLESS_REDIRECTION.match(one.text) for one in statement.all("file_redirect")):
+        yield "files"
     if "PWD" in statement.text:
         yield "here"
     if re.search(r"\[\s.*-[a-hkprstuwxGLNOS]\s", statement.text):  # a test of a file
@@ -205,7 +199,7 @@ def _kinds(script: Script, statement: Node, depth: int) -> Iterator[str]:
 
 def _of_command(script: Script, command: Command, depth: int) -> Iterator[str]:
     definitions = script.tree.all("function_definition")
-    body = next((one.get("body") for one in definitions if _is_named(one, command.name)), None)
+    body = next((one.get("body") for one in definitions if one.name == command.name), None)
     if body is not None:
         yield from _kinds(script, body, depth + 1)
         return
@@ -224,19 +218,9 @@ def _of_command(script: Script, command: Command, depth: int) -> Iterator[str]:
 
 def _has_input(node: Node) -> bool:
     """Return whether a command reads the output of another one, or the nodes of the job."""
-    above = node.parent
-    if above is not None and above.type == "redirected_statement":
-        if any("<" in one.text and _HARMLESS_REDIRECTION.match(one.text) for one in above.children):
-            return True
-        above = above.parent
-    return above is not None and above.type == "pipeline" and node.start > above.start
-
-
-def _value(assignment: Node) -> str:
-    value = assignment.get("value")
-    return value.text if value is not None else ""
-
-
-def _is_named(definition: Node, name: str) -> bool:
-    node = definition.get("name")
-    return node is not None and node.text == name
+    above = node.child_of("redirected_statement")
+    redirections = above.children if above is not None else ()
+    if any("<" in one.text and _HARMLESS_REDIRECTION.match(one.text) for one in redirections):
+        return True
+    pipeline = (above or node).child_of("pipeline")
+    return pipeline is not None and node.start > pipeline.start

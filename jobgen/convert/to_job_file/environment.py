@@ -7,20 +7,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from jobgen.convert.result import Remark, shown
+from jobgen.convert.result import Remark, hint, remark_on, shown
+from jobgen.convert.to_job_file import effects
 from jobgen.convert.to_job_file.builder import JobFile
-from jobgen.convert.to_job_file.effects import (
-    OF_DEVICES,
-    OF_INSTALLERS,
-    OF_LOGIN,
-    OF_PRODUCTS,
-    OF_RANKS,
-    PATHS,
-    Effects,
-    effects_of,
-    may_follow,
-    mentions,
-)
+from jobgen.convert.to_job_file.effects import Effects, effects_of, may_follow, mentions
 from jobgen.convert.to_job_file.inherited import is_for_programs, is_own_file, may_be_inherited, may_set
 from jobgen.convert.to_job_file.module_commands import Setting, in_order, of_module
 from jobgen.convert.to_job_file.statements import without
@@ -30,16 +20,8 @@ from jobgen.script.script import Script
 from jobgen.script.syntax import Node, assignments, expansions, exported
 from jobgen.values.parsers import is_whole
 
-_STAGES = (
-    "module_init",
-    "module_purge",
-    "module_use",
-    "module",
-    "source",
-    "conda",
-    "venv",
-)  # in the order of jobgen's script
 _OF_MODULES = ("module_purge", "module_use", "module")
+_STAGES = ("module_init", *_OF_MODULES, "source", "conda", "venv")  # in the order of jobgen's script
 _LISTS = ("module_init", "module_use", "module", "source")
 # Files that define the command module, and files of a login shell.
 _MODULES = re.compile(
@@ -87,18 +69,18 @@ def take(
             break
     found.write()
     removed = [*found.statements, *found.without_effect]
-    read = {*re.findall(r"\w+", " ".join([*lines, *file.list("command"), *file.container_texts]))}
+    read = {*re.findall(r"\w+", " ".join([*lines, *file.program, *file.container_texts]))}
     only = [one.node for one in found.block if _only_for(script, one, [*removed, *replaced])]
     removed += [one for one in only if not read & {name for name, _, _ in assignments(one)}]
     return found.statements, without(statements, removed)
 
 
-def _only_for(script: Script, effects: Effects, options: Sequence[Node]) -> bool:
+def _only_for(script: Script, block: Effects, options: Sequence[Node]) -> bool:
     """Return whether a statement sets a variable that only statements read that are options."""
-    statement, name = effects.node, effects.node.get("name")
+    statement, name = block.node, block.node.get("name")
     if statement.type != "variable_assignment" or name is None or name.type == "subscript":
         return False
-    if not effects.kinds <= {"variable", "text"}:
+    if not block.kinds <= {"variable", "text"}:
         return False
     if may_be_inherited(script, name.text) or is_for_programs(script, name.text):
         return False
@@ -139,13 +121,9 @@ class Environment:
             settings = self._settings(one)
             if settings is not None:
                 settings = [in_order(*setting, self.values) for setting in settings]
-            if (
-                settings
-                and settings[0][0] == "threads"
-                and settings[0][1]
-                and not self._is_default(plain[at + 1 :])
-            ):
-                settings = [("env", f"OMP_NUM_THREADS={settings[0][1]}")]
+            kind, value = settings[0] if settings else ("", "")
+            if kind == "threads" and value and not self._is_default(plain[at + 1 :]):
+                settings = [("env", f"OMP_NUM_THREADS={value}")]
             if settings is None or not all(self._fits(*setting, plain[at + 1 :]) for setting in settings):
                 self.block.append(effects_of(self.script, one))
                 continue
@@ -153,16 +131,11 @@ class Environment:
                 self._set(one, *setting)
             prints = [kind for kind, _ in settings if kind in ("source", "module")]
             if prints and one.type == "redirected_statement" and _QUIET_OUTPUT.search(one.text):
-                why = "its text is in the log of the job, and not in /dev/null"
-                self.remarks.append(Remark(one.line, shown(one), why, lost=False))
+                self.remarks.append(remark_on(one, "its text is in the log of the job, and not in /dev/null"))
             if any(kind in (*_STAGES, "workdir") for kind, _ in settings):
                 self.reports |= {one.node.line: one.node for one in self.block if "report" in one.kinds}
             own = any(kind not in (*_WHY, "submission") for kind, _ in settings)
             (self.statements if own else self.without_effect).append(one)
-
-    @property
-    def _directory(self) -> str:
-        return self.values.get("workdir", [str(self.file.values.get("workdir", ""))])[0]
 
     @property
     def replaces_preparations(self) -> bool:
@@ -185,12 +158,11 @@ class Environment:
         self.file.remarks += self.remarks
         why = "prints its text later, when the job has its environment and its directory"
         for line, node in self.reports.items():
-            self.file.remarks.append(Remark(line, shown(node), why, lost=False))
+            self.file.hint(line, shown(node), why)
 
     def _set(self, statement: Node, kind: str, value: str) -> None:
         if kind in _WHY:
-            text = shown(statement)
-            self.remarks.append(Remark(statement.line, text, _WHY[kind], lost=False))
+            self.remarks.append(hint(statement.line, shown(statement), _WHY[kind]))
         elif kind == "env":
             name, _, text = value.partition("=")
             self.variables[name] = (text, statement.line)
@@ -200,9 +172,9 @@ class Environment:
             if value:
                 self.values["workdir"] = [value]
         elif kind == "workdir":
-            self.values["workdir"] = [
-                value if is_whole(value) else os.path.join(self._directory.removesuffix("/."), value)
-            ]
+            here = self.values.get("workdir", [self.file.text_of("workdir")])[0]
+            path = value if is_whole(value) else os.path.join(here.removesuffix("/."), value)
+            self.values["workdir"] = [path]
         elif kind != "threads":
             if kind in _OF_MODULES and self.stage == _STAGES.index("source"):
                 self.values["module_init"] = self.values.pop("source")
@@ -231,11 +203,8 @@ class Environment:
             first, sign, last = statement.children[0], statement.children[1].text, statement.children[-1]
             left, right = self._settings(first), self._settings(last)
             if sign == "||":
-                return (
-                    left
-                    if re.match(r"exit\b|\{\s*(echo [^$`;|&>]*;\s*)?exit\b[^;]*;\s*\}$", last.text)
-                    else None
-                )
+                ends = re.match(r"exit\b|\{\s*(echo [^$`;|&>]*;\s*)?exit\b[^;]*;\s*\}$", last.text)
+                return left if ends else None
             return None if left is None or right is None else [*left, *right]
         if statement.type in ("variable_assignment", "declaration_command"):
             return self._of_variables(statement)
@@ -243,9 +212,8 @@ class Environment:
             return [("hook" if _LOGIN_FILES.fullmatch(match[1]) else "modules", "")]
         if statement.type in ("if_statement", "unset_command") and "__conda_setup" in statement.text:
             return [("hook", "")]
-        if statement.type != "command" or any(
-            one.type == "variable_assignment" for one in statement.children
-        ):
+        prefixed = any(one.type == "variable_assignment" for one in statement.children)
+        if statement.type != "command" or prefixed:
             return None
         command = next((one for one in commands(statement) if one.node is statement), None)
         return None if command is None or command.name in self.script.functions else self._of_command(command)
@@ -279,11 +247,7 @@ class Environment:
 
         ``here``: the value is set here; other exports may set other ones before and after it.
         """
-        sets = [
-            (self._constant(value), one)
-            for other, value, one in self.script.assignments
-            if other == name and one.start < self.end and not _is_prefix(one)
-        ]
+        sets = self._sets_before_program(name)
         unset = any(
             mentions(one, name) for one in self.script.tree.all("unset_command") if one.start < self.end
         )
@@ -295,6 +259,12 @@ class Environment:
         value = self._constant(node)
         one_by_one = here and all(certain(one) and exported(one) for _, one in sets)
         return value if one_by_one or all(other == value for other, _ in sets) else None
+
+    def _sets_before_program(self, name: str) -> list[tuple[str | None, Node]]:
+        """Return the values and the assignments of a variable, but for those of one command only."""
+        sets = ((value, one) for other, value, one in self.script.assignments if other == name)
+        sets = (pair for pair in sets if pair[1].start < self.end and not pair[1].child_of("command"))
+        return [(self._constant(value), one) for value, one in sets]
 
     def _constant(self, node: Node) -> str | None:
         """Return the value of an assignment; None if it is not known, or begins with a home directory, or has
@@ -315,7 +285,8 @@ class Environment:
             return _at(match[1]) if "hook" in self.preparations else None
         word = command.arguments[0] if name == "cd" and len(command.arguments) == 1 else None
         match = _SUBMISSION.fullmatch(self._resolved(word)) if word is not None else None
-        if match and self._is_submission(match[1]) and not self._is_set(match[0]):
+        of_job = match and self.script.dialect.job_variables.get(match[1]) == "submit_dir"
+        if match and of_job and match[1] not in self.script.values:
             return [("submission", (match[2] or "").strip("/"))]
         home = word is not None and re.fullmatch(r"(~|\$HOME|\$\{HOME\})/?", self._resolved(word))
         if name == "cd" and (home or not command.arguments):
@@ -329,11 +300,8 @@ class Environment:
         if name in ("conda", "mamba"):
             if words[:1] in (["init"], ["deactivate"]):
                 return [("hook", "")]
-            return (
-                [("conda", (words[1:] or ["base"])[0])]
-                if words[:1] == ["activate"] and len(words) < 3
-                else None
-            )
+            activates = words[:1] == ["activate"] and len(words) < 3
+            return [("conda", (words[1:] or ["base"])[0])] if activates else None
         if name == "cd" and len(words) == 1 and words[0] not in ("-", ""):
             here = words[0] in (".", "./") and self.script.starts_at_submission
             return [("submission", "")] if here else [("workdir", words[0])]
@@ -353,17 +321,9 @@ class Environment:
             text = node.text + text[name.end() :]
         return "" if text.startswith('"~') else text.replace('"', "")
 
-    def _is_submission(self, name: str) -> bool:
-        """Return whether the scheduler of the script sets it to the directory of the submission."""
-        return self.script.dialect.job_variables.get(name) == "submit_dir"
-
-    def _is_set(self, text: str) -> bool:
-        """Return whether the script itself sets the variable of a text."""
-        return re.sub(r"^\$\{?(\w+).*", r"\1", text) in self.script.values
-
     def _of_file(self, command: Command) -> list[Setting] | None:
         """Return the options that a sourced file is."""
-        given = _given(command)
+        given = " ".join(one.text for one in command.arguments).replace('"', "")
         hook = "hook" in self.preparations
         if given == "deactivate" or (hook and _LOGIN_FILES.fullmatch(given)):
             return [("hook", "")]
@@ -427,9 +387,8 @@ class Environment:
             return False
         fits = kind == "module_purge" or self.file.accepts(kind, value)
         defines = value.endswith("/conda.sh")  # a function, and nothing else
-        login, product = (
-            kind == "source" and one.fullmatch(value) is not None for one in (OF_LOGIN, OF_PRODUCTS)
-        )
+        login = kind == "source" and effects.OF_LOGIN.fullmatch(value) is not None
+        product = kind == "source" and effects.OF_PRODUCTS.fullmatch(value) is not None
         of_file = "source of a login" if login else "source of a product" if product else kind
         option = "conda" if defines else of_file
         file = os.path.basename(value)
@@ -440,14 +399,13 @@ class Environment:
     @property
     def _is_base(self) -> bool:
         """Return whether the environment is that of conda itself, which another one replaces."""
-        return self.values.get("conda") == ["base"] or bool(
-            _CONDA.fullmatch(self.values.get("venv", [""])[0])
-        )
+        venv = self.values.get("venv", [""])[0]
+        return self.values.get("conda") == ["base"] or _CONDA.fullmatch(venv) is not None
 
     def _in_time(self, kind: str, value: str) -> bool:
         """Return whether the job sets an option behind those that the script has before it, or may do so."""
         alone = not {"source", "conda"} & self.values.keys() and not self._is_base
-        if kind == "module" and OF_DEVICES.fullmatch(value) and "venv" in self.values and alone:
+        if kind == "module" and effects.OF_DEVICES.fullmatch(value) and "venv" in self.values and alone:
             return True
         first = kind in _OF_MODULES and not any(one in self.values for one in _OF_MODULES)
         return self.stage <= _STAGES.index("source" if first else kind)
@@ -460,7 +418,7 @@ class Environment:
         """Return whether only the program reads the number of threads, which the job sets for it."""
         if any(mentions(one.node, "OMP_NUM_THREADS") for one in self.block):
             return False
-        if self.file.list("command") == ["true"]:  # what reads it may be a sourced file
+        if self.file.program == ["true"]:  # what reads it may be a sourced file
             return False
         return not self._is_read("OMP_NUM_THREADS", later)
 
@@ -481,7 +439,7 @@ class Environment:
             return False
         if not self._is_last(name, text, later):
             return False
-        runs = self.file.list("command") != ["true"]  # else the files are the program
+        runs = self.file.program != ["true"]  # else the files are the program
         if runs and any(may_set(self.script, one, name) for one in later):
             return False
         if any(mentions(one.node, name) for one in self.block if not one.node.text.startswith(f"{name}=")):
@@ -489,7 +447,7 @@ class Environment:
         made = (one.node for one in self.block)
         if any(may_set(self.script, one, name) for one in made) and self._is_read(name, later):
             return False
-        if not PATHS.fullmatch(name):
+        if not effects.PATHS.fullmatch(name):
             return True
         changed = any("environment" in effects_of(self.script, one).kinds for one in later)
         return name not in ("PATH", "LD_PRELOAD") and not changed
@@ -498,10 +456,7 @@ class Environment:
         """Return whether a variable has one value, or only its last value is read: none but exports, and
         statements that do not read it, are before the export of the last value.
         """
-        sets = [
-            (self._constant(value), one) for other, value, one in self.script.assignments if other == name
-        ]
-        if all(value == text for value, one in sets if one.start < self.end and not _is_prefix(one)):
+        if all(value == text for value, _ in self._sets_before_program(name)):
             return True
         last = max(at for at, one in enumerate([None, *later]) if one is None or _sets(one, name))
         for one in later[:last]:
@@ -532,9 +487,8 @@ class Environment:
             return not stays and not any("directory" in one.kinds for one in self.block)
         if kind == "workdir" and not self.file.accepts("workdir", value):
             return False
-        if "workdir" in self.values and any(
-            not one.endswith("/conda.sh") for one in self.values.get("source", ())
-        ):
+        files = [one for one in self.values.get("source", ()) if not one.endswith("/conda.sh")]
+        if "workdir" in self.values and files:
             return False  # the script reads the file in the directory before
         return self._passes("workdir") and not (kind == "workdir" and not is_whole(value) and self._at_home)
 
@@ -545,22 +499,14 @@ def _is_relative(kind: str, value: str) -> bool:
 
 
 def _kind_of_variable(name: str) -> str:
-    if OF_RANKS.fullmatch(name):
+    if effects.OF_RANKS.fullmatch(name):
         return "env of ranks"
-    return "env of installers" if OF_INSTALLERS.fullmatch(name) or PATHS.fullmatch(name) else "env"
+    of_installers = effects.OF_INSTALLERS.fullmatch(name) or effects.PATHS.fullmatch(name)
+    return "env of installers" if of_installers else "env"
 
 
 def _sets(statement: Node, name: str) -> bool:
     return any(other == name for other, _, _ in assignments(statement))
-
-
-def _is_prefix(assignment: Node) -> bool:
-    """Return whether a variable is set for one command only."""
-    return assignment.parent is not None and assignment.parent.type == "command"
-
-
-def _given(command: Command) -> str:
-    return " ".join(one.text for one in command.arguments).replace('"', "")
 
 
 def _at(folder: str | None) -> list[Setting]:

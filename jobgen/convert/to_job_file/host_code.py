@@ -13,14 +13,13 @@ from jobgen.convert.to_job_file.effects import ENVIRONMENT, LOGIN
 from jobgen.convert.to_job_file.inherited import is_for_programs, may_be_inherited
 from jobgen.convert.to_job_file.launcher import program_of
 from jobgen.convert.to_job_file.waiting import trap_code
-from jobgen.convert.variable_names import meanings, names_read
+from jobgen.convert.variable_names import exported_names, meanings, names_read
 from jobgen.launch.command_line import is_python
 from jobgen.launch.launchers import LAUNCHERS
 from jobgen.script.commands import Command, commands
-from jobgen.script.dialects.base import Dialect
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
-from jobgen.script.syntax import Node, exported, parse
+from jobgen.script.syntax import Node, parse
 
 _MEANINGS = ("node_file", "node_list", "nodes", "chunks", "slots", "ranks")
 _STATEMENTS = """
@@ -52,7 +51,6 @@ class HostCode:
     def __init__(
         self,
         script: Script,
-        source: Dialect,
         command: Command,
         launch: Launch | None,
         lines: str,
@@ -61,11 +59,11 @@ class HostCode:
         self.script, self.lines, self.ours = script, lines, {*ours}
         self.words = _words(script, launch) if launch is not None else []
         self.command, self.launched = command.node, launch is not None
-        self.hosts = {name for name, one in meanings(source).items() if one in _MEANINGS}
+        self.hosts = {name for name, one in meanings(script.dialect).items() if one in _MEANINGS}
         self.files = _files(self.words) - {f"${name}" for name in self.hosts}
         given = {part for one in self.words for part in re.split("[=,]", one.text)}
         inherited = {name for name in script.values if may_be_inherited(script, name)}
-        self.public = (_exported(script) | given | inherited) - self.ours - _launchers(script, command)
+        self.public = (exported_names(script) | given | inherited) - self.ours - _launchers(script, command)
         self.values: list[Node] = []  # statements that are not for the hosts
 
     def find(self, statements: Sequence[Node]) -> list[Node]:
@@ -265,8 +263,8 @@ def _target(redirect: Node) -> str | None:
 
 def _piped(node: Node) -> bool:
     """Return whether the output of a command goes into a pipe."""
-    above = node.parent
-    return above is not None and above.type == "pipeline" and above.children[-1] is not node
+    pipeline = node.child_of("pipeline")
+    return pipeline is not None and pipeline.children[-1] is not node
 
 
 def _prints(statement: Node) -> set[str]:
@@ -282,7 +280,7 @@ def _set(statement: Node) -> set[str]:
     """Return the variables that a statement sets or exports."""
     found: set[str] = set()
     for one in statement.all("variable_assignment", "declaration_command", "for_statement"):
-        if one.parent is not None and one.parent.type == "command":
+        if one.child_of("command"):
             continue  # A=1 before a command holds for that command only
         name = one.get("name") or one.get("variable")
         part = name.get("name") if name is not None and name.type == "subscript" else name
@@ -292,13 +290,4 @@ def _set(statement: Node) -> set[str]:
         found |= {*re.findall(r"(\w+)(?=\s*[-+*/]?=[^=]|\+\+|--)", one.text.partition("do")[0])}
     for command in commands(statement):
         found |= {text for text in command.literals if command.name in _READS and text.isidentifier()}
-    return found
-
-
-def _exported(script: Script) -> set[str]:
-    """Return the variables that a script exports."""
-    found = {name for name, _, node in script.assignments if exported(node)}
-    for one in script.tree.all("declaration_command"):
-        if one.children[0].type == "export" or "-x" in one.text.split():
-            found |= {child.text for child in one.children if child.type == "variable_name"}
     return found

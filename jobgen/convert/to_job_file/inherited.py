@@ -7,7 +7,7 @@ import re
 
 from jobgen.convert.misreadings import INSTALLED
 from jobgen.convert.to_job_file.effects import OF_INSTALLERS, OF_PRODUCTS, OF_RANKS, PATHS, TOOLS_OF_SYSTEM
-from jobgen.convert.variable_names import names_read
+from jobgen.convert.variable_names import exports_all, names_read
 from jobgen.launch.command_line import is_python
 from jobgen.launch.wrappers import WRAPPERS
 from jobgen.script.command_kinds import STATE
@@ -41,9 +41,9 @@ def may_be_inherited(script: Script, name: str) -> bool:
     known = (PATHS, OF_INSTALLERS, OF_RANKS, _USUAL, _OF_PBS if script.is_pbs else _OF_SLURM)
     if any(one.fullmatch(name) for one in known) or name in _of_submission(script):
         return True
-    if any({"-a", "allexport"} & {*one.literals} for one in script.named("set")):
+    if exports_all(script) or _of_module(script, name):
         return True
-    return _of_module(script, name) or (name.isupper() and any(map(is_own_file, script.commands)))
+    return name.isupper() and any(map(is_own_file, script.commands))
 
 
 def _of_submission(script: Script) -> set[str]:

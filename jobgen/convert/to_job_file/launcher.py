@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from jobgen.convert import aprun
-from jobgen.convert.result import Remark, shortened, shown
+from jobgen.convert.result import Remark, hint, shortened, shown
 from jobgen.convert.several_words import may_have_options
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.program_line import known, option_text
@@ -85,32 +85,32 @@ def write(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]
             if not (why := _of_step(script, kind, name, texts[-1])):
                 arguments += [text for text in texts if text is not None]
             elif why != _SAME:
-                file.remarks.append(Remark(launch.line, given, why, lost=name in _TIMES))
+                file.lose(launch.line, given, why, lost=name in _TIMES)
         elif name in _FILES and (launch.row.by_scheduler or name == "-errfile-pattern"):
             if (texts[-1] or "").removeprefix(f"{name}=") not in ("none", script.request.output):
-                file.remarks.append(Remark(launch.line, given, _FILES[name]))
+                file.lose(launch.line, given, _FILES[name])
         elif name in _PASSES or _of_script(launch, kind, name):
             _export(file, texts, name)
             if launch.row.by_scheduler and name in _DEVICES and _sees_others(script, name, texts[-1] or ""):
                 why = "the ranks see all devices of the job on their node"
-                file.remarks.append(Remark(launch.line, given, why, lost=False))
+                file.hint(launch.line, given, why)
         elif name == "--" or _container(file, launch, [option_text(script, word) for word in words]):
             continue
         elif name.startswith("--container-") and not _has_image(launch):
             why = "belongs to the container of an earlier srun; jobgen starts the ranks outside of it"
-            file.remarks.append(Remark(launch.line, given, why, of_program=True))
+            file.lose(launch.line, given, why, of_program=True)
         elif name in _PLACES and not launch.row.mpi_plugin:
             if not _binds(file, texts[-1] or ""):
-                file.remarks.append(Remark(launch.line, given, _PLACES[name], lost=False))
+                file.hint(launch.line, given, _PLACES[name])
         elif not is_known:
-            file.remarks.append(Remark(launch.line, given, "is known only when the job runs"))
+            file.lose(launch.line, given, "is known only when the job runs")
         elif kind == launch.kind and name_of(launch) not in OTHERS:
             arguments += [text for text in texts if text is not None]
         else:
-            file.remarks.append(Remark(launch.line, given, f"jobgen starts {kind} without it"))
+            file.lose(launch.line, given, f"jobgen starts {kind} without it")
     for word in _unread(script, launch):
         why = "is known only when the job runs: if it has options or a launcher, the job file lacks them"
-        file.remarks.append(Remark(launch.line, shown(word), why))
+        file.lose(launch.line, shown(word), why)
     if arguments and not file.try_add("launcher_arg", [*file.list("launcher_arg"), *arguments]):
         file.remarks += [Remark(launch.line, one, "is no option") for one in arguments]
     if launch.outer is not None:
@@ -130,10 +130,10 @@ def _of_its_own(
     name = option_name(known(script, words[0]) or words[0].text)
     if _is_rendezvous(name, given, text or ""):
         why = "jobgen starts the ranks at the address of the first node, without a search for others"
-        return [Remark(launch.line, given, why, lost=False)]
+        return [hint(launch.line, given, why)]
     if name == "--role" and not is_known:
         why = f"names the ranks in the messages of {kind}: jobgen gives them no name"
-        return [Remark(launch.line, given, why, lost=False)]
+        return [hint(launch.line, given, why)]
     if name in _HOST_FILES and _is_own_file(script, words[-1], text):
         why = "is a file that the script does not make: jobgen starts the ranks on the nodes of the job"
     elif name == "--jobid" and launch.row.by_scheduler:
@@ -165,7 +165,7 @@ def _of_step(script: Script, kind: str, name: str, text: str | None) -> str:
     if name in _MEMORY:
         of_job = {"0", script.heeded[name].value} if name in script.heeded else {"0"}
         return _SAME if value in of_job else "is that of a step: the ranks have the memory of the job"
-    if kind == script.dialect.scheduler.node_step and text is not None:
+    if kind == script.dialect.node_step and text is not None:
         return ""
     if name in _TIMES:
         return "ends the step in the script; the ranks have the time of the job"
@@ -204,8 +204,7 @@ def _is_own_file(script: Script, word: Node, text: str | None) -> bool:
 def _aprun_remark(launch: Launch, kind: str, name: str, given: str) -> Remark | None:
     """Return the remark on an option that only aprun has; None for another option."""
     if name in aprun.NOTES or name in _PLACES_OF_APRUN:
-        why = aprun.NOTES.get(name, _PLACES["--bind-to"])
-        return Remark(launch.line, given, why, lost=False)
+        return hint(launch.line, given, aprun.NOTES.get(name, _PLACES["--bind-to"]))
     if name in aprun.FLAGS:
         return Remark(launch.line, given, f"jobgen starts {kind} without it")
     return None
@@ -224,7 +223,7 @@ def set_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> None:
     plugin, by = _plugin(script, launch)
     new = MPI_FLAVOURS[str(file.values["mpi"])].srun if "mpi" in file.values else "none"
     if LAUNCHERS[kind].mpi_plugin and plugin and plugin != new:
-        file.remarks.append(Remark(launch.line, f"{by}={plugin}", f"becomes --mpi={new}", lost=False))
+        file.hint(launch.line, f"{by}={plugin}", f"becomes --mpi={new}")
 
 
 def _plugin(script: Script, launch: Launch) -> tuple[str | None, str]:
@@ -236,16 +235,15 @@ def _plugin(script: Script, launch: Launch) -> tuple[str | None, str]:
 
 def ends(file: JobFile, script: Script, launch: Launch) -> None:
     """Add a remark if the other ranks go on where one fails, which jobgen's launchers end."""
-    ranks = int(str(file.values.get("ranks_per_node", 1))) * (script.request.nodes or 1)
+    ranks = file.count("ranks_per_node") * (script.request.nodes or 1)
     given = launch.has("-K", "--kill-on-bad-exit") or "SLURM_KILL_BAD_EXIT" in script.values
     given &= "0" not in (launch.options.get("-K"), launch.options.get("--kill-on-bad-exit"))
-    if launch.kind != script.dialect.scheduler.node_step or ranks < 2 or given:
+    if launch.kind != script.dialect.node_step or ranks < 2 or given:
         return
     texts = [os.path.basename(script.constants.value(word) or "") for word in program_of(script, launch)]
     name = (texts[command_start(texts) :] or [""])[0]
     if not end_together(script, name):
-        why = "without -K the other ranks go on if one fails: jobgen ends all"
-        file.remarks.append(Remark(launch.line, launch.kind, why, lost=False))
+        file.hint(launch.line, launch.kind, "without -K the other ranks go on if one fails: jobgen ends all")
 
 
 def _choose_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> None:
@@ -261,7 +259,7 @@ def _choose_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> Non
             given = of_script
         elif given and of_script:
             why = f"is the plugin of {given}, and the script names {of_script}: set mpi for another scheduler"
-            file.remarks.append(Remark(launch.line, f"--mpi={plugin}", why, lost=False))
+            file.hint(launch.line, f"--mpi={plugin}", why)
         named = given or named
         words = " ".join(node.text for node in program_of(script, launch))
         if words.split(" ")[0] in TOOLS:
@@ -269,14 +267,14 @@ def _choose_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> Non
         is_python = re.match(r"(\S+/)?python\S* |\S+\.py\b|(bash|sh) -c .*python|-m ", words)
         is_mpi = given or not is_python or re.search(r"mpi4py|horovod|hvd", script.tree.text)
         is_mpi = is_mpi or re.search("(?i)mpi", words.partition(".py")[0])
-        ranks = int(str(file.values.get("ranks_per_node", 1))) * (script.request.nodes or 1)
+        ranks = file.count("ranks_per_node") * (script.request.nodes or 1)
         if not given and not is_mpi and (ranks < 2 or _meets_by_address(script)):
             return
         alone = ranks < 2 and not given
         in_shell = named is None and re.match(r"(\S+/)?(bash|sh) |\S+\.sh\b", words)
         if in_shell or alone or not is_mpi:
             why = "it starts without an MPI (--mpi=none): set mpi in [launch] if it uses one"
-            file.remarks.append(Remark(launch.line, shortened(words), why, lost=False))
+            file.hint(launch.line, shortened(words), why)
             return
     elif not launch.row.of_mpi:
         return
@@ -284,15 +282,15 @@ def _choose_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> Non
         named = None
     file.add("mpi", named or DEFAULT_MPI, launch.line)
     for why in other_options(script, named) if named else ():
-        file.remarks.append(Remark(launch.line, f"mpi = {named}", why, lost=not LAUNCHERS[kind].mpi_plugin))
+        file.lose(launch.line, f"mpi = {named}", why, lost=not LAUNCHERS[kind].mpi_plugin)
     for name, other in DIALECTS.items() if named else ():
         key = recognized_mpi(script, target=name)
         if key and key != named and MPI_FLAVOURS[key].dialects:
             why = f"jobs for {other.title} need the launcher of {MPI_FLAVOURS[key].title}: mpi = {key}"
-            file.remarks.append(Remark(launch.line, f"mpi = {named}", why, lost=False))
+            file.hint(launch.line, f"mpi = {named}", why)
     if named is None:
         why = f"the script does not name its MPI: mpi = {DEFAULT_MPI} is a guess"
-        file.remarks.append(Remark(launch.line, name_of(launch), why, lost=False))
+        file.hint(launch.line, name_of(launch), why)
 
 
 def _meets_by_address(script: Script) -> bool:
@@ -337,20 +335,9 @@ def _has_image(launch: Launch) -> bool:
 
 def _of_script(launch: Launch, kind: str, name: str) -> bool:
     line = launch.row.line
-    own = (
-        *line.nodes,
-        *line.ranks,
-        *line.local_ranks,
-        *line.from_script,
-        *line.flags,
-        *line.same,
-        *_OURS.get(kind, "").split(),
-    )
-    return (
-        name in own
-        or name in _OURS.get(launch.kind, "").split()
-        or bool(re.fullmatch(r"-n\d+|-N\d+|-c\d+", name))
-    )
+    own = (*line.nodes, *line.ranks, *line.local_ranks, *line.from_script, *line.flags, *line.same)
+    ours = [one for each in (kind, launch.kind) for one in _OURS.get(each, "").split()]
+    return name in (*own, *ours) or re.fullmatch(r"-n\d+|-N\d+|-c\d+", name) is not None
 
 
 def _options(script: Script, launch: Launch) -> Iterator[tuple[Node, ...]]:

@@ -45,9 +45,7 @@ def _has_program(script: Script) -> bool:
 
 def outermost(launch: Launch | None) -> Launch | None:
     """Return the launcher that starts a launcher, or the launcher itself."""
-    while launch is not None and launch.outer is not None:
-        launch = launch.outer
-    return launch
+    return launch.chain[-1] if launch is not None else None
 
 
 def main_command(script: Script, launch: Launch | None) -> Command | None:

@@ -12,17 +12,8 @@ update collection savelist describe overview is-loaded unuse try-load load-any p
 """
 
 # Commands of modules that are values of the option for modules, by their names and short forms.
-_COMMANDS = {
-    short: name
-    for name, forms in {
-        "unload": "unload rm del remove",
-        "swap": "swap switch sw",
-        "use": "use",
-        "reset": "reset",
-        "restore": "restore r",
-    }.items()
-    for short in forms.split()
-}
+_FORMS = ("unload rm del remove", "swap switch sw", "use", "reset", "restore r")
+_COMMANDS = {short: forms.split()[0] for forms in _FORMS for short in forms.split()}
 
 
 def in_order(kind: str, value: str, before: Collection[str]) -> Setting:
@@ -34,11 +25,8 @@ def in_order(kind: str, value: str, before: Collection[str]) -> Setting:
 
 def of_module(name: str, words: Sequence[str]) -> list[Setting] | None:
     """Return the options that a command of environment modules is."""
-    words = [
-        one
-        for one in words
-        if one not in ("-s", "-q", "--silent", "--quiet", "--force", "-f", "--ignore-cache")
-    ]
+    options = ("-s", "-q", "--silent", "--quiet", "--force", "-f", "--ignore-cache")
+    words = [one for one in words if one not in options]
     verb = words[0] if words else ""
     if verb == "purge" and words[1:] in ([], ["all"]):
         return [("module_purge", "")]

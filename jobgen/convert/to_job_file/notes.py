@@ -12,20 +12,15 @@ from jobgen.convert import submission, unread_files
 from jobgen.convert.launch_nodes import ALL, EACH
 from jobgen.convert.misreadings import WHOLE_ENVIRONMENT, is_narrow, narrow_export
 from jobgen.convert.request_reader import has_directives
-from jobgen.convert.result import Remark, shortened, shown
+from jobgen.convert.result import Remark, hint, remark_on, shortened, shown
 from jobgen.convert.start_directory import path_of
 from jobgen.convert.swept_files import sweeps, takers
-from jobgen.convert.to_job_file.builder import BLOCKS, JobFile
+from jobgen.convert.to_job_file import inherited
+from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.definitions import definitions_of
 from jobgen.convert.to_job_file.effects import LOGIN
-from jobgen.convert.to_job_file.inherited import (
-    is_own_file,
-    may_be_function,
-    may_be_inherited,
-    may_define_functions,
-)
-from jobgen.convert.to_job_file.program_line import ARGUMENT, reads_any
-from jobgen.convert.to_job_file.statements import Split
+from jobgen.convert.to_job_file.program_line import ARGUMENT, read_by
+from jobgen.convert.to_job_file.statements import IN_LOG, SEPARATORS, Split
 from jobgen.convert.to_job_file.wrappers import container_name
 from jobgen.convert.unread_files import of_engines
 from jobgen.convert.variable_names import names_read
@@ -50,10 +45,6 @@ from jobgen.script.syntax import LATER, LOOPS, Node, assignments, expansions, ex
 from jobgen.script.word_lists import code_text
 from jobgen.values.parsers import mebibytes, number
 
-_SEPARATORS = (";", "&", ";;")
-_CLOSED = re.compile(
-    r"'[^']*'|\"[^\"]*\"|\$\([^)]*\)+|`[^`]*`|\$\{[^}]*\}"
-)  # what may have operators of its own
 _OF_PROGRAM = re.compile(r"exit( \"?\$\?\"?)?")
 _EXIT = re.compile(r"^(?!\s*#)(.*([;&|{(]|\bthen|\bdo|\belse)\s*|\s*)exit\b", re.MULTILINE)
 # Commands that take no time beside a process in the background, or wait for a while.
@@ -101,43 +92,40 @@ def shell(script: Script) -> Iterator[Remark]:
     first = script.lines[0].strip() if script.lines else ""
     if kind := re.match(r"#!.*\s-(?:\w*l|-login|\w*(i))", first):
         what, file = ("interactive", "~/.bashrc") if kind[1] else ("login", "the profile")
-        yield Remark(1, first, f"jobgen's script is no {what} shell: source what {file} sets", lost=False)
+        yield hint(1, first, f"jobgen's script is no {what} shell: source what {file} sets")
     if re.match(r"#!.*\s-\w*x", first):
-        yield Remark(
-            1, first, "jobgen's script does not print its commands: put set -x into setup", lost=False
-        )
+        yield hint(1, first, "jobgen's script does not print its commands: put set -x into setup")
     traces = (
         one for one in script.running("set") if re.search(r"(^| )-(\w*x|o xtrace)", " ".join(one.literals))
     )
     if (trace := next(traces, None)) and not trace.node.under("function_definition"):
         why = "holds for setup at most: jobgen's script does not print its commands"
-        yield Remark(trace.line, trace.node.text, why, lost=False)
+        yield hint(trace.line, trace.node.text, why)
     for option in script.options:
         if option.flag == script.dialect.shell_option and not re.search(r"(^|/)(ba|da)?sh\b", option.value):
-            why = "the job runs the commands in bash"
-            yield Remark(option.line, f"{option.flag} {option.value}", why)
+            yield Remark(option.line, f"{option.flag} {option.value}", "the job runs the commands in bash")
     if other := re.match(r"#!.*\b(zsh|ksh|csh|tcsh|fish)\b", first):
         why = "the job runs the commands in bash"
         if other[1] != "ksh":
             why += f", which splits words in another way than {other[1]}"
         if other[1] in ("zsh", "csh", "tcsh", "fish"):
             why += ", and counts the elements of arrays from 0"
-        yield Remark(1, first, why, lost=False)
+        yield hint(1, first, why)
 
 
 def status(script: Script, parts: Split) -> Iterator[Remark]:
     """Yield a remark if the script ends with another status than that of its program."""
-    own = [one for one in parts.after if one.type not in _SEPARATORS and one.text.strip()]
+    own = parts.behind
     while own and _OF_PROGRAM.fullmatch(own[-1].text):
         own.pop()
     why = "the job ends with the status of the program, and the script with that of this command"
     same = [one.text for one in own] == ["exit 0"] and script.errexit and not (parts.piped or parts.last)
     if own and not same and not _kept(own):
-        yield Remark(own[-1].line, shown(own[-1]), why, lost=False)
+        yield remark_on(own[-1], why)
     elif parts.piped and not own and not parts.last:
-        yield Remark(parts.piped.line, shown(parts.piped), why, lost=False)
+        yield remark_on(parts.piped, why)
     elif parts.last and not own and not any(re.search(r"\bexit\b", one.text) for _, one in parts.last):
-        yield Remark(parts.last[-1][1].line, shown(parts.last[-1][1]), why, lost=False)
+        yield remark_on(parts.last[-1][1], why)
 
 
 def without_program(script: Script, last: Node) -> Iterator[Remark]:
@@ -148,57 +136,51 @@ def without_program(script: Script, last: Node) -> Iterator[Remark]:
         for command in commands(last)
     )
     if works and not script.errexit:
-        why = "if it fails, the script has its status, and the job ends with 0"
-        yield Remark(last.line, shown(last), why, lost=False)
+        yield remark_on(last, "if it fails, the script has its status, and the job ends with 0")
 
 
 def ends(file: JobFile, parts: Split) -> Iterator[Remark]:
     """Yield a remark if the program is code with an ``exit`` that ends the script, but not the job."""
-    words = file.list("command")
-    own = [one for one in parts.after if one.type not in _SEPARATORS and one.text.strip()]
-    if own and words[:2] == ["bash", "-c"] and _EXIT.search(words[2]):
-        yield Remark(own[0].line, shown(own[0]), "runs also after an exit in the program", lost=False)
+    if parts.behind and _EXIT.search(file.shell_code):
+        yield remark_on(parts.behind[0], "runs also after an exit in the program")
 
 
 def own_state(script: Script, file: JobFile, parts: Split) -> Iterator[Remark]:
     """Yield remarks on what the program, as code of a process of its own, sets for the commands after it."""
-    words, after = file.list("command"), [one for one in parts.after if one.type not in _SEPARATORS]
+    after = parts.behind
     clock = (node for one in after for node in one.all("variable_name") if node.text == "SECONDS")
     if read := next(clock, None):
         why = "the commands after the program have a shell, and a clock, of their own"
-        yield Remark(read.line, "SECONDS", why, lost=False)
-    if words[:2] != ["bash", "-c"] or not after:
+        yield hint(read.line, "SECONDS", why)
+    if not (file.shell_code and after):
         return
-    code = parse(words[2].encode())
+    code = parse(file.shell_code.encode())
     own = {name for one in after for name, _, _ in assignments(one)}
     names = {name for name, _, _ in assignments(code)} - own
     for name in definitions_of(script, after).names:
         if name in names:
             why = "keeps the value of setup after the program, which is a separate process"
             lines = (node.line for one in after for name_of, node in expansions(one) if name_of == name)
-            yield Remark(next(lines, after[0].line), f"${name}", why, lost=False)
+            yield hint(next(lines, after[0].line), f"${name}", why)
     for one in commands(code):
         moves = one.name in _MOVES and "-n" not in one.literals  # pushd -n stays
         if moves and not one.node.under("subshell", "command_substitution"):
             why = "has no effect on the commands after the program, which is a separate process"
-            yield Remark(after[0].line, shown(one.node), why, lost=False)
+            yield hint(after[0].line, shown(one.node), why)
 
 
 def left_running(file: JobFile, parts: Split, program: Command) -> Iterator[Remark]:
     """Yield a remark on a process that the program leaves in the background for the commands after it."""
-    words = file.list("command")
     busy = {one.name for statement in parts.after for one in commands(statement)} - _BRIEF
-    started = unwaited([parse(words[2].encode())]) if words[:2] == ["bash", "-c"] and busy else []
+    started = unwaited([parse(file.shell_code.encode())]) if busy else []
     if started:
-        why = "ends with the program, before the commands after it"
-        yield Remark(program.line, shown(started[0]), why)
+        yield Remark(program.line, shown(started[0]), "ends with the program, before the commands after it")
 
 
-def process_number(file: JobFile, program: Command) -> Iterator[Remark]:
+def process_number(_: Script, file: JobFile, program: Command) -> Iterator[Remark]:
     """Yield a remark on ``$$`` in several of the blocks and the program, which are separate processes."""
     code = _shell_code(file)
-    blocks = [str(file.values.get(key, "")) for key in BLOCKS]
-    if len([text for text in (*blocks, *code) if _OWN_NUMBER.search(text)]) > 1:
+    if len([text for text in (*file.blocks, *code) if _OWN_NUMBER.search(text)]) > 1:
         why = "has another value in each block and in the program, which are separate processes"
         lost = any(map(_OWN_NUMBER.search, code))
         yield Remark(program.line, "$$", f"{why}: set a variable in setup", lost)
@@ -206,16 +188,16 @@ def process_number(file: JobFile, program: Command) -> Iterator[Remark]:
 
 def _shell_code(file: JobFile) -> list[str]:
     """Return the code that ``bash -c`` runs in the program."""
-    words = file.list("command")
+    words = file.program
     return [text for at, text in enumerate(words) if words[at - 2 : at] == ["bash", "-c"]]
 
 
 def _own_paths(file: JobFile) -> set[str]:
     """Return the variables with the path of the script that commands of other shells read."""
-    code = _shell_code(file)
-    code += [str(file.values.get(key, "")) for key in ("before", "after_block")]
-    found = {name for text in code for name, _ in expansions(parse(text.encode())) if name in _OWN_PATH}
-    return found | ({"BASH_SOURCE"} if "BASH_SOURCE" in str(file.values.get("setup", "")) else set())
+    setup, *blocks = file.blocks
+    code = [parse(text.encode()) for text in (*_shell_code(file), *blocks)]
+    found = {name for one in code for name, _ in expansions(one) if name in _OWN_PATH}
+    return found | ({"BASH_SOURCE"} if "BASH_SOURCE" in setup else set())
 
 
 def own_path(script: Script, file: JobFile) -> Iterator[Remark]:
@@ -229,39 +211,39 @@ def own_path(script: Script, file: JobFile) -> Iterator[Remark]:
     for one in script.running(script.dialect.command) if script.request.name is None else ():
         if any(re.fullmatch(rf"\$\{{?{variable}\}}?", word.text.strip('"')) for word in one.arguments):
             why = "is the name of this script, after which its job is called, and not that of the new one"
-            yield Remark(one.line, f"${variable}", why, lost=False)
+            yield hint(one.line, f"${variable}", why)
 
 
 def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
     """Yield a remark on each argument of the script in the words of the program, and on each variable in them
     that nothing in the script sets."""
     dialect = script.dialect
-    own = {name for name, _, _ in script.assignments}
-    for name in names(file.list("command")):
+    own = script.values.keys()
+    for name in names(file.program):
         if name.startswith(dialect.variable_prefix) and name not in {*dialect.environment, *own}:
             why = f"is not set by {dialect.title}: the job ends, and the script would go on"
-            yield Remark(program.line, f"${name}", why, lost=False)
-        known = LOGIN.fullmatch(name) or (not name.islower() and may_be_inherited(script, name))
+            yield hint(program.line, f"${name}", why)
+        known = LOGIN.fullmatch(name) or (not name.islower() and inherited.may_be_inherited(script, name))
         ours = known or name.startswith("argument_")
         of_rank = name in of_ranks() or name in RANK_VARIABLES
         if name.isdigit() or not (of_rank or ours or _is_set(script, name)):
             what = "an argument of the script" if name.isdigit() else "not set anywhere in the script"
             one_word = "in the program it is one word; " * (name.isdigit() and _is_bare(program, name))
             why = f"is {what}: {one_word}if it is missing the job ends, and the script would go on"
-            yield Remark(program.line, f"${name}", why, lost=False)
+            yield hint(program.line, f"${name}", why)
         if _in_conditions(script, name, program):
             why = "is set in a condition only: if it is unset the job ends, and the script would go on"
-            yield Remark(program.line, f"${name}", why, lost=False)
-    split = [name for name in names(file.list("command")) if not _is_quoted(program, name)]
+            yield hint(program.line, f"${name}", why)
+    split = [name for name in names(file.program) if not _is_quoted(program, name)]
     given = [one for name in split for one in script.values.get(name, ()) if ARGUMENT.fullmatch(one.text)]
-    own_words = re.findall(r"(?m)^argument_\d+=(.*)", str(file.values.get("setup", "")))
+    own_words = re.findall(r"(?m)^argument_\d+=(.*)", file.text_of("setup"))
     bare = (one for name, one in expansions(program.node) if name.isdigit() and _is_bare(program, name))
     given += [one for one in bare if ARGUMENT.fullmatch(one.text) and one.text in " ".join(own_words)]
     if given and ARGUMENTS not in script.changed:
         what = ", ".join(sorted({one.text for one in given}))
         verb, each = ("are arguments", "each") if "," in what else ("is an argument", "it")
         why = f"{verb} of the script: in the program {each} is one word, also if it is missing"
-        yield Remark(min(one.line for one in given), what, why, lost=False)
+        yield hint(min(one.line for one in given), what, why)
 
 
 def _is_bare(command: Command, name: str) -> bool:
@@ -278,22 +260,20 @@ def without_directives(script: Script) -> Iterator[Remark]:
     """Yield a remark on a script that requests nothing."""
     if not has_directives(script):
         why = "the script requests nothing: the job has what its commands name, and jobgen's defaults"
-        yield Remark(1, f"without {script.dialect.scheduler.prefix}", why, lost=False)
+        yield hint(1, f"without {script.dialect.scheduler.prefix}", why)
 
 
 def arguments(script: Script, file: JobFile) -> Iterator[Remark]:
     """Yield a remark on arguments of the script in blocks; one in the program has another remark."""
     scheduler = script.dialect.scheduler
-    if not scheduler.behaviour.passes_arguments or any(
-        name.isdigit() for name in names(file.list("command"))
-    ):
+    if not scheduler.behaviour.passes_arguments or any(name.isdigit() for name in names(file.program)):
         return
-    in_blocks = any(first_read(str(file.values.get(key, ""))) for key in CODE)
+    in_blocks = any(first_read(file.text_of(key)) for key in CODE)
     if in_blocks and (read := submission.argument(script)):
         others = [one.title for one in DIALECTS.values() if not one.scheduler.behaviour.passes_arguments]
         why = f"reads arguments of the script: {scheduler.command} of the new script passes them, but "
         why += f"jobgen submit and {' and '.join(others)} pass none"
-        yield Remark(read[0], read[1], why, lost=False)
+        yield hint(read[0], read[1], why)
 
 
 def _is_set(script: Script, name: str) -> bool:
@@ -306,10 +286,8 @@ def _is_set(script: Script, name: str) -> bool:
         r"\b(read|export|declare|typeset|readonly|local|mapfile|readarray|for|getopts|printf|let)\s[^\n;|&]*"
     )
     start = r"(^|[;&|({]|\b(then|do|else)\s)[ \t]*"
-    return (
-        re.search(rf"(?m){start}{word}(\+?=|\[)|({sets}|\(\([^)]*|<<<\s*){word}|\$\{{{name}:?=", code)
-        is not None
-    )
+    pattern = rf"(?m){start}{word}(\+?=|\[)|({sets}|\(\([^)]*|<<<\s*){word}|\$\{{{name}:?="
+    return re.search(pattern, code) is not None
 
 
 def left_out(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
@@ -318,7 +296,7 @@ def left_out(script: Script, file: JobFile, program: Command) -> Iterator[Remark
     around = [one for one in program.node.above() if one.type in (*LATER, "subshell")]
     if not around:
         return
-    setup, *blocks = (str(file.values.get(key, "")) for key in BLOCKS)
+    setup, *blocks = file.blocks
     code = [parse(text.encode()) for text in (*_shell_code(file), *blocks)]
     read = {name for one in code for name in _read_in(one) - _set_in(one)}
     given = [node for _, _, node in assignments(around[-1]) if node.text not in setup]
@@ -326,7 +304,7 @@ def left_out(script: Script, file: JobFile, program: Command) -> Iterator[Remark
     found |= changed_variables(around[-1]) - changed_variables(parse(setup.encode()))
     found -= {*file.variables, *RANK_VARIABLES, "OMP_NUM_THREADS"}
     numbers = {*re.findall(r"\b(\w+)(?:\[[^]]*\])?\+?=[^\n;]*\$!", around[-1].text)}  # of processes
-    words = {*names(file.list("command"))}
+    words = {*names(file.program)}
     for name, value in re.findall(r"(?m)^(?:export )?(argument_\d+)=(.*)", setup):
         words |= _read_in(parse(f"echo {value}".encode())) if name in words | read else set()
     for name in sorted((words | read) & found - numbers):
@@ -362,28 +340,25 @@ def set_again(script: Script, file: JobFile, program: Command) -> Iterator[Remar
     """Yield a remark on each command that may set a variable of the program again, of which the job file has
     the value."""
     read = {name for name, _ in expansions(program.node)}
-    read -= {*re.findall(r"\$\{?(\w+)", " ".join(file.list("command")))}  # whose values the job reads
+    read -= {*re.findall(r"\$\{?(\w+)", " ".join(file.program))}  # whose values the job reads
     found = ((name, script.constants.node(name)) for name in read)
     values = {name: one for name, one in found if one and script.constants.value(one) is not None}
     for one in script.runs:
-        unknown = is_own_file(one) or (one.name == "eval" and _OUTPUT.match(_given(one)))
+        text = " ".join(word.text for word in one.arguments)
+        unknown = inherited.is_own_file(one) or (one.name == "eval" and _OUTPUT.match(text))
         before = (name for name, value in values.items() if value.start < one.node.start < program.node.start)
         if unknown and (name := min(before, default="")):
             why = f"may set {name} again: the job file has the value of line {values[name].line}"
-            yield Remark(one.line, shown(one.node), why, lost=False)
+            yield remark_on(one, why)
 
 
-def _given(command: Command) -> str:
-    return " ".join(one.text for one in command.arguments)
-
-
-def timed(file: JobFile, program: Command) -> Iterator[Remark]:
+def timed(_: Script, file: JobFile, program: Command) -> Iterator[Remark]:
     """Yield a remark on a ``time`` that the program loses."""
     texts = [os.path.basename(literal(word) or "") for word in program.words]
-    kept = re.search(r"(^|[\s;|&])(/\S*/)?time\s", " ".join(file.list("command")))
+    kept = re.search(r"(^|[\s;|&])(/\S*/)?time\s", " ".join(file.program))
     if "time" in texts and not kept:
         why = "is left out: the log of the job ends with the time of the whole job"
-        yield Remark(program.line, "time", why, lost=False)
+        yield hint(program.line, "time", why)
 
 
 _NO_START = (
@@ -408,15 +383,15 @@ def by_other_command(script: Script, file: JobFile) -> Iterator[Remark]:
         )
         if name and one.name not in _NO_START and id(one.node) not in of_launches:
             why = f"how it starts ranks by {name} is not read: the job requests {each} on a node"
-            yield Remark(one.line, shown(one.node), why)
+            yield remark_on(one, why, lost=True)
 
 
 _OF_IMAGE = ("PATH", "LD_LIBRARY_PATH")  # which runtimes of containers set
 
 
-def inside(file: JobFile, program: Command) -> Iterator[Remark]:
+def inside(_: Script, file: JobFile, program: Command) -> Iterator[Remark]:
     """Yield remarks on variables in code for a shell in a container that does not have those of the job."""
-    words = file.list("command")
+    words = file.program
     code = code_at(words)
     if code < 0 or not words[code].startswith("eval "):
         return
@@ -433,10 +408,9 @@ def inside(file: JobFile, program: Command) -> Iterator[Remark]:
 
 def index(script: Script) -> Iterator[Remark]:
     """Yield a remark on the index of an array that only the submission of the script makes."""
-    if read := submission.index_read(script, script.dialect):
+    if read := submission.index_read(script):
         if_array = submission.if_array(script, read[0])
-        why = f"no directive makes an array: {if_array}set array = 'FIRST-LAST' in [job]"
-        yield Remark(*read, why, lost=False)
+        yield hint(*read, f"no directive makes an array: {if_array}set array = 'FIRST-LAST' in [job]")
 
 
 def own_text(script: Script, file: JobFile) -> Iterator[Remark]:
@@ -447,7 +421,7 @@ def own_text(script: Script, file: JobFile) -> Iterator[Remark]:
         paths = (re.fullmatch(r"\"?\$\{?(0|BASH_SOURCE)(\[0\])?\}?\"?", word.text) for word in one.arguments)
         if reads and any(path[1] not in lost for path in paths if path):
             why = "reads the script of jobgen, without the comments and the directives of this one"
-            yield Remark(one.line, shown(one.node), why, lost=False)
+            yield remark_on(one, why)
 
 
 def log_text(script: Script) -> Iterator[Remark]:
@@ -457,43 +431,38 @@ def log_text(script: Script) -> Iterator[Remark]:
     paths = [request.output] if request.output else [*dialect.own_log_names]
     logs = {re.sub(codes, "*", os.path.basename(path.replace("%x", request.name or "%x"))) for path in paths}
     for one in script.runs:
-        above = one.node.parent
         words = one.arguments if one.name in _READS_TEXT else ()
         files = [script.constants.value(word) or word.text.strip("\"'") for word in words]
-        if above is not None and above.type == "redirected_statement":
+        if above := one.node.child_of("redirected_statement"):
             files += re.findall(r"(?<!<)<\s*[\"']?([\w./${}-]+)", above.text)
         names = {re.sub(codes, "*", os.path.basename(name)) for name in files} - {"null"}
         known = [name for name in names if name.strip("*")]
         if any(name == log or fnmatchcase(log.replace("*", "1"), name) for name in known for log in logs):
-            why = "reads the log, in which the job of jobgen writes lines of its own, too"
-            yield Remark(one.line, shown(one.node), why, lost=False)
+            yield remark_on(one, "reads the log, in which the job of jobgen writes lines of its own, too")
             return
 
 
 def child_jobs(script: Script, file: JobFile) -> Iterator[Remark]:
     """Yield a remark on a job that the script submits with its environment, in which jobgen sets threads."""
-    if "OMP_NUM_THREADS" in {*file.variables, *(name for name, _, _ in script.assignments)}:
+    if "OMP_NUM_THREADS" in {*file.variables, *script.values}:
         return
-    blocks = [str(file.values.get(key, "")) for key in ("before", "after_block")]
-    code = "\n".join([*blocks, *_shell_code(file)])
+    code = "\n".join([*file.blocks[1:], *_shell_code(file)])
     scheduler = script.dialect.scheduler
     for call in of_engines(script, "snakemake"):  # which sets it for its jobs
         why = "the jobs that it submits get OMP_NUM_THREADS of this one, too, which the script leaves unset"
-        yield Remark(call.line, call.path.rpartition(" ")[2], why, lost=False)
+        yield hint(call.line, call.path.rpartition(" ")[2], why)
         return
     for one in script.running(scheduler.command):
         passes = "-V" in one.literals if script.is_pbs else "--export" not in one.node.text
         if passes and one.node.text in code:
             why = "the new job gets OMP_NUM_THREADS of this one, too, which the script leaves unset"
-            yield Remark(one.line, shown(one.node), why, lost=False)
+            yield remark_on(one, why)
             return
 
 
 def unread(script: Script) -> Iterator[Remark]:
     """Yield a remark on files of the user that may be for the scheduler of the script."""
-    found = [
-        one for one in unread_files.files(script) if unread_files.may_be_for(script.dialect, script, one)
-    ]
+    found = [one for one in unread_files.files(script) if unread_files.may_be_for(script, one)]
     yield from unread_files.remark(script, found, "another scheduler")
 
 
@@ -513,7 +482,7 @@ def exported_too(script: Script, found: Sequence[str]) -> Iterator[Remark]:
         if _READ_BY_PROGRAMS.fullmatch(name) and name != "OMP_NUM_THREADS" and not own:
             line = next((node.line for one, _, node in script.assignments if one == name), 1)
             why = "setup exports it for the other commands of the job, so that programs read it, too"
-            yield Remark(line, name, why, lost=False)
+            yield hint(line, name, why)
 
 
 def contained(script: Script, file: JobFile) -> Iterator[Remark]:
@@ -536,9 +505,9 @@ def _kept(statements: Sequence[Node]) -> bool:
 
 def of_runtime(script: Script, file: JobFile) -> Iterator[Remark]:
     """Yield a remark on each name in setup and in the program that jobgen's script has for itself."""
-    code = re.sub(r"(?m)^\s*#.*$", "", str(file.values.get("setup", "")))
+    code = re.sub(r"(?m)^\s*#.*$", "", file.text_of("setup"))
     words = set(re.findall(r"\bjob_[a-z]\w*", code))
-    for name in sorted((words | set(names(file.list("command")))) & runtime_names()):
+    for name in sorted((words | set(names(file.program))) & runtime_names()):
         line = next((at for at, text in enumerate(script.lines, 1) if re.search(rf"\b{name}\b", text)), 1)
         yield Remark(line, name, "jobgen's script has a variable of this name: give it another one")
 
@@ -547,9 +516,7 @@ def measured(launch: Launch, words: Sequence[Node]) -> Iterator[Remark]:
     """Yield a remark on a tool that watches the launcher of the script, and each rank of the job."""
     name = os.path.basename(words[0].text) if words and launch.outer is None else ""
     if name in _WATCH:
-        yield Remark(
-            launch.line, name, "watches the launcher in the script, and each rank in the job", lost=False
-        )
+        yield hint(launch.line, name, "watches the launcher in the script, and each rank in the job")
 
 
 def background(script: Script, parts: Split) -> Iterator[Remark]:
@@ -558,10 +525,9 @@ def background(script: Script, parts: Split) -> Iterator[Remark]:
         inside = {one.start for one in command.all("command")}
         if any(one.command.node.start in inside for one in script.launches):
             why = "holds cores and memory, for which the ranks may wait, and ends with the program"
-            yield Remark(command.line, shown(command), why)
+            yield remark_on(command, why, lost=True)
         else:
-            why = "runs beside the program, and ends with it"
-            yield Remark(command.line, shown(command), why, lost=False)
+            yield remark_on(command, "runs beside the program, and ends with it")
     if parts.after and parts.after[0].type == "&" and (started := parts.after[0].previous()) is not None:
         names = [({command.name for command in commands(one)}, one) for one in parts.after]
         beside = [one for one in takewhile(lambda one: "wait" not in one[0], names) if one[0] - _NO_TIME]
@@ -569,7 +535,7 @@ def background(script: Script, parts: Split) -> Iterator[Remark]:
         if beside:
             why = f"the job starts it when the program of line {started.line} has ended, the script beside it"
             first = (busy or [beside[0][1]])[0]
-            yield Remark(first.line, shown(first), why, lost=bool(busy))
+            yield remark_on(first, why, lost=bool(busy))
 
 
 def unwaited(statements: Sequence[Node]) -> list[Node]:
@@ -612,8 +578,7 @@ def options(statements: Sequence[Node], strict: bool, of_sh: bool) -> Iterator[R
     found = [command for one in statements for command in commands(one) if _goes_on(one)]
     for one in found:
         if "purge" in one.literals and {"--force", "-f"} & {*one.literals}:
-            why = "the job unloads all modules but the sticky ones"
-            yield Remark(one.line, shown(one.node), why, lost=False)
+            yield remark_on(one, "the job unloads all modules but the sticky ones")
     found = [one for one in found if not _WARNS.match(" ".join([one.name, *one.literals]))]
     files = [one for one in found if one.name in ("source", ".") and not _activates(one)]
     others = [one for one in found if one not in files]
@@ -621,8 +586,7 @@ def options(statements: Sequence[Node], strict: bool, of_sh: bool) -> Iterator[R
     for which, failure in ((others, "it fails"), (files, "the file cannot be read")) if not strict else ():
         if which:
             what = ", ".join(dict.fromkeys(one.name for one in which))
-            why = f"if {failure}, the job ends here, and the script goes on"
-            yield Remark(which[0].line, what, why, lost=False)
+            yield hint(which[0].line, what, f"if {failure}, the job ends here, and the script goes on")
 
 
 def _goes_on(statement: Node) -> bool:
@@ -643,18 +607,18 @@ def in_blocks(before: Sequence[Node], setup: Sequence[Node], after: Sequence[Nod
         failed = one.name != "exit" or re.match("[1-9]", "".join(one.literals))
         if not failed and not one.node.under("function_definition", "subshell", "command_substitution"):
             why = "before the program, the job ends with status 71 instead"
-            yield Remark(one.line, one.node.text, why, lost=False)
+            yield hint(one.line, one.node.text, why)
     ending = "ends the script; in setup it ends the job, too, without a record of jobgen in its run directory"
     for block, why in ((setup, ending), (before, "ends the script, and the job goes on with its program")):
         for one in (command for statement in block for command in commands(statement)):
             inside = one.node.under("function_definition", "subshell", "command_substitution")
             if one.name == "exec" and one.arguments and not inside:
-                yield Remark(one.line, shown(one.node), why, lost=block is before)
-    own = [one for one in after if one.type not in _SEPARATORS]
+                yield remark_on(one, why, lost=block is before)
+    own = [one for one in after if one.type not in SEPARATORS]
     for one in (command for statement in own[:-1] for command in commands(statement)):
         if one.name == "deactivate":
             why = "the commands after the program run in the environment, too"
-            yield Remark(one.line, one.name, why, lost=False)
+            yield hint(one.line, one.name, why)
 
 
 def quotes(script: Script, line: int, nodes: Sequence[Node]) -> Iterator[Remark]:
@@ -663,7 +627,7 @@ def quotes(script: Script, line: int, nodes: Sequence[Node]) -> Iterator[Remark]
         text = node.type in ("string", "raw_string", "concatenation") and re.search("[\"']", node.text)
         if text and node.source is not script.tree.source and not node.under("command_substitution"):
             why = "the quotes are a part of the value of a variable, and the script passes them on"
-            yield Remark(line, shown(node), why, lost=False)
+            yield hint(line, shown(node), why)
 
 
 def in_texts(script: Script, launch: Launch, evaluated: bool) -> Iterator[Remark]:
@@ -671,8 +635,8 @@ def in_texts(script: Script, launch: Launch, evaluated: bool) -> Iterator[Remark
 
     ``evaluated``: a shell reads the text, with its redirections and other commands.
     """
-    above = (node for word in launch.program[:1] for node in word.above() if node.type == "command")
-    texts = [(one.source, one.end) for one in above if one.source is not script.tree.source][:1]
+    inner = launch.around
+    texts = [(inner.source, inner.end)] if inner and inner.source is not script.tree.source else []
     if launch.command.name == "eval":
         code = " ".join(map(code_text, launch.command.arguments)).encode()
         texts += [(code, one.node.end) for one in commands(parse(code))][:1]
@@ -683,12 +647,8 @@ def in_texts(script: Script, launch: Launch, evaluated: bool) -> Iterator[Remark
         into_file = re.fullmatch(r"(1?>|&>|\| *tee )[^;&|<]*(2>&1)?", rest)
         why = "is left out: bash reads no such signs in the value of a variable, and passes them as words"
         if evaluated:
-            why = "the output is in the log of the job and in its run directory"
-            why = (
-                why
-                if into_file
-                else "is left out: the job file starts one program, with its output in the log"
-            )
+            why = "is left out: the job file starts one program, with its output in the log"
+            why = IN_LOG if into_file else why
         what = rest if into_file or not rest.startswith(";") else source.decode("utf-8", "replace")
         yield Remark(launch.line, shortened(what), why, not (evaluated and into_file))
 
@@ -700,14 +660,14 @@ def run_twice(script: Script, command: Command, nodes: Sequence[Node]) -> Iterat
     for one in (part for node in nodes for part in node.all("command_substitution")):
         if any(one.text in value for value in values):
             why = "runs twice: where setup sets the variable, and for the words of the program"
-            yield Remark(command.line, shown(one), why, lost=False)
+            yield hint(command.line, shown(one), why)
 
 
 def python(script: Script, command: Command) -> Iterator[Remark]:
     """Yield a remark if jobgen's python3 may be another program than the python of the script."""
     paths = any(name == "PATH" for name, _, _ in assignments(script.tree))
     if not paths and not any(map(_finds_python, script.running(*_FINDS_PYTHON))):
-        yield Remark(command.line, "python", "jobgen runs it as python3", lost=False)
+        yield hint(command.line, "python", "jobgen runs it as python3")
 
 
 def _finds_python(command: Command) -> bool:
@@ -745,12 +705,8 @@ def own_ranks(
     unset_here = frozenset[str]() if of_rank else of_ranks() - script.dialect.zeros - script.values.keys()
     own = (one for name, one, _ in assignments(launch.command.node) if name not in of_ranks())
     words = [*program, *own]
-    in_program = {name for one in words for name in reads_any(one, zeros | unset_here)}
-    line = set()
-    outer: Launch | None = launch
-    while outer is not None:
-        line |= reads_any(outer.command.node, zeros)
-        outer = outer.outer
+    in_program = {name for one in words for name in read_by(one) & (zeros | unset_here)}
+    line = {name for one in launch.chain for name in read_by(one.command.node) & zeros}
     each = file.values.get("ranks_per_node", 1) != 1
     several = {"SLURM_NODEID": file.values.get("nodes", 1) != 1, "SLURM_LOCALID": each}
     for name in sorted(in_program | line):
@@ -762,7 +718,7 @@ def own_ranks(
         else:
             why = "is 0 for all ranks in the script, which expands it itself; jobgen numbers nodes and ranks"
         if several.get(name, each or several["SLURM_NODEID"]):
-            yield Remark(launch.line, f"${name}", why, lost=False)
+            yield hint(launch.line, f"${name}", why)
 
 
 def alone(script: Script, file: JobFile, command: Command, launch: Launch | None) -> Iterator[Remark]:
@@ -772,76 +728,66 @@ def alone(script: Script, file: JobFile, command: Command, launch: Launch | None
     Libraries that start their own processes, one for each GPU, compare the two numbers.
     """
     if launch is not None:
-        of_step = (
-            launch.kind == script.dialect.scheduler.node_step and "--ntasks-per-node" not in launch.options
-        )
-        one = file.values.get("ranks_per_node", 1) == 1
-        if (
-            not of_step
-            or not one
-            or not any(is_python(os.path.basename(word.text)) for word in launch.program)
-        ):
+        of_step = launch.kind == script.dialect.node_step and "--ntasks-per-node" not in launch.options
+        of_python = any(is_python(os.path.basename(word.text)) for word in launch.program)
+        if not (of_step and of_python and file.count("ranks_per_node") == 1):
             return
     gpus = str(file.values.get("gpus_per_node", 0)).rpartition(":")[2]
     if int(gpus) < 2 or "--ntasks-per-node" in script.heeded or script.is_pbs:
         return
-    words = file.list("command")
-    if words[:2] == ["bash", "-c"]:
+    words = file.program
+    if file.shell_code:
         words[2] = f"unset {_TASKS}\n{words[2]}"
     else:
         python = ["python3"] if words[0] == "-m" or words[0].endswith(".py") else []
         own = words[1:] if words[0] == "env" else [*python, *words]
         file.values["command"] = ["env", "-u", _TASKS, *own]
     why = f"is not set, as in the script, so that a library starts its own ranks on {gpus} GPUs"
-    yield Remark(command.line, _TASKS, why, lost=False)
+    yield hint(command.line, _TASKS, why)
 
 
 def alone_in_blocks(file: JobFile) -> None:
     """Hide the number of tasks of a node from the programs of Python in the blocks, too, if it is hidden from
     the program."""
-    code = [parse(str(file.values.get(key, "")).encode()) for key in BLOCKS]
-    runs = any(is_python(one.name) for node in code for one in commands(node))
-    if runs and re.search(rf"(\bunset|^env -u) {_TASKS}\b", " ".join(file.list("command"))):
-        file.values["setup"] = f"unset {_TASKS}\n{file.values.get('setup', '')}"
+    runs = any(is_python(one.name) for text in file.blocks for one in commands(parse(text.encode())))
+    if runs and re.search(rf"(\bunset|^env -u) {_TASKS}\b", " ".join(file.program)):
+        file.values["setup"] = f"unset {_TASKS}\n{file.text_of('setup')}"
 
 
 def sizes_of_environment(script: Script, file: JobFile, launch: Launch | None) -> Iterator[Remark]:
     """Yield a remark on each variable that the script sets to another number than that of the job file, and
     that a launcher behind it reads as its option."""
     nodes, each = (number(str(file.values.get(key, 1))) or 0 for key in ("nodes", "ranks_per_node"))
-    while launch is not None:
-        line = launch.row.line
+    for one in launch.chain if launch is not None else ():
+        line = one.row.line
         for name, value, node in script.assignments if line.variables else ():
             option = line.variables.get(name, "")
             group = next((one for one in (line.nodes, line.ranks) if option in one), (option,))
             count = {line.nodes: nodes, line.ranks: nodes * each}.get(group, each)
-            if not option or launch.has(*group) or node.start > launch.command.node.start:
+            if not option or one.has(*group) or node.start > one.command.node.start:
                 continue
             if script.constants.value(value) != str(count):
-                why = f"{launch.kind} reads it as its {option}: set nodes and ranks_per_node"
+                why = f"{one.kind} reads it as its {option}: set nodes and ranks_per_node"
                 yield Remark(value.line, shown(node), why)
-        launch = launch.outer
 
 
 def environment(script: Script, launch: Launch | None) -> Iterator[Remark]:
     """Yield a remark on a srun that passes less of the environment than jobgen's."""
-    while launch is not None and launch.kind != script.dialect.scheduler.node_step:
-        launch = launch.outer
-    if launch is None:
-        return
-    own = launch.options.get("--export")
-    value = own if launch.has("--export") else narrow_export(script)
-    if value and is_narrow(value):
-        yield Remark(launch.line, launch.kind, WHOLE_ENVIRONMENT.format(value), lost=False)
+    for one in launch.chain if launch is not None else ():
+        if one.kind == script.dialect.node_step:
+            own = one.options.get("--export")
+            value = own if one.has("--export") else narrow_export(script)
+            if value and is_narrow(value):
+                yield hint(one.line, one.kind, WHOLE_ENVIRONMENT.format(value))
+            return
 
 
 def sourced(file: JobFile, statement: Node | None, after: Sequence[Node]) -> Iterator[Remark]:
     """Yield a remark if functions of a sourced file may be missing in the program or behind it."""
     names = {command.name for one in after for command in commands(one)} - {*TOOLS, *STATE, ""}
-    in_shell = file.list("command")[:2] == ["bash", "-c"]
-    if statement is not None and (names or in_shell):
+    if statement is not None and (names or file.shell_code):
         why = "functions and aliases of this file are not known to the program and to the commands after it"
-        yield Remark(statement.line, shown(statement), why, lost=False)
+        yield remark_on(statement, why)
 
 
 def own_function(
@@ -849,35 +795,33 @@ def own_function(
 ) -> Iterator[Remark]:
     """Yield a remark on a function of a file that setup reads, in the program or behind it."""
     found = (command for one in statements for command in commands(one))
-    read = [command for command in found if may_define_functions(command, of_system=False)]
-    words = file.list("command")
+    read = [command for command in found if inherited.may_define_functions(command, of_system=False)]
+    words = file.program
     called = words[command_start(words) :][:1] if file.values.get("launcher") == "none" else []
     own_shell = any("-c" in one.literals for one in script.running("bash", "sh"))  # which has no functions
     codes = [*(parse(text.encode()) for text in _shell_code(file) if not own_shell), *after]
     called += [command.words[0].text for one in codes for command in commands(one)]
-    name = next((one for one in called if may_be_function(script, one)), "")
+    name = next((one for one in called if inherited.may_be_function(script, one)), "")
     if name and read:
         why = f"if {name} is a function or an alias of this file, the job does not find it"
-        yield Remark(read[-1].line, shown(read[-1].node), why, lost=False)
+        yield remark_on(read[-1], why)
 
 
 def run_directory(script: Script, file: JobFile) -> Iterator[Remark]:
     """Yield a remark on each command that takes the run directory of the job with other files."""
     parent = str(BY_KEY["runs_dir"].default)
     folder = f"{parent}/{file.values.get('name', 'job')}-ID"
-    start = path_of(script, str(file.values.get("workdir", "")), script.dialect, "")
+    start = path_of(script, file.text_of("workdir"), "")
     paths = [os.path.join(start, one) for one in (f"{folder}/job.sh", f"{folder}/", f"{parent}/")]
     why = "too: the job writes its logs there, unless runs_dir is in another directory"
-    swept = list(sweeps(script, script.dialect, paths[:1]))
+    swept = list(sweeps(script, paths[:1]))
     for one in swept:
-        yield Remark(
-            one.command.line, shown(one.command.statement), f"{one.verb} {folder}, {why}", lost=False
-        )
-    code = "\n".join([*(str(file.values.get(key, "")) for key in BLOCKS), *file.list("command")])
-    for node in takers(script, script.dialect, paths):
+        yield hint(one.command.line, shown(one.command.statement), f"{one.verb} {folder}, {why}")
+    code = "\n".join([*file.blocks, *file.program])
+    for node in takers(script, paths):
         kept = node.type == "command" or node.text.split("\n")[0] in code
         if kept and not any(one.command.node in node for one in swept):
-            yield Remark(node.line, shown(node), f"takes {parent}, {why}", lost=False)
+            yield remark_on(node, f"takes {parent}, {why}")
 
 
 def tasks(script: Script, file: JobFile, program: Launch | None) -> Iterator[Remark]:
@@ -886,18 +830,16 @@ def tasks(script: Script, file: JobFile, program: Launch | None) -> Iterator[Rem
     request = script.request
     each, nodes = request.ranks_per_node, request.nodes or 1
     total = request.ranks or (each and each * nodes)
-    new_each, cores = (int(str(file.values.get(key, 1))) for key in ("ranks_per_node", "cpus_per_rank"))
-    blocks = "\n".join(str(file.values.get(key, "")) for key in BLOCKS)
+    new_each, cores = file.count("ranks_per_node"), file.count("cpus_per_rank")
+    blocks = "\n".join(file.blocks)
     own = {one.command.node.start for one in (program, program and program.outer) if one}
     for launch in script.launches if (total or nodes) != new_each * nodes else ():
         counted_by_job = (launch.row.by_scheduler or launch.row.of_mpi) and not launch.has(*ALL, *EACH)
         if counted_by_job and launch.command.node.start not in own and launch.command.node.text in blocks:
-            why = (
-                f"starts {new_each * nodes} in the job, as many as it has, and {total or nodes} in the script"
-            )
-            yield Remark(launch.line, f"the ranks of {shown(launch.command.node)}", why, lost=False)
-    per_node = int(str(file.values.get("cpus_per_node", new_each * cores)))
-    words = " ".join([blocks, *file.list("command")])
+            why = f"starts {new_each * nodes} in the job, as many as it has, and {total or nodes} in the "
+            yield hint(launch.line, f"the ranks of {shown(launch.command.node)}", f"{why}script")
+    per_node = file.count("cpus_per_node", new_each * cores)
+    words = " ".join([blocks, *file.program])
     if script.is_pbs:
         by_core = script.dialect.scheduler.behaviour.hosts_by_core
         yield from _lines_of_hosts(script, words, nodes, per_node if by_core else new_each)
@@ -908,7 +850,10 @@ def tasks(script: Script, file: JobFile, program: Launch | None) -> Iterator[Rem
         "SLURM_NTASKS_PER_NODE": (each if "--ntasks-per-node" in script.heeded else None, new_each),
         "SLURM_TASKS_PER_NODE": (each or -(-(total or 1) // nodes), new_each),
         "SLURM_CPUS_PER_TASK": (request.cpus_per_rank, cores),
-        "SLURM_MEM_PER_NODE": (request.mem if "--mem" in script.heeded else None, _mebibytes(file)),
+        "SLURM_MEM_PER_NODE": (
+            request.mem if "--mem" in script.heeded else None,
+            mebibytes(file.text_of("mem")),
+        ),
     }
     if not request.exclusive:
         numbers |= dict.fromkeys(("SLURM_CPUS_ON_NODE", "SLURM_JOB_CPUS_PER_NODE"), (old_cores, per_node))
@@ -918,11 +863,7 @@ def tasks(script: Script, file: JobFile, program: Launch | None) -> Iterator[Rem
     for name, (old, new) in numbers.items():
         if name in lines and old != new:
             why = f"is {new or 'not set'} in the job, and {'not set' if old is None else old} in the script"
-            yield Remark(lines[name], f"${name}", why, lost=False)
-
-
-def _mebibytes(file: JobFile) -> int | None:
-    return mebibytes(str(file.values.get("mem", "")))
+            yield hint(lines[name], f"${name}", why)
 
 
 def _lines_of_hosts(script: Script, code: str, nodes: int, new: int) -> Iterator[Remark]:
@@ -937,6 +878,5 @@ def _lines_of_hosts(script: Script, code: str, nodes: int, new: int) -> Iterator
     for at, line in enumerate(script.lines, 1):
         found = pattern.search(re.sub(r"(^|\s)#.*$", "", line))
         if found and found[0] in code:
-            why = f"is {nodes * new} in the job, and {nodes * old} in the script"
-            yield Remark(at, found[0], why, lost=False)
+            yield hint(at, found[0], f"is {nodes * new} in the job, and {nodes * old} in the script")
             return

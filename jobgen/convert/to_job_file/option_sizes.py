@@ -55,7 +55,7 @@ def refuse_range(file: JobFile, row: Dialect, options: Sequence[OptionWords]) ->
     if request.ranks and request.nodes is None and row.scheduler.keys.nodes in given:
         file.values.clear()
         why = f"{request.ranks} ranks on a range of nodes have no counterpart: --nodes is one number"
-        file.remarks.append(Remark(1, "", why))
+        file.lose(1, "", why)
 
 
 def keep_total(file: JobFile, row: Dialect, options: Sequence[OptionWords], line: JobCommandLine) -> bool:
@@ -86,9 +86,7 @@ def count_per_device(file: JobFile, row: Dialect, line: JobCommandLine) -> None:
             if key == "ranks_per_node":
                 file.values[key] = each * devices
             elif each * devices % ranks:
-                file.remarks.append(
-                    Remark(1, one, f"has no counterpart for {devices} devices and {ranks} ranks")
-                )
+                file.lose(1, one, f"has no counterpart for {devices} devices and {ranks} ranks")
             else:
                 file.values[key] = each * devices // ranks
 
@@ -107,8 +105,7 @@ def share_totals(file: JobFile, row: Dialect, line: JobCommandLine) -> None:
             if key == "mem":
                 file.values.setdefault(key, f"{-(-total // parts)}M")
             elif total % parts:
-                why = f"has no counterpart, as {parts} parts of it are not equal"
-                file.remarks.append(Remark(1, one, why))
+                file.lose(1, one, f"has no counterpart, as {parts} parts of it are not equal")
             else:
                 file.values.setdefault(key, total // parts)
 
@@ -123,13 +120,12 @@ def share_cores(file: JobFile, row: Dialect, line: JobCommandLine) -> None:
     if cores < devices or (equal and cores % devices):
         file.values["ranks_per_node"] = 1
         why = f"{devices} ranks, one for each device, cannot share {counted(cores, 'core')}: this is one rank"
-        file.remarks.append(Remark(1, "", why))
+        file.lose(1, "", why)
         return
     file.values["cpus_per_rank"] = cores // devices
     if cores % devices:
         file.values["cpus_per_node"] = cores
-    why = f"{devices} ranks, one for each device, share the {cores} cores"
-    file.remarks.append(Remark(1, "", why))
+    file.lose(1, "", f"{devices} ranks, one for each device, share the {cores} cores")
 
 
 def share_lines(file: JobFile, row: Dialect, line: JobCommandLine) -> None:
@@ -152,7 +148,7 @@ def leave_ranks(file: JobFile, line: JobCommandLine) -> None:
     total = cores * tasks
     if total % ranks:
         why = f"the {ranks} ranks of the launcher in the program cannot share {counted(total, 'core')}"
-        file.remarks.append(Remark(1, "", why))
+        file.lose(1, "", why)
     else:
         file.values["cpus_per_rank"] = total // ranks
 
@@ -188,7 +184,7 @@ def keep_devices(file: JobFile, scheduler: Scheduler, line: JobCommandLine) -> b
     why = f"{ranks} ranks share {shared}, and the program chooses that of each rank"
     if scheduler.prefix and not request:
         why = f"{scheduler.title} has no counterpart of {shared} for {ranks} ranks"
-    file.remarks.append(Remark(1, "", why))
+    file.lose(1, "", why)
     return bool(line.devices)
 
 
@@ -212,7 +208,7 @@ def _request_of_devices(
         ranks_per_node=ranks,
         cpus_per_rank=cores or scheduler.default_cpus_per_rank,
         gpus_per_node=count,
-        mem=mebibytes(str(file.values.get("mem", ""))),
+        mem=mebibytes(file.text_of("mem")),
     )
     return scheduler.resources(request, text, "")[0][0]
 
@@ -239,10 +235,8 @@ def keep_chunks(file: JobFile, row: Dialect) -> None:
         elif groups := node_groups(chunks):
             file.values |= groups
         else:
-            why = (
-                "has no counterpart: nodes may differ in their ranks only, each with a device and equal cores"
-            )
-            file.remarks.append(Remark(one.line, one.what, why))
+            why = "has no counterpart: nodes may differ in their ranks only, each with a device and "
+            file.lose(one.line, one.what, f"{why}equal cores")
 
 
 _NODES = ("-l select=", "-l nodes=")

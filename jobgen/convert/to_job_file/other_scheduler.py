@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from jobgen.config import read_spec
 from jobgen.convert import differences, leftovers
-from jobgen.convert.result import Edit, Remark
+from jobgen.convert.result import Edit, Remark, hint
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.main_command import last_launch
 from jobgen.convert.to_scheduler import launch_calls, own_scripts, variables
@@ -33,40 +33,36 @@ def remarks(script: Script, file: JobFile, text: str) -> Iterator[Remark]:
     """
     source = script.dialect
     others = (one for one in DIALECTS.values() if one.scheduler.prefix)
-    target = next(one for one in others if one.scheduler.family != source.scheduler.family)
+    target = next(one for one in others if one.family != source.family)
     own_log = script.request.output and ("log" not in file.values or "log" in file.own)
     logs = {} if own_log else {"output": f"{file.values.get('name', _NAME)}-{{}}.log"}
-    found = list(differences.remarks(script, source, target, logs))
-    found += [one for one in variables.unprefixed(script, source, target) if isinstance(one, Remark)]
+    found = list(differences.remarks(script, target, logs))
+    found += [one for one in variables.unprefixed(script, target) if isinstance(one, Remark)]
     known = {word for one in file.remarks for word in re.findall(r"[\w.-]+", one.what)}
-    found += own_scripts.alone(script, source, target, (), known) if script.request.several else ()
+    found += own_scripts.alone(script, target, (), known) if script.request.several else ()
     own = list(_launchers(script))
-    found += launch_calls.without_hosts(script, source, target, {one.start for one in own})
+    found += launch_calls.without_hosts(script, target, {one.start for one in own})
     ranks = list(_ranks(script, file))
     warned = _warned(text, target)
-    commands = differences.commands(script, source)
+    commands = differences.commands(script)
     found += [one for command, one in commands if command.name not in warned]
     seen = [*found, *ranks, *(Remark(0, f"${name}", "") for name in warned)]
-    found += leftovers.remarks(script, source, target, own, seen, job_file=True)
+    found += leftovers.remarks(script, target, own, seen, job_file=True)
     code = _code(file)
     first = script.directives.first_command or len(script.lines)
     for one in [*found, *ranks]:
         remains = one in ranks or one.line < first or _remains(one.what, code)
         if one.what.lstrip("$") not in warned and remains:
             where = "" if target.title in one.why else f" (in a job for {target.title})"
-            yield Remark(one.line, one.what, f"{one.why}{where}", lost=False)
+            yield hint(one.line, one.what, f"{one.why}{where}")
 
 
 def _launchers(script: Script) -> Iterator[Edit]:
     """Yield the ranges of the launchers of the program, in place of which jobgen has its own."""
     launch = last_launch(script)
-    while launch is not None:
-        yield Edit(
-            launch.command.node.start,
-            launch.program[0].start if launch.program else launch.command.node.end,
-            "",
-        )
-        launch = launch.outer
+    for one in launch.chain if launch is not None else ():
+        node = one.command.node
+        yield Edit(node.start, one.program[0].start if one.program else node.end, "")
 
 
 def _ranks(script: Script, file: JobFile) -> Iterator[Remark]:
@@ -77,15 +73,9 @@ def _ranks(script: Script, file: JobFile) -> Iterator[Remark]:
         return
     mpi = MPI_FLAVOURS[str(file.values.get("mpi", DEFAULT_MPI))]
     yield from differences.functions(script, mpi, launch.line, launch.command.node.text)
-    ranks = LAUNCHERS[launch.kind].ranks
-    if (
-        ranks
-        and launch.outer is None
-        and launch.program
-        and is_python(os.path.basename(launch.program[0].text))
-    ):
-        why = "programs that read it find RANK, and so on"
-        yield Remark(launch.line, ranks.rank.strip("$"), why, lost=False)
+    ranks, program = launch.row.ranks, "".join(word.text for word in launch.program[:1])
+    if ranks and launch.outer is None and is_python(os.path.basename(program)):
+        yield hint(launch.line, ranks.rank.strip("$"), "programs that read it find RANK, and so on")
 
 
 def _code(file: JobFile) -> str:

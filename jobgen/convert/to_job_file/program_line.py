@@ -297,9 +297,8 @@ def _may_be_several(script: Script, text: str) -> bool:
         return _OF_OPTIONS.search(name) is not None
     if not _is_foreign(script, text):
         return False
-    return _OF_OPTIONS.search(name) is not None or any(
-        not _OF_ENVIRONMENTS.search(one.node.text) for one in script.named("source", ".")
-    )
+    files = [one.node.text for one in script.named("source", ".")]
+    return _OF_OPTIONS.search(name) is not None or not all(map(_OF_ENVIRONMENTS.search, files))
 
 
 def _has_several(script: Script, name: str, depth: int = 0) -> bool:
@@ -457,7 +456,7 @@ def _with_output(node: Node, setup: list[str], own: OfScript) -> str:
     for one in node.all("command_substitution", "simple_expansion", "expansion", "arithmetic_expansion"):
         if one.start < at:
             continue  # a part of another one
-        if one.type != "command_substitution" and not reads_any(one, own.zeros | own.shell):
+        if one.type != "command_substitution" and not read_by(one) & (own.zeros | own.shell):
             continue
         text += node.source[at : one.start].decode("utf-8", "replace")
         if _is_zero(one, own.zeros):
@@ -470,12 +469,8 @@ def _with_output(node: Node, setup: list[str], own: OfScript) -> str:
     return text + node.source[at : node.end].decode("utf-8", "replace")
 
 
-def reads_any(node: Node, variables: frozenset[str]) -> set[str]:
-    """Return which of some variables a node reads."""
-    return _read_by(node) & variables
-
-
-def _read_by(node: Node) -> set[str]:
+def read_by(node: Node) -> set[str]:
+    """Return the variables that a node reads."""
     return {one.text for one in node.all("variable_name", "special_variable_name")}
 
 
@@ -486,7 +481,7 @@ def of_script(script: Script, line: Node, nodes: Sequence[Node], of_rank: bool) 
     """
     dialect, texts = script.dialect, [line] if of_rank else [line, *nodes]
     escaped = set(re.findall(r"\\\$\{?(\w+)", line.text)) if of_rank else set()
-    read = {name for one in texts for name in _read_by(one)} - {*script.values} - escaped
+    read = {name for one in texts for name in read_by(one)} - {*script.values} - escaped
     zeros = dialect.zeros & read if script.is_batch else frozenset[str]()
     return OfScript(zeros, frozenset(filter(_OF_SHELL.fullmatch, read - zeros)))
 

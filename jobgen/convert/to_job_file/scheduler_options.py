@@ -7,24 +7,10 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from jobgen.convert.result import Remark
+from jobgen.convert.to_job_file import option_sizes as sizes
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.directives import NO_PLACE, read_directives, set_name, unpack
-from jobgen.convert.to_job_file.option_sizes import (
-    JobCommandLine,
-    OptionWords,
-    choose_launcher,
-    count_per_device,
-    drop,
-    keep_chunks,
-    keep_devices,
-    keep_total,
-    leave_ranks,
-    refuse_range,
-    share_cores,
-    share_lines,
-    share_totals,
-)
+from jobgen.convert.to_job_file.option_sizes import JobCommandLine, OptionWords
 from jobgen.options import BY_KEY
 from jobgen.schedulers.directive_options import read_options, values_by_key
 from jobgen.schedulers.request import Request
@@ -55,7 +41,7 @@ def owner(option: OptionWords, line: JobCommandLine, target: Dialect | None) -> 
     anywhere = target is None or not target.scheduler.prefix
 
     def order(row: Dialect) -> tuple[bool, ...]:
-        away = target is not None and row.scheduler.family != target.scheduler.family
+        away = target is not None and row.family != target.family
         text = f" {' '.join(option)}"
         marked = any(mark.weight > 1 and re.search(mark.pattern, text) for mark in row.marks)
         return away, anywhere and not row.scheduler.grammar.long_options, not marked, row is not target
@@ -80,9 +66,8 @@ def whole(option: OptionWords, flags: Sequence[str]) -> OptionWords:
     word, equals, value = option[0].partition("=")
     ours = any(flag.startswith(word) for flag in flags)
     for row in DIALECTS.values() if re.match(r"--\w{3}", word) and option != [word] and not ours else ():
-        found = sorted(
-            (name for name in row.scheduler.grammar.long_options if name.startswith(word[2:])), key=len
-        )
+        names = (name for name in row.scheduler.grammar.long_options if name.startswith(word[2:]))
+        found = sorted(names, key=len)
         if found and found[0][len(word) - 2 :][:1] != "-" and all(one.startswith(found[0]) for one in found):
             return [f"--{found[0]}{equals}{value}", *option[1:]]
     return option
@@ -106,20 +91,20 @@ def of_scheduler(
     options = [one for one, advice in zip(options, outside, strict=True) if advice is None]
     advices = [advice for advice in outside if advice is not None]
     file = _read(row, options, line) if options else JobFile()
-    if target is not None and row.scheduler.family == target.scheduler.family:
-        keep_chunks(file, row)
+    if target is not None and row.family == target.family:
+        sizes.keep_chunks(file, row)
     remarks = [*_replace_refused(file, row), *(remark for one in advices for remark in one.remarks)]
-    if target is not None and row.scheduler.family != target.scheduler.family:
+    if target is not None and row.family != target.family:
         file.values.pop("dialect", None)
         if lost := file.list("directive"):
             del file.values["directive"]
             remarks.append(f"{target.title} has no counterpart of {' '.join(lost)}")
     replaced: tuple[str, ...] = ()
     if line.started:
-        leave_ranks(file, line)
-    elif not keep_total(file, row, options, line):
-        choose_launcher(file, (target or row).scheduler, line)
-        if keep_devices(file, (target or row).scheduler, line):
+        sizes.leave_ranks(file, line)
+    elif not sizes.keep_total(file, row, options, line):
+        sizes.choose_launcher(file, (target or row).scheduler, line)
+        if sizes.keep_devices(file, (target or row).scheduler, line):
             file.values["gpus_per_node"], replaced = 0, ("gpus_per_node",)
     _keep_whole(file, row, options)
     values = file.values
@@ -145,7 +130,7 @@ def _keep_whole(file: JobFile, row: Dialect, options: Sequence[OptionWords]) -> 
         name, _, part = one.partition("=")
         whole = given.get(name, part)
         if name in row.scheduler.keys.devices and part != whole and "gpus_per_node" in file.values:
-            drop(file, one)
+            sizes.drop(file, one)
             del file.values["gpus_per_node"]
             file.add("directive", f"{name}={whole}")
 
@@ -178,9 +163,9 @@ def _read(row: Dialect, options: Sequence[OptionWords], line: JobCommandLine) ->
     """Return the values of jobgen's options that options of a scheduler correspond to."""
     file = _read_with(row, options, {})
     if not row.scheduler.grammar.long_options:
-        share_cores(file, row, line)
-        share_totals(file, row, line)
-        share_lines(file, row, line)
+        sizes.share_cores(file, row, line)
+        sizes.share_totals(file, row, line)
+        sizes.share_lines(file, row, line)
         return file
     # Totals, and numbers for each task or core, need the rest of the request, or its defaults.
     context, assumed = dict[str, int](), set[str]()
@@ -194,11 +179,11 @@ def _read(row: Dialect, options: Sequence[OptionWords], line: JobCommandLine) ->
         context[key] = count
         file = _read_with(row, options, context)
     file.values = {key: value for key, value in file.values.items() if key not in assumed}
-    share_cores(file, row, line)
-    count_per_device(file, row, line)
+    sizes.share_cores(file, row, line)
+    sizes.count_per_device(file, row, line)
     if "mem" in file.values and not own_cores and any(one[0].startswith(row.of_cores) for one in options):
         file.values.setdefault("cpus_per_rank", 1)
-    refuse_range(file, row, options)
+    sizes.refuse_range(file, row, options)
     return file
 
 
@@ -210,7 +195,7 @@ def _pass_names(file: JobFile, row: Dialect) -> None:
         plain = [name for name in names if re.fullmatch(r"(?!(ALL|NONE|NIL)$)[A-Za-z_]\w*", name)]
         if plain != names and "=" not in "".join(names):
             continue
-        drop(file, one)
+        sizes.drop(file, one)
         file.add_variables(dict.fromkeys(plain))
 
 
@@ -221,11 +206,11 @@ def _read_with(row: Dialect, options: Sequence[OptionWords], context: Mapping[st
     line = " ".join([row.scheduler.prefix, *lines, *map(shlex.join, options)])
     file = JobFile()
     script = Script(f"{line}\n".encode(), row.name)
-    read_directives(file, script, row, totals=False)
+    read_directives(file, script, totals=False)
     unpack(file, script)
     file.remarks = [one for one in file.remarks if one.what != NO_PLACE]  # one option is no whole request
     if "name" in file.values:
-        set_name(file, script, row)
+        set_name(file, script)
     _pass_names(file, row)
     _read_times(file, row)
     return file
@@ -241,9 +226,9 @@ def _read_times(file: JobFile, row: Dialect) -> None:
         if row.accepts_time(text):
             file.values |= {"walltime": "queue"} if name == limit else {}  # there is no limit
             continue
-        drop(file, one)
+        sizes.drop(file, one)
         if why := refusal("walltime", text):
-            file.remarks.append(Remark(1, one, why if name == limit else "is no duration"))
+            file.lose(1, one, why if name == limit else "is no duration")
         elif name == limit:
             file.values["walltime"] = text
         else:
@@ -260,7 +245,7 @@ def _replace_refused(file: JobFile, row: Dialect) -> Iterator[str]:
             fault = f"use {instead.replace('VALUE', part.value)}" if instead else fault
             if not fault:
                 continue
-            drop(file, one)
+            sizes.drop(file, one)
             own = row.option_of(key)
             if own is None or (fault := refusal(own, part.value)):
                 yield fault
@@ -278,8 +263,6 @@ def refusal(key: str, value: str) -> str:
     return ""
 
 
-def long_names(scheduler: Dialect) -> set[str]:
-    return {
-        *scheduler.scheduler.grammar.long_options,
-        *(name[2:] for name in scheduler.scheduler.grammar.short_options),
-    }
+def long_names(dialect: Dialect) -> set[str]:
+    grammar = dialect.scheduler.grammar
+    return {*grammar.long_options, *(name[2:] for name in grammar.short_options)}

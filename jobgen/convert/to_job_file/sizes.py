@@ -9,10 +9,11 @@ from functools import partial
 from jobgen.convert import aprun, differences, launch_nodes, submission
 from jobgen.convert.launch_nodes import ALL, EACH
 from jobgen.convert.misreadings import names_devices
-from jobgen.convert.result import Remark, shown
+from jobgen.convert.request_reader import line_of
+from jobgen.convert.result import Remark, hint, remark_on
 from jobgen.convert.to_job_file import wrappers
 from jobgen.convert.to_job_file.builder import BLOCKS, JobFile
-from jobgen.convert.to_job_file.directives import line_of, without_devices
+from jobgen.convert.to_job_file.directives import without_devices
 from jobgen.convert.to_job_file.launcher import name_of
 from jobgen.convert.to_job_file.threads import of_chunk
 from jobgen.convert.to_scheduler.launch_calls import other_launchers
@@ -22,7 +23,6 @@ from jobgen.launch.launchers import LAUNCHERS
 from jobgen.schedulers.request import Request
 from jobgen.script.command_kinds import STATE, TOOLS
 from jobgen.script.commands import Command
-from jobgen.script.dialects.base import Dialect
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
 from jobgen.values.devices import device_count
@@ -39,8 +39,7 @@ def write(file: JobFile, script: Script, launch: Launch | None) -> None:
     nodes = request.nodes or 1
     cores = script.heeded.get("-l ncpus")
     if cores is not None and not request.chunks and nodes > 1:
-        text = f"-l ncpus={cores.value}"
-        file.remarks.append(Remark(cores.line, text, launch_nodes.why(request), lost=False))
+        file.hint(cores.line, f"-l ncpus={cores.value}", launch_nodes.why(request))
     gpus = _gpus(file, script, launch)
     # a number of all tasks that is not that of the equal nodes of the job
     file.values["directive"] = [one for one in file.list("directive") if not one.startswith("--ntasks=")]
@@ -50,7 +49,7 @@ def write(file: JobFile, script: Script, launch: Launch | None) -> None:
         file.remarks += _of_one_task(script)
     elif launch is not None and not launch.row.once_a_node and _tasks(request) > each:
         why = f"the launcher starts {each} of them; jobgen gives these the cores and the memory of all"
-        file.remarks.append(Remark(launch.line, f"{_tasks(request)} tasks of a node", why))
+        file.lose(launch.line, f"{_tasks(request)} tasks of a node", why)
     _devices(file, script, gpus, each)
     _cores(file, script, launch, each, gpus)
     file.remarks += _unknown_cores(file, script, launch) if launch else ()
@@ -58,7 +57,7 @@ def write(file: JobFile, script: Script, launch: Launch | None) -> None:
     file.remarks += differences.ranks_of_whole_nodes(script) if each == 1 else ()
     if launch is not None and (count := launch.number(*launch.row.line.nodes)) and count != nodes:
         why = f"the launcher uses {count} of {nodes} nodes; jobgen starts ranks on all of them"
-        file.remarks.append(Remark(launch.line, counted(count, "node"), why))
+        file.lose(launch.line, counted(count, "node"), why)
 
 
 def _of_whole_nodes(
@@ -66,33 +65,33 @@ def _of_whole_nodes(
 ) -> Iterator[Remark]:
     """Yield remarks on what a job with whole nodes has without a request, and on the threads of its ranks."""
     line = line_of(script, "--exclusive", "-l place", "-l naccesspolicy")
-    no_cores, step = script.request.cpus_per_rank is None, script.dialect.scheduler.node_step
+    no_cores, step = script.request.cpus_per_rank is None, script.dialect.node_step
     of_step = launch is not None and launch.kind == step and not launch.has("-c", "--cpus-per-task")
     cores = launch is None or (no_cores and (launch.row.once_a_node or of_step))
     devices = not script.is_pbs and (gpus or not names_devices(script))
     what = [name for name, more in (("cores", cores), ("GPUs", devices)) if more]
-    own = any(name == "OMP_NUM_THREADS" for name, _, _ in script.assignments)
+    own = "OMP_NUM_THREADS" in script.values
     unset = script.request.exclusive and not (own or script.dialect.sets_threads)
     if script.request.exclusive and what:
         why = f"the script has all {' and '.join(what)} of the node; jobgen's ranks have "
         why += "those that are requested" + (f", {gpus} of the GPUs" if gpus and devices else "")
         if unset and launch is None:
             why += f", and OMP_NUM_THREADS={cores_of_rank}, which the script leaves unset"
-        yield Remark(line, "exclusive", why, lost=False)
+        yield hint(line, "exclusive", why)
     ranks = launch is not None and not launch.row.once_a_node
     unbound = no_cores or (step and launch is not None and launch.kind != step)
     if unset and unbound and ranks:
         why = f"jobgen sets it to the cores of a rank, {cores_of_rank}; the script leaves it unset"
-        yield Remark(line, "OMP_NUM_THREADS", why, lost=False)
+        yield hint(line, "OMP_NUM_THREADS", why)
 
 
 def _of_one_task(script: Script) -> Iterator[Remark]:
     """Yield remarks on a request of several tasks, of which the job has one."""
     why = "the script runs its program once; jobgen gives its one rank the cores of all"
-    if not any(name == "OMP_NUM_THREADS" for name, _, _ in script.assignments):
+    if "OMP_NUM_THREADS" not in script.values:
         why += ", and sets OMP_NUM_THREADS to them"
     tasks = script.request.ranks or script.request.ranks_per_node
-    yield Remark(line_of(script, "ranks"), f"{tasks} tasks", why, lost=False)
+    yield hint(line_of(script, "ranks"), f"{tasks} tasks", why)
     tasks = _tasks(script.request)
     for launch in script.launches:
         if wrappers.is_contained(script, launch):
@@ -102,8 +101,7 @@ def _of_one_task(script: Script) -> Iterator[Remark]:
         why = f"how {call.name} starts ranks is not known: it finds one task on a node, and not {tasks}"
         yield Remark(call.command.line, call.what, why)
     if (one := next(filter(partial(_may_start_ranks, script), script.runs), None)) is not None:
-        why = f"ranks that it may start find one task on a node, and not {tasks}"
-        yield Remark(one.line, shown(one.node), why, lost=False)
+        yield remark_on(one, f"ranks that it may start find one task on a node, and not {tasks}")
 
 
 def _may_start_ranks(script: Script, command: Command) -> bool:
@@ -120,27 +118,29 @@ def _may_start_ranks(script: Script, command: Command) -> bool:
     return any(re.search(r"\.sh\"?$", text) for text in texts)
 
 
-def submitted_nodes(file: JobFile, script: Script, source: Dialect, launch: Launch | None) -> None:
+def submitted_nodes(file: JobFile, script: Script, launch: Launch | None) -> None:
     """Leave the number of nodes to the submission if the script reads it, and no directive requests it.
 
     A launcher with a number of its own does not follow that of the submission.
     """
     request = script.request
-    read = submission.nodes_read(script, source)
-    requested = request.nodes or request.ranks or request.gpus or source.scheduler.keys.nodes in script.heeded
+    read = submission.nodes_read(script)
+    requested = (
+        request.nodes or request.ranks or request.gpus or script.dialect.scheduler.keys.nodes in script.heeded
+    )
     if read is None or requested:
         return
     if launch is None or launch.number(*ALL) or launch.number(*launch.row.line.nodes):
-        if source.job_variables[read[1]] != "ranks":
+        if script.dialect.job_variables[read[1]] != "ranks":
             why = "no directive requests nodes: the job has one; "
             why += "that of the script has what the submission requests"
-            file.remarks.append(Remark(read[0], f"${read[1]}", why, lost=False))
+            file.hint(read[0], f"${read[1]}", why)
         return
     file.values["nodes"] = "submitted"
     why = "no directive requests nodes: the job takes those of its submission"
     if not (request.ranks_per_node or launch.has(*_EACH)):
         why += ", with one rank on each"
-    file.remarks.append(Remark(read[0], f"${read[1]}", why, lost=False))
+    file.hint(read[0], f"${read[1]}", why)
 
 
 def _unknown(launch: Launch, each: int) -> Iterator[Remark]:
@@ -148,7 +148,7 @@ def _unknown(launch: Launch, each: int) -> Iterator[Remark]:
     names = [name for name in (*_EACH, *ALL) if name in launch.options and launch.number(name) is None]
     if names and not launch.row.once_a_node:
         why = f"the number of ranks is known only when the job runs: jobgen starts {each} on a node"
-        yield Remark(launch.line, names[0], why, lost=False)
+        yield hint(launch.line, names[0], why)
 
 
 def _unknown_cores(file: JobFile, script: Script, launch: Launch) -> Iterator[Remark]:
@@ -158,7 +158,7 @@ def _unknown_cores(file: JobFile, script: Script, launch: Launch) -> Iterator[Re
         cores = file.values["cpus_per_rank"]
         if script.request.cpus_per_rank is None:
             why = f"the cores of a rank are known only when the job runs: jobgen requests {cores}"
-            yield Remark(launch.line, name, why, lost=False)
+            yield hint(launch.line, name, why)
 
 
 def _tasks(request: Request) -> int:
@@ -173,9 +173,7 @@ def _gpus(file: JobFile, script: Script, launch: Launch | None) -> int:
     if request.gpus_per_node is None and request.gpus and request.nodes is None:
         if request.gpus > 1:
             why = "all on one node: the script names no nodes"
-            file.remarks.append(
-                Remark(line_of(script, "gpus"), counted(request.gpus, "GPU"), why, lost=False)
-            )
+            file.hint(line_of(script, "gpus"), counted(request.gpus, "GPU"), why)
         return request.gpus
     per_task = launch.number("--gpus-per-task") if launch else None
     per_task = per_task or device_count(_given(script, "--gpus-per-task") or "")
@@ -184,13 +182,13 @@ def _gpus(file: JobFile, script: Script, launch: Launch | None) -> int:
         why += "and uses that of LOCAL_RANK"
         own = launch is not None and launch.number("--gpus-per-task")
         at = launch.line if launch is not None and own else line_of(script, "--gpus-per-task")
-        file.remarks.append(Remark(at, f"{counted(per_task, 'GPU')} for each task", why, lost=False))
+        file.hint(at, f"{counted(per_task, 'GPU')} for each task", why)
     if request.gpus_per_node is not None:
         return request.gpus_per_node
     count, at, _ = launch_nodes.devices_of_steps(script)
     if count:
         why = "only the launcher asks for them; jobgen's job does"
-        file.remarks.append(Remark(at, f"{counted(count, 'GPU')} of a node", why, lost=False))
+        file.hint(at, f"{counted(count, 'GPU')} of a node", why)
     return count or (per_task or 0) * _tasks(request)
 
 
@@ -205,7 +203,7 @@ def _each(file: JobFile, script: Script, launch: Launch | None, nodes: int, gpus
     request, row = script.request, launch.row
     if request.nodes is None and request.ranks and request.ranks > 1 and not request.ranks_per_node:
         why = "all on one node: the script names no nodes"
-        file.remarks.append(Remark(line_of(script, "ranks"), f"{request.ranks} tasks", why, lost=False))
+        file.hint(line_of(script, "ranks"), f"{request.ranks} tasks", why)
     each = launch.number(*_EACH)
     if mapped := re.match(r"ppr:(\d+):node", launch.options.get("--map-by") or ""):
         each = int(mapped[1])
@@ -217,24 +215,21 @@ def _each(file: JobFile, script: Script, launch: Launch | None, nodes: int, gpus
             verb = "is" if total == 1 else "are"
             ranks = counted(total, "rank")
             why = f"{ranks} {verb} not divisible by {nodes} nodes: jobgen starts as many on each"
-            file.remarks.append(Remark(launch.line, name_of(launch), why))
+            file.lose(launch.line, name_of(launch), why)
         each = -(-total // nodes)
     placed = launch.number("-N") if name_of(launch) == aprun.NAME else None
     if placed and each and placed != each:
-        why = f"jobgen starts {each} on a node"
-        file.remarks.append(Remark(launch.line, f"-N {placed}", why, lost=False))
+        file.hint(launch.line, f"-N {placed}", f"jobgen starts {each} on a node")
     if each is not None and not (row.by_scheduler and launch.outer is None and each == 0):
         return max(each, 1)
     named = [launch.options.get(one) for one in _EACH if one in launch.options]
     if row.once_a_node:
         if named and named[0] not in _DEVICE:
-            file.remarks.append(
-                Remark(launch.line, "the ranks of a node", "one for each accelerator", lost=False)
-            )
+            file.hint(launch.line, "the ranks of a node", "one for each accelerator")
         return gpus or 1 if named or row.filters_devices or row.line.config_file else 1
     if request.ranks and request.ranks % nodes and not request.ranks_per_node:
         why = f"{request.ranks} tasks are not divisible by {nodes} nodes: jobgen starts as many on each"
-        file.remarks.append(Remark(line_of(script, "ranks"), f"{request.ranks} tasks", why))
+        file.lose(line_of(script, "ranks"), f"{request.ranks} tasks", why)
     return _tasks(request)
 
 
@@ -244,33 +239,28 @@ def _devices(file: JobFile, script: Script, gpus: int, each: int) -> None:
     file.values.pop("gpus_per_node", None)
     sites = launch_nodes.sites_of_whole_nodes(script, script.heeded.keys()) if not gpus else []
     if len(sites) == 1 and (gpus := sites[0].file.node.gpus or 0):
-        why = f"{sites[0].title} gives whole nodes, of {gpus} GPUs"
-        file.remarks.append(Remark(line, "accelerators", why, lost=False))
+        file.hint(line, "accelerators", f"{sites[0].title} gives whole nodes, of {gpus} GPUs")
     if not gpus:
         file.values["accelerator"] = "cpu"
         others = any(re.match(r"--gres|--gpus", one) for one in file.list("directive"))
         if not others and names_devices(script):
-            why = "the script requests none: the job of jobgen runs on CPUs"
-            file.remarks.append(Remark(line, "accelerators", why, lost=False))
+            file.hint(line, "accelerators", "the script requests none: the job of jobgen runs on CPUs")
         return
     if _in_one_directive(file, script):
         return
     for flag in ("--gres", "--gpus-per-node", "--gpus", "--gpus-per-task"):
         if (value := _given(script, flag)) and re.search(r"[^\w:,./()-]", value):
             why = f"cannot be read: {gpus} of a node are requested"
-            file.remarks.append(Remark(script.heeded[flag].line, f"{flag}={value}", why))
+            file.lose(script.heeded[flag].line, f"{flag}={value}", why)
     if each > gpus:  # jobgen gives each rank a device of its own
         option = script.dialect.devices_option(gpus, kind or "", script.request.accelerator)
         if option and file.try_add("directive", [*file.list("directive"), option]):
             file.values["accelerator"] = "cpu"
             why = f"{each} ranks share them: jobgen gives a device to each rank, so this is a directive"
-            file.remarks.append(Remark(line, counted(gpus, "GPU"), why, lost=False))
+            file.hint(line, counted(gpus, "GPU"), why)
             return
-        file.remarks.append(
-            Remark(
-                line, f"{counted(gpus, 'GPU')} of {each} ranks", "jobgen gives each rank a device of its own"
-            )
-        )
+        what = f"{counted(gpus, 'GPU')} of {each} ranks"
+        file.lose(line, what, "jobgen gives each rank a device of its own")
         gpus = each
     directives = [without_devices(one, script.request.accelerator) for one in file.list("directive")]
     file.values["directive"] = [one for one in directives if one]
@@ -279,7 +269,7 @@ def _devices(file: JobFile, script: Script, gpus: int, each: int) -> None:
         file.add("gpus_per_node", gpus, line)
     elif not script.is_pbs:
         why = f"is a type of {script.dialect.title}: the job of another scheduler may get other GPUs"
-        file.remarks.append(Remark(line, kind, why, lost=False))
+        file.hint(line, kind, why)
 
 
 def _in_one_directive(file: JobFile, script: Script) -> bool:
@@ -294,7 +284,7 @@ def _in_one_directive(file: JobFile, script: Script) -> bool:
     file.values["directive"] = [whole if one is rest else one for one in directives]
     file.values["accelerator"] = "cpu"
     why = "stays a directive, because jobgen requests GPUs only: its job prepares nothing for them"
-    file.remarks.append(Remark(given.line, given.value, why, lost=False))
+    file.hint(given.line, given.value, why)
     return True
 
 
@@ -307,7 +297,7 @@ def _cores(file: JobFile, script: Script, launch: Launch | None, each: int, gpus
         cores = own * each
         if cores > 1:
             why = "only the launcher asks for them; jobgen's job does"
-            file.remarks.append(Remark(launch.line, f"{own} cores of a rank", why, lost=False))
+            file.hint(launch.line, f"{own} cores of a rank", why)
     if (per_gpu := number(_given(script, "--cpus-per-gpu"))) and gpus:
         cores = per_gpu * gpus
         directives = file.list("directive")
@@ -316,23 +306,23 @@ def _cores(file: JobFile, script: Script, launch: Launch | None, each: int, gpus
     if len(both) > 1:
         last = max((script.heeded[flag] for flag in both), key=lambda option: option.line)
         why = "exclude each other, so that sbatch refuses the script: the job has the last one"
-        file.remarks.append(Remark(last.line, " and ".join(both), why, lost=False))
+        file.hint(last.line, " and ".join(both), why)
     if request.mem_per_cpu and (per_core := mebibytes(_given(script, "--mem-per-cpu") or "")) and request.mem:
         file.values["mem"] = f"{per_core * cores}M"
         if request.exclusive:
             title = script.dialect.title
             why = f"{title} counts all cores of an exclusive node; jobgen requests the memory of {cores}"
-            file.remarks.append(Remark(line_of(script, "--mem-per-cpu"), "--mem-per-cpu", why, lost=False))
+            file.hint(line_of(script, "--mem-per-cpu"), "--mem-per-cpu", why)
     file.values["ranks_per_node"] = each
     rank = own if own and own * each <= cores else max(cores // each, 1)
     file.values["cpus_per_rank"] = rank
     if cores < each:
         why = f"jobgen requests a core for each of {each} ranks"
-        file.remarks.append(Remark(line_of(script, "cpus", "ranks"), counted(cores, "core"), why, lost=False))
+        file.hint(line_of(script, "cpus", "ranks"), counted(cores, "core"), why)
     elif cores > rank * each:
         if script.dialect.scheduler.behaviour.equal_tasks and cores % each:
             why = f"each of {each} ranks gets {rank}: {script.dialect.title} allocates equal tasks"
-            file.remarks.append(Remark(line_of(script, "cpus", "ranks"), f"{cores} cores", why, lost=False))
+            file.hint(line_of(script, "cpus", "ranks"), f"{cores} cores", why)
         else:
             file.values["cpus_per_node"] = cores
 
@@ -358,15 +348,13 @@ def variables(file: JobFile, script: Script) -> None:
             value = script.heeded[flag].value
             if text := str(mebibytes(value) or "") if "MEM" in name else value:
                 values[name] = f"{name}={text}"
-    words = file.list("command")
-    in_shell = words[:2] == ["bash", "-c"]
-    if in_shell:
-        file.values["command"] = [*words[:2], _with_values(words[2], words[2], values), *words[3:]]
+    words, program = file.program, file.shell_code
+    if program:
+        file.values["command"] = [*words[:2], _with_values(program, program, values), *words[3:]]
     for key in BLOCKS:
-        code = str(file.values.get(key, ""))
-        if text := _with_values(
-            code, " ".join([code, *([] if in_shell or key != "setup" else words)]), values
-        ):
+        code = file.text_of(key)
+        more = words if key == "setup" and not program else ()
+        if text := _with_values(code, " ".join([code, *more]), values):
             file.values[key] = text
 
 

@@ -6,10 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from jobgen.convert.result import Remark, shortened, shown
+from jobgen.convert.result import Remark, hint, remark_on, shortened, shown
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node
 
+SEPARATORS = (";", "&", ";;")
+IN_LOG = "the output is in the log of the job and in its run directory"
 # Letters of text from web pages, a command that is not found, and a backslash at the end of the script.
 _NOTHING = "\u200b\u200c\u200d\ufeff\\ \n"
 
@@ -25,21 +27,24 @@ class Split(NamedTuple):
     last: tuple[tuple[str, Node], ...] = ()
     piped: Node | None = None
 
+    @property
+    def behind(self) -> list[Node]:
+        """The statements after the program, without the signs between them."""
+        return [one for one in self.after if one.type not in SEPARATORS and one.text.strip()]
+
 
 def split(script: Script, node: Node, remarks: list[Remark]) -> Split:
     """Return the statements before and after the statement of a command."""
     before: list[Node] = []
     after: list[Node] = []
-    block = script.tree
+    block, path = script.tree, [node, *node.above()]
     while True:
         around = [one for one in block.children if one.type not in ("comment", "{", "}", "\n")]
         around = [one for one in around if one.text.strip(_NOTHING)]
-        top = next(
-            (one for one in around if one is node or any(above is one for above in node.above())), None
-        )
+        top = next((one for one in around if one in path), None)
         if top is None:
             return Split((*before, *around), tuple(after))
-        at = next(i for i, one in enumerate(around) if one is top)
+        at = around.index(top)
         before += around[:at]
         after[:0] = around[at + 1 :]
         if top is not node and (inner := _group(top)) is not None:
@@ -75,9 +80,9 @@ def _group(statement: Node) -> Node | None:
 
 def _only_call(script: Script, statement: Node, after: Sequence[Node]) -> Node | None:
     """Return the only call of a function, if it hands on the arguments of the script, or none."""
-    name = statement.get("name") if statement.type == "function_definition" else None
-    calls = [one for one in script.commands if name is not None and one.name == name.text]
-    body = statement.get("body")
+    if statement.type != "function_definition":
+        return None
+    calls, body = list(script.named(statement.name)), statement.get("body")
     if len(calls) != 1 or body is None or _group(body) is None:
         return None
     plain = [word.text for word in calls[0].arguments] in ([], ['"$@"'], ["$@"])
@@ -115,7 +120,7 @@ def _beside(node: Node, top: Node, remarks: list[Remark]) -> tuple[list[Node], l
             calls = above.under("function_definition")
             why = f"the program is in {'a function' if calls else what}: a job file starts it once, and "
             why += "the commands after it call the whole function" if calls else "nothing else of it"
-            remarks.append(Remark(top.line, shown(top), why))
+            remarks.append(remark_on(top, why, lost=True))
             return ([], []) if calls else (conditions, last)
         node = above
     return conditions, last
@@ -142,13 +147,11 @@ def redirections(statement: Node) -> Iterator[Remark]:
     """Yield remarks on the redirections of a statement, which a job file does not have."""
     for child in statement.children:
         text = shortened(" ".join(one.text for one in child.children[:2]))
-        if child.type in ("heredoc_redirect", "herestring_redirect") or child.text.lstrip("0").startswith(
-            "<"
-        ):
+        is_file = child.type not in ("heredoc_redirect", "herestring_redirect")
+        if not is_file or child.text.lstrip("0").startswith("<"):
             yield Remark(child.line, text, "the ranks have no standard input")
         elif child.type == "file_redirect" and not re.match(r"\d*[<>]&\s*[\d-]", child.text):
-            why = "the output is in the log of the job and in its run directory"
-            yield Remark(child.line, text, why, lost=False)
+            yield hint(child.line, text, IN_LOG)
 
 
 def _piped(node: Node, pipeline: Node, remarks: list[Remark]) -> None:
@@ -156,7 +159,6 @@ def _piped(node: Node, pipeline: Node, remarks: list[Remark]) -> None:
         if one is node or one.type in ("|", "|&"):
             continue
         if one.start > node.start and one.text.startswith("tee "):
-            why = "the output is in the log of the job and in its run directory"
-            remarks.append(Remark(one.line, shown(one), why, lost=False))
+            remarks.append(remark_on(one, IN_LOG))
         else:
-            remarks.append(Remark(one.line, shown(one), "the program is not in a pipeline"))
+            remarks.append(remark_on(one, "the program is not in a pipeline", lost=True))

@@ -13,11 +13,10 @@ from typing import NamedTuple
 
 from jobgen.convert import request_reader
 from jobgen.convert.launch_nodes import ALL, EACH, named_cores
-from jobgen.convert.request_reader import has_directives
-from jobgen.convert.result import Remark, shown
+from jobgen.convert.request_reader import has_directives, line_of
+from jobgen.convert.result import Remark, hint, remark_on
 from jobgen.convert.to_job_file.blocks import BUILDS
 from jobgen.convert.to_job_file.builder import JobFile
-from jobgen.convert.to_job_file.directives import line_of
 from jobgen.convert.to_job_file.effects import TOOLS_OF_SYSTEM, effects_of
 from jobgen.convert.variable_names import is_exported
 from jobgen.errors import counted
@@ -48,42 +47,36 @@ def of_chunk(request: Request) -> int | None:
     return number(request.chunks[0].get("ncpus")) if len(request.chunks) == 1 else None
 
 
-def write(file: JobFile, script: Script, program: Command | None, launch: Launch | None) -> None:
-    """Set the variable to that of the program, and add a remark on each command that finds another one."""
-    Threads(file, script, program, launch).write()
-
-
 class Threads:
     """The number of threads at each place of a script, and of its job."""
 
     def __init__(self, file: JobFile, script: Script, program: Command | None, launch: Launch | None) -> None:
         self.file, self.script, self.program, self.launch = file, script, program, launch
-        self.rank = int(str(file.values.get("cpus_per_rank", 1)))
-        self.each = int(str(file.values.get("ranks_per_node", 1)))
-        self.node = int(str(file.values.get("cpus_per_node", self.rank * self.each)))
+        self.rank, self.each = file.count("cpus_per_rank"), file.count("ranks_per_node")
+        self.node = file.count("cpus_per_node", self.rank * self.each)
         cores = of_chunk(script.request) or script.request.cpus_per_rank or 1
         passed = dict(request_reader.read(script, totals=True).exports).get(_NAME)
         self.start = passed or (str(cores) if script.dialect.sets_threads else _UNSET)
         self.is_passed = script.dialect.sets_threads or is_exported(script, _NAME)
         self.changes = sorted(self._changes(), key=lambda one: one.node.start) if self.is_passed else []
+        self.last = self.changes[-1].value if self.changes else self.start  # behind all commands
 
     def write(self) -> None:
-        """Set the variable to that of the program, and add the remarks."""
+        """Set the variable to that of the program; add a remark on each command that finds another one."""
         here = self.program
         inside = here is not None and here.node.source is self.script.tree.source
         place = (
             here.node if here is not None and inside and not here.node.under("function_definition") else None
         )
         found = [one for name, _, one in self.script.assignments if name == _NAME]
-        value = self._at(place, self.changes, self.start) if place else self._last()
+        value = self._at(place, self.changes, self.start) if place else self.last
         before = [one for one in found if place is None or one.start < place.end]
+        own = f"jobgen sets it to the cores of a rank, {self.rank}"
         if before and not self.is_passed:
-            why = (
-                f"is not exported: programs do not get it. jobgen sets it to the cores of a rank, {self.rank}"
-            )
-            self._remark(before[-1], why)
+            why = "is not exported: programs do not get it. "
+            self.file.remarks.append(remark_on(before[-1], f"{why}{own}"))
         elif value is None and here is not None and before:
-            self._remark(before[-1], f"jobgen sets it to the cores of a rank, {self.rank}")
+            self.file.remarks.append(remark_on(before[-1], own))
         elif before and value and value != str(self.rank):
             self.file.set_variable(_NAME, value, before[-1].line)
         elif value is not None and _NAME not in self.file.variables and (value == self.start or not before):
@@ -106,7 +99,7 @@ class Threads:
         for count, line in lines.items():
             if count != str(self.rank):
                 why = f"mdrun ends if {_NAME} is another number, here {self.rank}: set it before the command"
-                self.file.remarks.append(Remark(line, f"-ntomp {count}", why, lost=False))
+                self.file.hint(line, f"-ntomp {count}", why)
 
     def _of_whole_nodes(self, threads: str | None) -> Iterator[Remark]:
         """Yield a remark if a script may rely on whole nodes, which its site gives without a request."""
@@ -118,23 +111,15 @@ class Threads:
         need, line, what = max([*uses, named_cores(self.script)], key=lambda one: one[0])
         if need > self.node and not (self.launch and self.launch.row.once_a_node):
             why = f"uses {need} cores of a node, and the request has {self.node}: {_WHOLE}the cores of a rank"
-            yield Remark(line, what, why, lost=False)
+            yield hint(line, what, why)
         elif self.node == 1 and (request.nodes or 1) > 1 and not (request.ranks or request.mem):
             why = f"without a number of cores: {_WHOLE}the ranks and the cores of a node"
-            what = counted(request.nodes or 1, "node")
-            yield Remark(line_of(self.script, "nodes"), what, why, lost=False)
-
-    def _remark(self, node: Node, why: str) -> None:
-        self.file.remarks.append(Remark(node.line, shown(node), why, lost=False))
-
-    def _last(self) -> str | None:
-        """Return the value behind all commands of the script."""
-        return self.changes[-1].value if self.changes else self.start
+            yield hint(line_of(self.script, "nodes"), counted(request.nodes or 1, "node"), why)
 
     def _changes(self) -> Iterator[_Change]:
         of_functions: dict[str, str | None] = {}
         for name, value, node in self.script.assignments:
-            if name != _NAME or (node.parent is not None and node.parent.type == "command"):
+            if name != _NAME or node.child_of("command"):
                 continue
             text = self.script.constants.value(value)
             if function := function_of(node):
@@ -157,9 +142,8 @@ class Threads:
         for one in changes:
             around = [above for above in one.node.above() if place not in above]
             again = any(above.type in LOOPS and place in above for above in one.node.above())
-            if any(above.type in _OWN_SHELL for above in around) or (
-                one.node.start > place.start and not again
-            ):
+            later = one.node.start > place.start and not again
+            if later or any(above.type in _OWN_SHELL for above in around):
                 continue
             certain = one.node.start < place.start and not any(above.type in _BRANCHES for above in around)
             found = one.value if certain or found == one.value else None
@@ -172,12 +156,12 @@ class Threads:
         if dialect.sets_threads and cores != self.rank:
             why = f"{dialect.title} sets it to the cores of a chunk, {cores}, "
             why += f"jobgen to those of a rank, {self.rank}"
-            yield Remark(line_of(self.script, "cpus"), _NAME, why, lost=False)
+            yield hint(line_of(self.script, "cpus"), _NAME, why)
         elif (
             not dialect.sets_threads and launch and launch.row.one_thread and 1 not in (self.each, self.rank)
         ):
             why = f"{launch.title} sets it to 1, jobgen to the cores of a rank, {self.rank}"
-            yield Remark(launch.line, _NAME, why, lost=False)
+            yield hint(launch.line, _NAME, why)
 
     def _of_others(self) -> Iterator[Remark]:
         """Yield a remark on the first program of each block, beside that of the job, that finds another
@@ -204,7 +188,7 @@ class Threads:
                 seen.add((key, old, value))
                 where = f"a job for {next(iter(others))}" if len(others) < len(new) else "the job"
                 why = f"finds {_NAME} {old or 'unset'} in the script, and {value or 'unset'} in {where}"
-                yield Remark(one.line, shown(one.node), why, lost=False)
+                yield remark_on(one, why)
 
     def _block(self, command: Command) -> tuple[str, str]:
         """Return the block of the job file that has a command, and the text of the block."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from jobgen.convert import misreadings
-from jobgen.convert.result import Converted, Remark, shortened, shown
+from jobgen.convert.result import Converted, Remark, hint, remark_on, shortened, shown
 from jobgen.convert.to_job_file import (
     blocks,
     components,
@@ -48,15 +48,21 @@ from jobgen.values.parsers import number
 _ALONE = "none"  # the launcher of a program without one
 # Variables that the rendered script sets itself or does not need.
 _OURS = (
-    "MASTER_ADDR",
-    "MASTER_PORT",
-    "WORLD_SIZE",
-    "RANK",
-    "LOCAL_RANK",
-    "LOCAL_WORLD_SIZE",
+    *("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK"),
     "OMP_NUM_THREADS",
-    "NODE_RANK",
 )
+
+
+# What yields remarks on a script, on its job file, and on its program in the job file.
+_OF_SCRIPT = (
+    *(notes.shell, notes.without_directives, notes.log_text, notes.unread, notes.index),
+    *(misreadings.own_name, misreadings.unreadable),
+)
+_OF_FILE = (
+    *(notes.of_runtime, notes.own_path, notes.contained, notes.arguments, notes.own_text, notes.child_jobs),
+    *(notes.run_directory, notes.by_other_command),
+)
+_OF_PROGRAM = (notes.process_number, notes.unset, notes.set_again, notes.left_out, notes.inside, notes.timed)
 
 
 def convert(script: Script) -> Converted:
@@ -66,10 +72,9 @@ def convert(script: Script) -> Converted:
     files = [_file(one) for one in parts]
     file = components.join(files, script) if len(files) > 1 else files[0]
     unpack(file, script)
-    line = script.directives.live[0].number if script.directives.live else 1
     _own_launcher(file, script)
     make_portable(file, source.scheduler.command_name)
-    text = accepted(file, source.scheduler.command_name, line)
+    text = accepted(file, source.scheduler.command_name, script.directives.first)
     for one in parts if not _is_own(script) else ():
         file.remarks += other_scheduler.remarks(one, file, text)
     return Converted(text, tuple(sorted(set(file.remarks))))
@@ -82,11 +87,11 @@ def _is_own(script: Script) -> bool:
 def _file(script: Script) -> JobFile:
     """Return the job file of a script without components."""
     file, source = JobFile(), DIALECTS[script.scheduler]
-    read_directives(file, script, source, totals=True)
-    limits(file, script, source)
-    set_name(file, script, source)
+    read_directives(file, script, totals=True)
+    limits(file, script)
+    set_name(file, script)
     launch = last_launch(script)
-    sizes.submitted_nodes(file, script, source, launch)
+    sizes.submitted_nodes(file, script, launch)
     if _is_own(script):
         _own_script(file, script, launch)
         components.of_chunks(file, source)
@@ -94,10 +99,10 @@ def _file(script: Script) -> JobFile:
         sizes.write(file, script, launch)
         _accelerator(file, script)
         why = "has no effect in the script: it comes after the first command"
-        file.remarks += [Remark(one.number, one.text, why, lost=False) for one in script.directives.late]
-        _body(file, script, source, launch)
+        file.remarks += [hint(one.number, one.text, why) for one in script.directives.late]
+        _body(file, script, launch)
         command = main_command(script, launch)
-        threads.write(file, script, command, launch)
+        threads.Threads(file, script, command, launch).write()
     sizes.variables(file, script)
     return file
 
@@ -108,14 +113,11 @@ def _own_script(file: JobFile, script: Script, launch: Launch | None) -> None:
         file.values["launcher"] = launch.kind
     set_to = dict(re.findall(r"(?m)^(job_\w+)=([\w,:-]+)$", script.tree.text))
     file.try_add("accelerator", set_to.get("job_accelerator", ""))
-    if pack := number(
-        set_to.get("job_pack")
-    ):  # the request is that of a task, the settings are those of a point
+    # The request is that of a task, the settings are those of a point.
+    if pack := number(set_to.get("job_pack")):
         _, limited, limit = str(file.values["array"]).partition("%")
-        file.values |= {
-            "pack": pack,
-            "array": set_to["job_points"] + limited + str(int(limit or 0) * pack or ""),
-        }
+        array = set_to["job_points"] + limited + str(int(limit or 0) * pack or "")
+        file.values |= {"pack": pack, "array": array}
     if ranks := number(set_to.get("job_ranks_per_node")):
         cores = number(set_to.get("job_cpus_per_node")) or ranks
         ranks *= number(set_to.get("job_points_per_node")) or 1
@@ -137,12 +139,12 @@ def _own_launcher(file: JobFile, script: Script) -> None:
     if "launcher" not in file.values or not LAUNCHERS[str(file.values["launcher"])].schedulers:
         return
     alone = file.values.get("ranks_per_node", 1) == 1 and file.values.get("nodes", 1) == 1
-    alone &= not file.components and not any(name in RANK_VARIABLES for name, _, _ in script.assignments)
+    alone &= not file.components and script.values.keys().isdisjoint(RANK_VARIABLES)
     file.keep_own("launcher", "none" if alone else "mpirun")
     if not alone and "cpu_bind" not in file.values and (name := binds_threads(script)):
         line = next(node.line for one, _, node in script.assignments if one == name)
         why = "binds threads to the cores of their rank: for another scheduler add cpu_bind = cores"
-        file.remarks.append(Remark(line, name, why, lost=False))
+        file.hint(line, name, why)
     for key in ("launcher_arg", *(("mpi",) if alone else ())):
         file.keep_own(key)
 
@@ -158,7 +160,7 @@ def _accelerator(file: JobFile, script: Script) -> None:
         file.add("accelerator", kind)
 
 
-def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None) -> None:
+def _body(file: JobFile, script: Script, launch: Launch | None) -> None:
     """Set the program, and the commands before and after it."""
     outer, command = outermost(launch), main_command(script, launch)
     if command is None:
@@ -170,21 +172,20 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
     else:
         file.remarks += redirections(command.node)  # <<<, which is a part of the command
         parts = split(script, command.node, file.remarks)
-        words = _program(file, script, source, launch, command)
+        words = _program(file, script, launch, command)
     if command is not None:
         file.remarks += notes.alone(script, file, command, launch)
     parts, replaced = without_waiting(script, parts, file.remarks)
     words.used += names(file.container_texts)
     words.expanded |= bool(names([*words.words, *file.container_texts]))
-    if not source.scheduler.behaviour.passes_arguments and any(
-        name.isdecimal() for name in names(file.list("command"))
-    ):
-        _without_arguments(file, source, command)
+    reads_arguments = any(name.isdecimal() for name in names(file.program))
+    if reads_arguments and not script.dialect.scheduler.behaviour.passes_arguments:
+        _without_arguments(file, script.dialect, command)
     if words.expanded:
         file.values["expand"] = True
     ending = notes.status(script, parts)
     if command is not None:
-        parts, of_hosts = _without_host_code(file, script, source, command, launch, parts, words)
+        parts, of_hosts = _without_host_code(file, script, command, launch, parts, words)
         replaced += of_hosts
         if launch is None:
             _keep_rank_variables(file, script, words)
@@ -192,8 +193,8 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
     blocks.Body(file, script, rest, words.used, words.setup, moved).write(replaced)
     notes.alone_in_blocks(file)
     file.remarks += ending
-    file.remarks += traps.remarks(script, "".join(file.list("command")[-1:]), parts, moved, replaced)
-    file.remarks += _notes(file, script, source, launch, command, parts)
+    file.remarks += traps.remarks(script, "".join(file.program[-1:]), parts, moved, replaced)
+    file.remarks += _notes(file, script, launch, command, parts)
     if outer is not None and not outer.command.node.under("function_definition", "heredoc_body"):
         _earlier(file, script, outer)
 
@@ -201,41 +202,25 @@ def _body(file: JobFile, script: Script, source: Dialect, launch: Launch | None)
 def _notes(
     file: JobFile,
     script: Script,
-    source: Dialect,
     launch: Launch | None,
     command: Command | None,
     parts: Split,
 ) -> Iterator[Remark]:
     """Yield the remarks on what a job file does otherwise than its script, once it is written."""
-    yield from notes.of_runtime(script, file)
-    yield from notes.own_path(script, file)
+    for of_script in _OF_SCRIPT:
+        yield from of_script(script)
+    for of_file in _OF_FILE:
+        yield from of_file(script, file)
+    if command is not None:
+        for of_program in _OF_PROGRAM:
+            yield from of_program(script, file, command)
+        yield from notes.left_running(file, parts, command)
     yield from notes.tasks(script, file, launch)
     yield from notes.ends(file, parts)
     yield from notes.own_state(script, file, parts)
-    yield from notes.contained(script, file)
-    if command is not None:
-        yield from notes.process_number(file, command)
-        yield from notes.unset(script, file, command)
-        yield from notes.set_again(script, file, command)
-        yield from notes.left_out(script, file, command)
-        yield from notes.inside(file, command)
-        yield from notes.timed(file, command)
-        yield from notes.left_running(file, parts, command)
-    yield from notes.shell(script)
-    yield from notes.arguments(script, file)
-    yield from notes.without_directives(script)
-    yield from notes.own_text(script, file)
-    yield from notes.log_text(script)
-    yield from notes.child_jobs(script, file)
-    yield from notes.unread(script)
-    yield from notes.run_directory(script, file)
     yield from notes.environment(script, launch)
     yield from notes.sizes_of_environment(script, file, launch)
-    yield from notes.index(script)
-    yield from notes.by_other_command(script, file)
-    yield from misreadings.own_name(script)
-    yield from misreadings.unreadable(script, source)
-    yield from misreadings.in_directory(script, source, unknown=False)
+    yield from misreadings.in_directory(script, unknown=False)
 
 
 def _statement(script: Script, command: Command) -> Node | None:
@@ -262,30 +247,29 @@ def _with_wait(parts: Split, statement: Node) -> tuple[Split, Node]:
 def _without_host_code(
     file: JobFile,
     script: Script,
-    source: Dialect,
     command: Command,
     launch: Launch | None,
     parts: Split,
     words: ProgramWords,
 ) -> tuple[Split, list[Node]]:
     """Leave out what only the launch line of the script reads: its file of hosts, and the like."""
-    lines = "\n".join([*words.setup, *file.list("command"), *file.container_texts])
+    lines = "\n".join([*words.setup, *file.program, *file.container_texts])
     ours = [name for name in _OURS if name != "OMP_NUM_THREADS"] if launch is not None else []
-    code = HostCode(script, source, command, launch, lines, ours)
+    code = HostCode(script, command, launch, lines, ours)
     unused = code.find([*parts.before, *filter(code.removes_hosts, parts.after)])
     why = "is left out: at most the launch line reads it, and jobgen finds hosts, address and port itself"
     of_hosts = [one for one in unused if one not in code.values]
-    file.remarks += [Remark(one.line, shown(one), why, lost=False) for one in of_hosts]
+    file.remarks += [remark_on(one, why) for one in of_hosts]
     before, after = (tuple(without(found, unused)) for found in (parts.before, parts.after))
     return parts._replace(before=before, after=after), [*unused, *code.words]
 
 
 def _without_arguments(file: JobFile, source: Dialect, command: Command | None) -> None:
     """Take the arguments of the script out of the program: this scheduler passes none."""
-    words = file.list("command")
+    words = file.program
     file.values["command"] = [re.sub(r"\$\{?[1-9]\}?", "", word) for word in words]
     why = f"{source.title} passes no arguments to a script"
-    file.remarks.append(Remark(command.line if command else 1, shortened(" ".join(words)), why))
+    file.lose(command.line if command else 1, shortened(" ".join(words)), why)
 
 
 def _without_program(file: JobFile, script: Script) -> tuple[Split, ProgramWords]:
@@ -294,11 +278,9 @@ def _without_program(file: JobFile, script: Script) -> tuple[Split, ProgramWords
     statements = tuple(one for one in script.tree.children if one.type != "comment")
     why = "the script has no launcher and no program of its own: the ranks do nothing"
     if not statements and any(line.strip() and not line.startswith("#") for line in script.lines):
-        file.remarks.append(
-            Remark(1, shortened(script.lines[0]), "only scripts for bash and its like are read")
-        )
+        file.lose(1, shortened(script.lines[0]), "only scripts for bash and its like are read")
     else:
-        file.remarks.append(Remark(1, "the program", why, lost=False))
+        file.hint(1, "the program", why)
     ended = bool(statements) and statements[-1].text == "exit 0"
     while statements and re.fullmatch(r"exit( 0)?|[;&]", statements[-1].text):
         statements = statements[:-1]
@@ -307,10 +289,9 @@ def _without_program(file: JobFile, script: Script) -> tuple[Split, ProgramWords
     return Split(statements, ()), ProgramWords()
 
 
-def _program(
-    file: JobFile, script: Script, source: Dialect, launch: Launch | None, command: Command
-) -> ProgramWords:
+def _program(file: JobFile, script: Script, launch: Launch | None, command: Command) -> ProgramWords:
     """Set the launcher and the program; return its words."""
+    source = script.dialect
     nodes = tuple(one for word in command.words for one in expanded(word, script.constants))
     more: list[str] = []
     lines: list[str] = []
@@ -321,7 +302,7 @@ def _program(
         kind = launch.kind
         if not LAUNCHERS[kind].starts(source.scheduler.command_name):
             why = f"is no launcher of {source.title}: becomes {source.scheduler.default_launcher}"
-            file.remarks.append(Remark(launch.line, kind, why))
+            file.lose(launch.line, kind, why)
             kind = source.scheduler.default_launcher
         nodes, more = launcher.program_of(script, launch), _rank_argument(launch)
         surroundings = wrappers.around(script, launch)
@@ -357,7 +338,7 @@ def _program(
         words = program_line.wrapped(script, wrapped, words, of_python)
     words.setup += lines
     if not words.words or (words.words[0].startswith("-") and words.words[0] not in ("-m", "--module")):
-        file.remarks.append(Remark(command.line, shown(command.node), "names no program"))
+        file.remarks.append(remark_on(command, "names no program", lost=True))
         words.words = ["true"]
     program = _prefixed(file, script, launch, command, words)
     file.values["command"], words.expanded = program, bool(names(program))
@@ -371,7 +352,7 @@ def _first_of_several(file: JobFile, launch: Launch, nodes: tuple[Node, ...]) ->
         return nodes
     others = " ".join(node.text for node in nodes[at:])
     why = "jobgen starts one program with all ranks: the others are missing"
-    file.remarks.append(Remark(launch.line, shortened(others), why))
+    file.lose(launch.line, shortened(others), why)
     return nodes[:at]
 
 
@@ -395,7 +376,7 @@ def _prefixed(
         file.remarks += notes.python(script, command)
     elif direct and program == plain:
         why = "the script starts it with the interpreter of its first line, jobgen with python3"
-        file.remarks.append(Remark(command.line, plain[0], why, lost=False))
+        file.hint(command.line, plain[0], why)
     elif launch is not None and by_launcher:
         file.remarks += notes.old_launcher(launch, words.words, old)
     pairs = []
@@ -419,8 +400,8 @@ def _keep_rank_variables(file: JobFile, script: Script, words: ProgramWords) -> 
     own: it unsets those of the environment, which may be of another job."""
     exports = (one.text for one in script.tree.all("declaration_command") if one.text.startswith("export"))
     exported_here = set(re.findall(rf"\b({'|'.join(RANK_VARIABLES)})\b", " ".join(exports)))
-    command, set_here = file.list("command"), {name for name, _, _ in script.assignments}
-    in_shell = command[:2] == ["bash", "-c"]
+    command, set_here = file.program, script.values.keys()
+    in_shell = bool(file.shell_code)
     read = {name for name in RANK_VARIABLES if re.search(rf"\$\{{?{name}\b", " ".join(command))}
     passed = exported_here | (read if in_shell else set())
     kept = [name for name in RANK_VARIABLES if name in set_here & (passed | read)]
@@ -460,15 +441,13 @@ def _launcher(file: JobFile, script: Script, launch: Launch, kind: str) -> list[
     """Set the launcher's options; return lines for setup."""
     word = next(iter(expanded(wrappers.launcher_word(launch), script.constants)))
     if "/" in (first := script.constants.value(word) or word.text):
-        why = f"jobgen starts the {kind} that the job finds in PATH"
-        file.remarks.append(Remark(launch.line, shortened(first), why, lost=False))
+        file.hint(launch.line, shortened(first), f"jobgen starts the {kind} that the job finds in PATH")
     if kind != launch.kind:
-        file.remarks.append(Remark(launch.line, launch.kind, f"becomes {kind}", lost=False))
+        file.hint(launch.line, launch.kind, f"becomes {kind}")
     if _is_old(launch):
-        why = f"becomes {kind}, which PyTorch has since 1.10"
-        file.remarks.append(Remark(launch.line, "torch.distributed.launch", why, lost=False))
+        file.hint(launch.line, "torch.distributed.launch", f"becomes {kind}, which PyTorch has since 1.10")
     if (name := launcher.name_of(launch)) in launcher.OTHERS:
-        file.remarks.append(Remark(launch.line, name, f"becomes {kind}", lost=False))
+        file.hint(launch.line, name, f"becomes {kind}")
     launcher.set_mpi(file, script, launch, kind)
     launcher.ends(file, script, launch)
     if (port := launch.number("--master-port", "--main-process-port")) is not None:
@@ -482,5 +461,4 @@ def _earlier(file: JobFile, script: Script, outer: Launch) -> None:
     for one in script.launches:
         top = one.outer is None and one.kind in LAUNCHERS and one.command.node is not outer.command.node
         if top and one.command.node.start > outer.command.node.start:
-            why = "runs after the program, in the block after"
-            file.remarks.append(Remark(one.line, shown(one.command.node), why, lost=False))
+            file.hint(one.line, shown(one.command.node), "runs after the program, in the block after")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from jobgen.convert.result import Remark, shown
+from jobgen.convert.result import Remark, remark_on
 from jobgen.convert.to_job_file.definitions import definitions_of
 from jobgen.convert.to_job_file.statements import Split, without
 from jobgen.script.commands import commands
@@ -64,7 +64,7 @@ def remarks(
     for one in script.named("trap"):
         if one.node in moved:
             why = "is in the block after, which does not run if the job ends before the program starts"
-            yield Remark(one.line, shown(one.node), why, lost=False)
+            yield remark_on(one, why)
             continue
         words = [word.text for word in one.arguments]
         given = words[1:] and words[0] not in ("-", "''", '""')
@@ -72,4 +72,4 @@ def remarks(
         if given and not works and one.node.text not in program:
             why = "jobgen's script has traps of its own instead: "
             why += "commands for the end of the job go into after"
-            yield Remark(one.line, shown(one.node), why)
+            yield remark_on(one, why, lost=True)

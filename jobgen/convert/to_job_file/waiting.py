@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.convert.result import Remark, shown
+from jobgen.convert.result import Remark, remark_on
 from jobgen.convert.to_job_file.statements import Split, without
 from jobgen.script.command_kinds import PRINT
 from jobgen.script.commands import Command, commands
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, parse
 
-_SEPARATORS = ("&", ";", ";;")
 _KILL = re.compile(r"kill (?:-s )?-?(?:SIG)?([A-Z][A-Z0-9]+) \"?\$\{?(\w+|!)\}?\"?")
 _WAIT = re.compile(r"wait (?:-f )?\"?\$\{?(\w+|!)\}?\"?")
 _REPEATS = re.compile(r"trap - [\w ]+|wait\b.*")
@@ -26,7 +25,7 @@ def without_waiting(script: Script, parts: Split, remarks: list[Remark]) -> tupl
     """
     if not parts.after or parts.after[0].type != "&":
         return parts, []
-    plain = [one for one in parts.after if one.type not in _SEPARATORS]
+    plain = parts.behind
     first = re.fullmatch(r"(\w+)=\$!", plain[0].text) if plain else None
     ids = {"!", first[1] if first else "!"}
     reads = re.compile(rf"\$\{{?({'|'.join(ids)})(?!\w)")
@@ -46,13 +45,9 @@ def without_waiting(script: Script, parts: Split, remarks: list[Remark]) -> tupl
         return parts, []
     called = {trap.arguments[0].text for trap in traps} & script.functions.keys()
     removed += [trap.node for trap in traps]
-    removed += [
-        one
-        for one in parts.before
-        if one.type == "function_definition" and (name := one.get("name")) is not None and name.text in called
-    ]
+    removed += [one for one in parts.before if one.type == "function_definition" and one.name in called]
     why = "is left out: jobgen passes the signal on to the program, and waits for its end"
-    remarks += [Remark(trap.line, shown(trap.node), why, lost=False) for trap in traps]
+    remarks += [remark_on(trap, why) for trap in traps]
     before, after = (tuple(without(found, removed)) for found in (parts.before, parts.after[1:]))
     return parts._replace(before=before, after=after), removed
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from jobgen.convert.result import Remark, shortened
+from jobgen.convert.result import Remark, hint, shortened
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.program_line import ProgramWords, by_python, option_text
 from jobgen.launch.accelerators import ACCELERATORS
@@ -34,16 +34,12 @@ _DOCKER = """
 -v --volume -e --env -w --workdir -m --memory -u --user -h --hostname -l --label -p --publish
 """
 _SHIFTER = "-i --image -V --volume -m --module -e --env -w --workdir"
+_OPTIONS = {
+    "apptainer": _APPTAINER, "singularity": _APPTAINER, "docker": _DOCKER, "podman": _DOCKER,
+    "shifter": _SHIFTER,
+}  # fmt: skip
 # The long name of each letter; those of one runtime mean other options of another.
-_LONG = {
-    name: dict(zip(text.split()[::2], text.split()[1::2], strict=True))
-    for kinds, text in (
-        ("apptainer singularity", _APPTAINER),
-        ("docker podman", _DOCKER),
-        ("shifter", _SHIFTER),
-    )
-    for name in kinds.split()
-}
+_LONG = {name: dict(re.findall(r"(-\w) (--[\w-]+)", text)) for name, text in _OPTIONS.items()}
 _BINDS = ("--bind", "--volume")
 
 
@@ -74,14 +70,9 @@ class Container(NamedTuple):
 
 def around(script: Script, launch: Launch) -> Surroundings:
     """Return what is around a launcher."""
-    outermost = launch
-    while outermost.outer is not None:
-        outermost = outermost.outer
-    words = _expanded(script, outermost.command.words)
+    outermost, inner = launch.chain[-1], launch.around
+    words = [one for word in outermost.command.words for one in expanded(word, script.constants)]
     front = words[: _launcher_at(script, outermost, words)]
-    inner = next(
-        (node for word in launch.program[:1] for node in word.above() if node.type == "command"), None
-    )
     behind = outermost.program if outermost is not launch else tuple(words)
     shells = [at for at, word in enumerate(behind) if _is_shell(script, word)]
     text, shell = None, None
@@ -142,19 +133,13 @@ def _in_front(script: Script, launch: Launch, call: Command) -> tuple[Node, ...]
     return (*env, *call.words[: _launcher_at(script, launch, call.words)])
 
 
-def _expanded(script: Script, words: Sequence[Node]) -> list[Node]:
-    return [one for word in words for one in expanded(word, script.constants)]
-
-
 def _launcher_at(script: Script, launch: Launch, words: Sequence[Node]) -> int:
     return _place_of(launch, [script.constants.value(word) or "" for word in words])
 
 
 def launcher_word(launch: Launch) -> Node:
     """Return the word that names the launcher, or the Python that runs it."""
-    above = (node for word in launch.program[:1] for node in word.above() if node.type == "command")
-    inner = next(above, launch.command.node)
-    words = next(commands(inner), launch.command).words
+    words = next(commands(launch.around or launch.command.node), launch.command).words
     if words[0].source is not launch.command.node.source and _known(launch).isdisjoint(_names(words)):
         words = launch.command.words  # the launcher, and the program with its options, are in two variables
     return words[launcher_in(launch, words)]
@@ -219,7 +204,7 @@ def apply(file: JobFile, script: Script, launch: Launch, found: Surroundings) ->
             inner = os.path.basename(texts[size] or "") if size < len(texts) else ""
             if name == "sudo" and container_name(inner):
                 why = f"is left out: jobgen starts {inner} without it"
-                file.remarks.append(Remark(launch.line, name, why, lost=True, of_program=True))
+                file.lose(launch.line, name, why, lost=True, of_program=True)
             elif name not in _NEUTRAL:
                 kept += words[:size]
                 file.remarks += _remarks(launch, name or words[0].text, bool(container_name(name)))
@@ -231,12 +216,10 @@ def _remarks(launch: Launch, name: str, boxed: bool) -> list[Remark]:
     if not launch.row.once_a_node or name in _INHERITED:
         return []
     if boxed:
-        why = (
-            f"is around each rank, but {launch.kind} is started outside of it: its options are not all known"
-        )
-        return [Remark(launch.line, name, why, lost=True, of_program=True)]
+        why = f"is around each rank, but {launch.kind} is started outside of it: "
+        return [Remark(launch.line, name, f"{why}its options are not all known", of_program=True)]
     why = f"starts each rank; in the script it starts {launch.kind} once on a node"
-    return [Remark(launch.line, name, why, lost=False)]
+    return [hint(launch.line, name, why)]
 
 
 def _size(texts: Sequence[str | None]) -> int:
@@ -337,22 +320,20 @@ def text_program(
     text, inner = found.text, found.inner
     if found.hidden:
         why = "is in a text for a shell that is not read as a whole: other commands in it are missing"
-        file.remarks.append(Remark(launch.line, launch.kind, why, of_program=True))
+        file.lose(launch.line, launch.kind, why, of_program=True)
     if text is None or inner is None or not program:
         return None
     root, call = parse(inner.source), next(commands(inner))
     before = [one.name for one in commands(root) if one.node.start < inner.start]
     before += [one.children[0].text for one in root.all("declaration_command") if one.start < inner.start]
     after = [one.name for one in commands(root) if one.node.start >= inner.end]
-    around = (
-        inner.parent if inner.parent is not None and inner.parent.type == "redirected_statement" else inner
-    )
-    into = [one.text for one in around.children if one.type == "file_redirect"]
+    whole_command = inner.child_of("redirected_statement") or inner
+    into = [one.text for one in whole_command.children if one.type == "file_redirect"]
     if not before and not after:
         return None
     if program[0].source is not inner.source or program[-1].source is not inner.source:
         why = "is in a string with other commands, and its program in a variable: these commands are missing"
-        file.remarks.append(Remark(launch.line, launch.kind, why, of_program=True))
+        file.lose(launch.line, launch.kind, why, of_program=True)
         return None
     places = places_of_text(text)
     start = places[inner.start]
@@ -370,7 +351,7 @@ def text_program(
         if "container" in file.values and any(name in _ENVIRONMENT for name in before):
             why += ", which the container has to find without it"
         names = ", ".join(dict.fromkeys(filter(None, others)))
-        file.remarks.append(Remark(launch.line, shortened(names), why, lost=False))
+        file.hint(launch.line, shortened(names), why)
     used = [] if text.type == "raw_string" else _variables(code)
     # That bash replaces the values that the script would put into the text, and then runs it.
     code = f'eval "{code}"' if used and text.type == "string" else part_of_text(text, code)

@@ -82,10 +82,8 @@ def _of_chunk(script: Script, option: DirectiveOption, chunk: str) -> Script:
     line = script.source[start:end].decode("utf-8", "replace")
     text = line.rstrip("\r\n").replace(option.value, chunk)
     ending = line[len(line.rstrip("\r\n")) :]
-    return replace(
-        script,
-        source=apply(script.source, [Edit(start, end, text.ljust(len(line) - len(ending)) + ending)]),
-    )
+    edit = Edit(start, end, text.ljust(len(line) - len(ending)) + ending)
+    return replace(script, source=apply(script.source, [edit]))
 
 
 def _with_numbers(part: Script, ranks: int, nodes: int) -> Iterator[Edit]:

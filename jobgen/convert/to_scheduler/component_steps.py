@@ -152,7 +152,7 @@ def unread_ranks(script: Script, parts: Sequence[Script]) -> Iterator[Remark]:
         counted_hosts = any(str(script.dialect.variable("node_file")) in one for one in values)
         if number and "ranks" not in given.numbers and not counted_hosts:
             why = f"is not known: the new job starts a rank on each of its {total} slots"
-            yield Remark(call.command.line, f"-n {number}", why, lost=False)
+            yield call.hint(why, f"-n {number}")
 
 
 def _of_names(script: Script, target: Dialect) -> Refusal:

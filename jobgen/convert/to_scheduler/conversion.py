@@ -15,8 +15,8 @@ from jobgen.convert import (
     request_reader,
     submission,
 )
-from jobgen.convert.request_reader import has_directives
-from jobgen.convert.result import Converted, Definition, Edit, Remark, apply
+from jobgen.convert.request_reader import has_directives, line_of
+from jobgen.convert.result import Converted, Definition, Edit, Remark, apply, hint
 from jobgen.convert.to_scheduler import (
     component_steps,
     host_order,
@@ -54,34 +54,35 @@ def convert(script: Script, to: str) -> Converted:
     parts, original = scripts_of(script), script
     script = joined(script, parts)
     content = request_reader.read(script, whole=True, totals=True)
-    _gather(script, content, source, target)
-    of_submission = list(submission.remarks(script, source, target, content))
-    of_submission += submission.slots_of(script, source, target)
-    head, remarks = _request(script, content, source, target) if has_directives(script) else ([], [])
+    _gather(script, content, target)
+    of_submission = list(submission.remarks(script, target, content))
+    of_submission += submission.slots_of(script, target)
+    head, remarks = _request(script, content, target) if has_directives(script) else ([], [])
     if len(parts) > 1:
         head, remarks = _requests(parts, content, source, target)
         remarks += component_steps.unread_ranks(script, parts) if target.scheduler.component_line else ()
-    of_submission += submission.nodes_of(script, source, target, head) if content.default_nodes else ()
-    body = [*_body(script, source, target, content), *review.switched_off(script, source, target)]
+    of_submission += submission.nodes_of(script, target, head) if content.default_nodes else ()
+    body = [*_body(script, target, content), *review.switched_off(script, target)]
     remarks += [one for one in body if isinstance(one, Remark)]
-    remarks += [*of_submission, *review.remarks(script, source, target, content)]
+    remarks += [*of_submission, *review.remarks(script, target, content)]
     defined = [one for one in body if isinstance(one, Definition)]
     edits = [one for one in body if isinstance(one, Edit)]
-    if len(parts) > 1 and source.scheduler.node_step != target.scheduler.node_step:
+    if len(parts) > 1 and source.node_step != target.node_step:
         edits = component_steps.steps(script, content.components, edits, target)
         edits += component_steps.rest_of_steps(original) if original.components else ()
-    head += [_comment(remark) for remark in remarks if remark.lost and remark.line <= _end(script)]
+    end = (script.directives.first_command or len(script.lines) + 1) - 1
+    head += [f"# not translated: {one.what}: {one.why}" for one in remarks if one.lost and one.line <= end]
     known = [*remarks, *(Remark(0, f"${name}", "") for name, _ in defined)]
-    remarks += leftovers.remarks(script, source, target, edits, known)
+    remarks += leftovers.remarks(script, target, edits, known)
     if any(EXPORTS in edit.text for edit in edits):
         head.append(f"# shellcheck disable=SC2046  # the words of $({EXPORTS})")
-    added = [*start(script, source, target, content, defined, edits), *_first_line(script, source, target)]
+    added = [*start(script, target, content, defined, edits), *_first_line(script, target)]
     remarks += [one for one in added if isinstance(one, Remark)]
     edits += [one for one in added if isinstance(one, Edit)]
     text = _text(original, head, edits)
     if head and misreadings.reads_others(text, to):
         text = _text(original, [f"{target.scheduler.prefix} {target.ignores_others}", *head], edits)
-    remarks += own_scripts.remarks(script, source, target, text)
+    remarks += own_scripts.remarks(script, target, text)
     return Converted(text, tuple(sorted(set(remarks))))
 
 
@@ -90,29 +91,24 @@ def _text(script: Script, head: list[str], edits: list[Edit]) -> str:
     return apply(source, [*edits, *_directives(script, head)]).decode("utf-8", "replace")
 
 
-def _request(
-    script: Script, content: ScriptRequest, source: Dialect, target: Dialect
-) -> tuple[list[str], list[Remark]]:
+def _request(script: Script, content: ScriptRequest, target: Dialect) -> tuple[list[str], list[Remark]]:
     """Return the directives of a request, and the remarks on it."""
+    source = script.dialect
     remarks = []
-    if source.scheduler.family != target.scheduler.family:
+    if source.family != target.family:
         _complete_whole_nodes(script, content)
     if request_reader.single_task(content, source, target):
         array = script.heeded[key_of(source.scheduler.request_forms["array"])]
-        remarks.append(
-            Remark(array.line, f"the array {array.value}", "becomes a job that is no array", lost=False)
-        )
+        remarks.append(hint(array.line, f"the array {array.value}", "becomes a job that is no array"))
     extra = directive_options.write(content.directives, source, target, content.request.queue)
     head, lost = request_writer.write(content, source, target, extra)
-    remarks += [Remark(_line(script, source, one.field), one.what, one.why, one.lost) for one in lost]
+    remarks += [Remark(line_of(script, one.field), one.what, one.why, one.lost) for one in lost]
     remarks += [Remark(one.option.line, one.part or one.text, why) for one, why in extra.lost]
-    remarks += [Remark(option.line, what, why, lost=False) for option, what, why in content.unsure]
+    remarks += [hint(option.line, what, why) for option, what, why in content.unsure]
     if source.shell_option in script.heeded and target.shell_option:
         shell = script.heeded[source.shell_option]
         head.append(f"{target.scheduler.prefix} {target.shell_option} {shell.value}")
-    limits = tuple(
-        f"-l {name}=" for name in source.common_limits if source.scheduler.family == target.scheduler.family
-    )
+    limits = tuple(f"-l {name}=" for name in source.common_limits if source.family == target.family)
     for option, text, why in content.unconverted:
         if option.flag == "--open-mode" and "output" in content.script_logs:
             continue  # the lines that open it do that
@@ -136,25 +132,24 @@ def _requests(
         if before is not None and source.component_words and part.request.mem is None:
             part.request.mem = before.request.mem
         of_part = request_reader.read(part, whole=True, totals=True)
-        head, found = _request(part, of_part, source, target)
+        head, found = _request(part, of_part, target)
         heads.append(head)
         remarks += found
     for one in (source, target):
         if one.scheduler.behaviour.hosts_by_core:
-            line = parts[0].directives.live[0].number
             why = f"the pbs_sched of {one.title} often lists the last one first: rank 0 is then there"
-            remarks.append(Remark(line, "the order of the nodes", why, lost=False))
+            remarks.append(hint(parts[0].directives.first, "the order of the nodes", why))
     return component_steps.request_lines(heads, target), list(dict.fromkeys(remarks))
 
 
-def _gather(script: Script, content: ScriptRequest, source: Dialect, target: Dialect) -> None:
+def _gather(script: Script, content: ScriptRequest, target: Dialect) -> None:
     """Request one node for tasks without nodes that no launcher starts, if each would become a node."""
     request = content.request
-    each = target.scheduler.behaviour.hosts_by_core and not source.scheduler.behaviour.hosts_by_core
+    each = target.scheduler.behaviour.hosts_by_core and not script.dialect.scheduler.behaviour.hosts_by_core
     counted = script.dialect.origin(script.heeded, "ranks")
     if not each or request.nodes or script.components or (request.ranks or 1) == 1 or counted is None:
         return
-    if source.scheduler.keys.nodes in script.heeded or not own_scripts.alone_on_nodes(script, source):
+    if script.dialect.scheduler.keys.nodes in script.heeded or not own_scripts.alone_on_nodes(script):
         return
     request.nodes, request.ranks_per_node = 1, request.ranks
     request.mem = request.mem and request.mem * (request.ranks or 1)
@@ -196,22 +191,6 @@ def _complete_whole_nodes(script: Script, content: ScriptRequest) -> None:
         content.unsure.append((*found, why))
 
 
-def _line(script: Script, source: Dialect, field: str) -> int:
-    """Return the line of the directive that sets a field of the request."""
-    directive = source.origin(script.heeded, field)
-    first = script.directives.live[0].number if script.directives.live else 1
-    return directive.option.line if directive else first
-
-
-def _comment(remark: Remark) -> str:
-    return f"# not translated: {remark.what}: {remark.why}"
-
-
-def _end(script: Script) -> int:
-    """Return the number of the last line before the first command."""
-    return (script.directives.first_command or len(script.lines) + 1) - 1
-
-
 def _directives(script: Script, head: list[str]) -> list[Edit]:
     """Return edits that put the new directives at the first old one or the top, and remove the old ones."""
     starts, live = line_starts(script), script.directives.live
@@ -223,23 +202,24 @@ def _directives(script: Script, head: list[str]) -> list[Edit]:
     return [edits[0]._replace(text=text), *edits[1:]]
 
 
-def _first_line(script: Script, source: Dialect, target: Dialect) -> Iterator[Edit | Remark]:
+def _first_line(script: Script, target: Dialect) -> Iterator[Edit | Remark]:
     """Yield the first line that a scheduler demands, and a remark on it."""
     if target.needs_shebang and not has_first_line(script):
-        shell = next((one.value for one in script.options if one.flag == source.shell_option), "/bin/bash")
+        shell = next(
+            (one.value for one in script.options if one.flag == script.dialect.shell_option), "/bin/bash"
+        )
         yield Edit(0, 0, f"#!{shell}\n")
-        family = source.scheduler.family
+        family = script.dialect.family
         why = f"is added: {target.title} requires a first line with the shell, {family} does not"
-        yield Remark(1, f"#!{shell}", why, lost=False)
+        yield hint(1, f"#!{shell}", why)
 
 
-def _body(
-    script: Script, source: Dialect, target: Dialect, content: ScriptRequest
-) -> list[Edit | Remark | Definition]:
-    found: list[Edit | Remark | Definition] = list(launch_translation.launches(script, source, target))
-    replaced_nodes = _host_lists(script, source)
+def _body(script: Script, target: Dialect, content: ScriptRequest) -> list[Edit | Remark | Definition]:
+    source = script.dialect
+    found: list[Edit | Remark | Definition] = list(launch_translation.launches(script, target))
+    replaced_nodes = _host_lists(script)
     found += [Edit(node.start, node.end, target.hosts) for node in replaced_nodes]
-    found += host_order.remarks(script, replaced_nodes, source, target)
+    found += host_order.remarks(script, replaced_nodes, target)
     jobs = [command.node for command in script.named(*source.show_job[:1]) if _shows_job(command, source)]
     found += [Edit(node.start, node.end, " ".join(target.show_job)) for node in jobs]
     replaced_nodes += jobs
@@ -247,16 +227,17 @@ def _body(
         listed = [one.node for one in script.named(source.node_file_command) if not one.arguments]
         found += [Edit(node.start, node.end, f'echo "${node_file}"') for node in listed]
         replaced_nodes += listed
-    if source.scheduler.family != target.scheduler.family:
-        commands = differences.commands(script, source)
+    if source.family != target.family:
+        commands = differences.commands(script)
         found += [remark for command, remark in commands if command.node not in replaced_nodes]
-    found += variables.unprefixed(script, source, target)
+    found += variables.unprefixed(script, target)
     of_array = bool(script.request.array) or content.index_later
-    return found + list(variables.translate(script, source, target, replaced_nodes, of_array))
+    return found + list(variables.translate(script, target, replaced_nodes, of_array))
 
 
-def _host_lists(script: Script, source: Dialect) -> list[Node]:
+def _host_lists(script: Script) -> list[Node]:
     """Return the commands that print the hosts of the job."""
+    source = script.dialect
     lists = {name for name, meaning in source.job_variables.items() if meaning == "node_list"}
     for name, value, _ in script.assignments:
         if len(script.values[name]) == 1 and value.text.strip('"${}') in lists:

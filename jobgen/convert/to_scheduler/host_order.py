@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 
-from jobgen.convert.result import Remark, shown
+from jobgen.convert.result import Remark, hint, shown
 from jobgen.script.commands import Command
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.script import Script
@@ -14,12 +14,12 @@ from jobgen.script.syntax import Node, expansions
 _AROUND = ("pipeline", "redirected_statement")
 
 
-def remarks(script: Script, lists: Collection[Node], source: Dialect, target: Dialect) -> Iterator[Remark]:
+def remarks(script: Script, lists: Collection[Node], target: Dialect) -> Iterator[Remark]:
     """Yield a remark on each ``sort`` that reads the hosts which one of these commands lists."""
     names = {name for name, value, _ in script.assignments if _holds(value, lists)}
     files = {_path(script, one) for node in lists for one in _written(node)}
     why = (
-        f"{source.title} lists the hosts in the order of their names, {target.title} in that of the "
+        f"{script.dialect.title} lists the hosts in the order of their names, {target.title} in that of the "
         "allocation: the first of the sorted list may be another one than that of the script"
     )
     for command in script.named("sort"):
@@ -27,7 +27,7 @@ def remarks(script: Script, lists: Collection[Node], source: Dialect, target: Di
         read = {_path(script, one) for one in _inputs(script, whole)}
         hosts = _holds(whole, lists) or read & files or names & {name for name, _ in expansions(whole)}
         if lists and hosts and not _counted(script, command, whole):
-            yield Remark(command.line, shown(whole), why, lost=False)
+            yield hint(command.line, shown(whole), why)
 
 
 def _holds(node: Node, lists: Collection[Node]) -> bool:

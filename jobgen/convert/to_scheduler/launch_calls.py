@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 from jobgen.convert.request_reader import has_directives
-from jobgen.convert.result import Edit, Remark, shown
+from jobgen.convert.result import Edit, Remark, hint, shown
 from jobgen.convert.to_scheduler import mpirun_line
 from jobgen.convert.to_scheduler.launch_line import LaunchLine, LaunchWords, Unreadable
 from jobgen.convert.variable_names import is_exported, is_of_other_job
@@ -58,6 +58,10 @@ class Call(NamedTuple):
     def what(self) -> str:
         """Return the beginning of the command, for a remark."""
         return shown(self.command.node)
+
+    def hint(self, why: str, what: str = "") -> Remark:
+        """Return a remark on the command, or on a part of it, that is translated."""
+        return hint(self.command.line, what or self.what, why)
 
 
 def is_contained(call: Call, script: Script) -> bool:
@@ -130,10 +134,9 @@ def _branch_of(node: Node, choice: Node) -> int:
 
 def _starts_beside(script: Script, node: Node) -> bool:
     """Return whether a node is a function that runs in the background, or that other commands start."""
-    name = node.get("name") if node.type == "function_definition" else None
-    if name is None:
+    if node.type != "function_definition":
         return False
-    return name.text in script.exported_functions or any(one.background for one in script.named(name.text))
+    return node.name in script.exported_functions or any(one.background for one in script.named(node.name))
 
 
 def _loop_in_background(node: Node) -> Node | None:
@@ -166,7 +169,7 @@ def completed(
     short = {0: list[Remark]()}  # by the number of cores
     for call in calls(script, MPIRUNS):
         if is_contained(call, script):
-            yield Remark(call.command.line, call.what, IN_CONTAINER, lost=False)
+            yield call.hint(IN_CONTAINER)
             continue
         line, fault = None, ""
         try:
@@ -180,7 +183,7 @@ def completed(
         key = mpi_of(script, given, call.start, target.name)
         mpi = MPI_FLAVOURS[key]
         for why in other_options(script, key):
-            yield Remark(call.command.line, call.name, why, lost=False)
+            yield call.hint(why, call.name)
         passed = exports(call, mpi)
         counted = _ranks(line, given, script, target, mpi) if line is not None else []
         by_lines = not given & mpirun_line.OF_NODE and "-ppn" not in " ".join(counted)
@@ -188,16 +191,16 @@ def completed(
         new = [hosts] * (not given & _HOSTS) + passed if request.nodes != 1 else []
         if line is None:
             fault = fault.replace(" has no counterpart", " is unchanged")
-            yield Remark(call.command.line, call.what, f"{fault}: look at its ranks", lost=False)
+            yield call.hint(f"{fault}: look at its ranks")
         else:
             if not counted and _has_one_slot(line, given, script):
                 why = "no number of ranks is given: without the slots of Slurm it may start one on each core"
-                yield Remark(call.command.line, call.what, why, lost=False)
+                yield call.hint(why)
             new += counted
             short[_cores(line, request)[0]] = list(shortage(call, line, script))
         if passed and named_mpi(script, given) is None:
             why = f"no module or variable names the MPI: the options are for {mpi.title}"
-            yield Remark(call.command.line, call.name, why, lost=False)
+            yield call.hint(why, call.name)
         end = call.word.end
         yield Edit(end, end, "".join(f" {one}" for one in new))
     yield from short[max(short)]
@@ -212,22 +215,20 @@ def other_options(script: Script, key: str) -> Iterator[str]:
         yield f"the options are for {mpi}: with the module {module} it needs others"
 
 
-def without_hosts(
-    script: Script, source: Dialect, target: Dialect, known: Collection[int]
-) -> Iterator[Remark]:
+def without_hosts(script: Script, target: Dialect, known: Collection[int]) -> Iterator[Remark]:
     """Yield a remark on each mpirun that gets the hosts of the job from Slurm, as a command of a job file.
 
     ``known`` are the offsets of the commands for which jobgen has its own.
     """
-    if source.scheduler.node_step is None or not script.request.several:
+    if script.dialect.node_step is None or not script.request.several:
         return
     for call in calls(script, MPIRUNS):
         given = {word.text.partition("=")[0] for word in call.words}
         if call.command.node.start not in known and not given & _HOSTS and not is_contained(call, script):
             mpi = MPI_FLAVOURS[mpi_of(script, given, call.start, target.name)]
             hosts = f'{mpirun_line.hosts_option(mpi, True)} "${target.variable("node_file")}"'
-            why = f"gets the hosts from {source.title}: without the library of {target.title} add {hosts}"
-            yield Remark(call.command.line, call.what, why, lost=False)
+            why = f"gets the hosts from {script.dialect.title}: without the library of {target.title} "
+            yield call.hint(f"{why}add {hosts}")
 
 
 def shortage(call: Call, line: LaunchLine, script: Script) -> Iterator[Remark]:
@@ -241,11 +242,9 @@ def shortage(call: Call, line: LaunchLine, script: Script) -> Iterator[Remark]:
         line = LaunchLine()
     end = "of the request: on whole nodes request all of them"
     if needed > cores:
-        why = f"needs {needed} cores, more than the {cores} {end}"
-        yield Remark(call.command.line, call.what, why, lost=False)
+        yield call.hint(f"needs {needed} cores, more than the {cores} {end}")
     elif line.values.keys() & {"ranks", "each"} - line.numbers.keys() and cores == (request.nodes or 1):
-        why = f"has ranks that are counted when the job runs, and a node has 1 core {end}"
-        yield Remark(call.command.line, call.what, why, lost=False)
+        yield call.hint(f"has ranks that are counted when the job runs, and a node has 1 core {end}")
 
 
 def _cores(line: LaunchLine, request: Request) -> tuple[int, int]:
@@ -295,7 +294,7 @@ def _has_one_slot(line: LaunchLine, given: Collection[str], script: Script) -> b
 
 def unknown(script: Script, target: Dialect, names: Collection[str]) -> Iterator[Remark]:
     """Yield a remark on each launcher that stays unchanged; ``names`` are those of the others."""
-    for call in other_launchers(script, mpirun_line.NAMES if target.scheduler.node_step else MPIRUNS):
+    for call in other_launchers(script, mpirun_line.NAMES if target.node_step else MPIRUNS):
         why = f"is unchanged: how {call.name} starts ranks under {target.title} is not known"
         yield Remark(call.command.line, call.what, why)
     for command in script.commands:
@@ -309,7 +308,7 @@ def unknown(script: Script, target: Dialect, names: Collection[str]) -> Iterator
             yield Remark(command.line, match[0], why)
         elif match[1] not in script.values and _OF_LAUNCHER.search(match[1]):
             why = f"comes from the environment: if it starts ranks, {target.title} needs another value"
-            yield Remark(command.line, match[0], why, lost=False)
+            yield hint(command.line, match[0], why)
 
 
 def in_texts(script: Script, target: Dialect) -> Iterator[Remark]:
@@ -319,8 +318,7 @@ def in_texts(script: Script, target: Dialect) -> Iterator[Remark]:
     """
     done = [*calls(script, MPIRUNS), *other_launchers(script, MPIRUNS)]
     own = {node.text for one in done for node in one.word.all("variable_name")}
-    names = (one.node.get("name") for one in script.commands)
-    own |= {match[1] for name in names if name and (match := _VARIABLE.fullmatch(name.text))}
+    own |= {match[1] for one in script.commands if (match := _VARIABLE.fullmatch(one.node.name))}
     ranges = [(one.command.node.start, one.command.node.end) for one in done]
     for node in script.tree.all(*_TEXTS):
         inside = any(start <= node.start < end or node.start <= start < node.end for start, end in ranges)
@@ -331,10 +329,8 @@ def in_texts(script: Script, target: Dialect) -> Iterator[Remark]:
         uses = [one for read, one in script.expansions if read == name]
         if name is None or is_exported(script, name) or not all(is_printed(one) for one in uses):
             line = node.line + node.text[: found.start(1)].count("\n")
-            why = (
-                f"stays in this text: on several nodes it needs the hosts in ${target.variable('node_file')}"
-            )
-            yield Remark(line, found[1], why, lost=False)
+            why = "stays in this text: on several nodes it needs the hosts in "
+            yield hint(line, found[1], f"{why}${target.variable('node_file')}")
 
 
 def in_words(script: Script) -> bool:
@@ -349,11 +345,10 @@ def in_words(script: Script) -> bool:
 def _is_text(node: Node) -> bool:
     """Return whether a text is printed or searched for, or is a script with directives of its own."""
     if node.type != "heredoc_body":
-        command = next((above for above in node.above() if above.type == "command"), None)
-        name = command.get("name") if command is not None else None
-        searched = name is not None and name.text in TOOLS - PRINT
+        command = node.around("command")
+        searched = command is not None and command.name in TOOLS - PRINT
         return searched or is_printed(node) or is_of_other_job(node)
-    statement = next((above for above in node.above() if above.type == "redirected_statement"), None)
+    statement = node.around("redirected_statement")
     if re.search(r"(?m)^\s*#(SBATCH|PBS) ", node.text) or statement is None:
         return True
     goes_on = any(statement.all("file_redirect", "pipeline")) or statement.under("pipeline")

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from jobgen.convert import aprun, differences, misreadings
-from jobgen.convert.result import Edit, Remark
+from jobgen.convert.result import Edit, Remark, hint
 from jobgen.convert.to_scheduler import aprun_line, launch_calls, mpirun_line, srun_line, variables
 from jobgen.convert.to_scheduler.launch_calls import Call, other_options
 from jobgen.convert.to_scheduler.launch_line import LaunchLine, LaunchWords, Unreadable
@@ -36,63 +36,66 @@ _COMMAND = r"\$\((?!\()[^()]*\)?|`[^`]*`"
 _SRUN = LAUNCHERS["srun"].names
 
 
-def launches(script: Script, source: Dialect, target: Dialect) -> Iterator[Edit | Remark]:
+def launches(script: Script, target: Dialect) -> Iterator[Edit | Remark]:
     """Yield the edits of all launchers that the other scheduler does not have."""
-    if source.scheduler.node_step == target.scheduler.node_step or not {
-        source.scheduler.node_step,
-        target.scheduler.node_step,
+    source = script.dialect
+    if source.node_step == target.node_step or not {
+        source.node_step,
+        target.node_step,
     } <= {None, *_SRUN}:
         return
-    old = mpirun_line.NAMES if source.scheduler.node_step is None else _SRUN
+    old = mpirun_line.NAMES if source.node_step is None else _SRUN
     done: list[Call] = []
     general: set[str] = set()
     beside = launch_calls.beside_others(script, launch_calls.MPIRUNS if old is mpirun_line.NAMES else old)
     by_cray = launch_calls.beside_others(script, (aprun.NAME,)) if old is mpirun_line.NAMES else set[int]()
     for call in launch_calls.calls(script, old):
-        found = list(_replaced(call, general, script, source, target, call.start in beside))
+        found = list(_replaced(call, general, script, target, call.start in beside))
         found += _beside_on_cray(call, found) if call.start in by_cray and script.request.nodes != 1 else []
         yield from found
         done += [call] if any(isinstance(one, Edit) for one in found) else []
     yield from launch_calls.unused(script, done)
     completed: list[Edit | Remark] = []
-    if target.scheduler.node_step is None:
+    if target.node_step is None:
         completed += launch_calls.completed(script, target, lambda call, mpi: _exports(script, call, mpi))
     starts = [one.start for one in completed if isinstance(one, Edit)]
     for command in script.commands:
-        name = command.node.get("name")
+        name = command.node.name
         if command.name or not name or any(one.start == command.node.start for one in done):
             continue
-        counted = {"-n", "-np"}.intersection(command.literals) and "/mpi" in name.text
+        counted = {"-n", "-np"}.intersection(command.literals) and "/mpi" in name
         if counted and old is _SRUN and script.request.nodes == 1:
             continue
         if any(command.node.start <= start < command.node.end for start in starts):
             continue
-        if re.search(r"\$.*/(mpi(run|exec)|aprun|srun)\b", name.text):
-            yield Remark(command.line, name.text, "its path is in a variable: the line is unchanged")
-    if target.scheduler.node_step is None:
+        if re.search(r"\$.*/(mpi(run|exec)|aprun|srun)\b", name):
+            yield Remark(command.line, name, "its path is in a variable: the line is unchanged")
+    if target.node_step is None:
         yield from completed
         yield from launch_calls.in_texts(script, target) if script.request.nodes != 1 else ()
     yield from launch_calls.unknown(script, target, (*_SRUN, *mpirun_line.NAMES))
 
 
 def _replaced(
-    call: Call, general: set[str], script: Script, source: Dialect, target: Dialect, beside: bool
+    call: Call, general: set[str], script: Script, target: Dialect, beside: bool
 ) -> Iterator[Edit | Remark]:
     """Yield the edit of a call and remarks on it; ``general`` are the remarks that hold for all calls.
 
     ``beside``: it may run at the same time as another one.
     """
+    source = script.dialect
     if launch_calls.is_contained(call, script):
-        lost = source.scheduler.node_step is not None  # which the new job does not have
+        lost = source.node_step is not None  # which the new job does not have
         yield Remark(call.command.line, call.what, launch_calls.IN_CONTAINER, lost)
         return
-    own = {name for name, _, _ in script.assignments}
     names = variables.names(script.request, source, target, mpi_of(script, target=target.name))
-    words = LaunchWords(call.words, script, {name: new for name, new in names.items() if name not in own})
+    words = LaunchWords(
+        call.words, script, {name: new for name, new in names.items() if name not in script.values}
+    )
     try:
         if ":" in call.command.literals:
             raise Unreadable("several programs have no counterpart")
-        to_srun = source.scheduler.node_step is None
+        to_srun = source.node_step is None
         if call.name == "aprun" and to_srun:
             line = aprun_line.read(words)
         else:
@@ -101,14 +104,14 @@ def _replaced(
             raise Unreadable("it has no program")
         if line.program.start >= call.command.node.end > call.start:
             raise Unreadable("a redirection is before the program")
-        if not to_srun and _unknown_nodes(line, script, source):
+        if not to_srun and _unknown_nodes(line, script):
             raise Unreadable("the number of nodes is not known")
         late: list[Remark] = []
-        alone = not to_srun and _alone(line, call, script, source, target)
+        alone = not to_srun and _alone(line, call, script, target)
         if to_srun:
             line.values |= {"overlap": ""} if beside else {}
-            line.values |= _of_own_hosts(line, script, source) | _unbound(line, call, script)
-            line.values |= _of_run_time(line, call, script, source)
+            line.values |= _of_own_hosts(line, script) | _unbound(line, call, script)
+            line.values |= _of_run_time(line, call, script)
             text = _as_srun(call, line, script)
         else:
             mpi = MPI_FLAVOURS[mpi_of(script, at=call.start, target=target.name)]
@@ -125,7 +128,7 @@ def _replaced(
     yield from _remarks(call, line, script, target)
     if beside and not to_srun:
         yield from _beside_steps(call, line, script)
-    of_all = (_of_alone if alone else _of_all)(call, line, script, source, target)
+    of_all = (_of_alone if alone else _of_all)(call, line, script, target)
     hosts = list(_hosts(call, line)) if to_srun else []
     for remark in (*hosts, *of_all, *late, *_environment(call, line, script, to_srun)):
         key = f"{remark.what} {remark.why}" if remark in hosts else remark.why
@@ -142,16 +145,16 @@ def _beside_on_cray(call: Call, found: Sequence[Edit | Remark]) -> Iterator[Rema
     if text and not re.search(r"--nodes=|--ntasks=1 ", text):
         why = f"runs beside others, each on its own nodes: {srun_line.NAME} waits until all nodes are free, "
         why += "unless you write --nodes, or --exact and --mem"
-        yield Remark(call.command.line, call.name, why, lost=False)
+        yield call.hint(why, call.name)
 
 
-def _of_own_hosts(line: LaunchLine, script: Script, source: Dialect) -> dict[str, str]:
+def _of_own_hosts(line: LaunchLine, script: Script) -> dict[str, str]:
     """Return how the ranks are placed by a file of hosts that the script makes: in turn if each host is in it
     once; otherwise it is not known which nodes they fill."""
     file = _plain(line.values.get("hosts", ""))
     names = re.findall(r"\$(\w+)", file)
     texts = [file, *(one.text for name in names for one in script.values.get(name, ()))]
-    if not file or any(str(source.variable("node_file")) in one for one in texts):
+    if not file or any(str(script.dialect.variable("node_file")) in one for one in texts):
         return {}
     made = [node for node, _, name in written(script) if _plain(name) == file]
     commands = [one.text for node in made for one in node.above() if one.type == "redirected_statement"]
@@ -160,7 +163,7 @@ def _of_own_hosts(line: LaunchLine, script: Script, source: Dialect) -> dict[str
     return {"cyclic": ""} if each_once else {"own_hosts": ""}
 
 
-def _of_run_time(line: LaunchLine, call: Call, script: Script, source: Dialect) -> dict[str, str]:
+def _of_run_time(line: LaunchLine, call: Call, script: Script) -> dict[str, str]:
     """Return that the ranks may be fewer than the slots of the job: their number is another one in each turn
     of a loop, or the script does not count it by the hosts of the job, or computes a part of it."""
     text = line.values.get("ranks", "")
@@ -175,7 +178,7 @@ def _of_run_time(line: LaunchLine, call: Call, script: Script, source: Dialect) 
         texts += values
         new = [name for value in values for name in re.findall(r"\$\{?(\w+)|\b([A-Z]\w*)", value)]
         found += [name for pair in new for name in pair if name and name not in found]
-    of_job = any(one.startswith(f"{source.variable_prefix}N") for one in found)
+    of_job = any(one.startswith(f"{script.dialect.variable_prefix}N") for one in found)
     parts = re.sub(_COMMAND, "", " ".join("".join(one) for one in _ARITHMETIC.findall("\n".join(texts))))
     part_of_job = re.search(r"[-/]", parts) or (
         "each" not in line.values and re.search(r"\*\s*\d|\bsort\b|\buniq\b|\bawk\b", "\n".join(texts))
@@ -203,19 +206,19 @@ def _plain(text: str) -> str:
     return re.sub(r"\$\{(\w+)\}", r"$\1", text.strip("\"'"))
 
 
-def _unknown_nodes(line: LaunchLine, script: Script, source: Dialect) -> bool:
+def _unknown_nodes(line: LaunchLine, script: Script) -> bool:
     """Return whether srun starts as many ranks as a number of nodes that the script does not name."""
     given = {"nodes", "ranks", "hosts"} & set(line.values)
-    return script.request.nodes is None and source.scheduler.keys.nodes in script.heeded and not given
+    return script.request.nodes is None and script.dialect.scheduler.keys.nodes in script.heeded and not given
 
 
-def _alone(line: LaunchLine, call: Call, script: Script, source: Dialect, target: Dialect) -> bool:
+def _alone(line: LaunchLine, call: Call, script: Script, target: Dialect) -> bool:
     """Return whether srun starts one rank here, which needs no MPI: then the script starts it itself.
 
     Where other calls start several ranks, all find the variables of one launcher, except programs that are
     known to read none.
     """
-    names = variables.rank_names(source, target, mpi_of(script, target=target.name))
+    names = variables.rank_names(script.dialect, target, mpi_of(script, target=target.name))
     own = {"hosts", "chdir", "label"} & set(line.values) or line.marks or inner_names(script).keys() & names
     if own or _ranks(call, script) != "1":
         return False
@@ -236,11 +239,9 @@ def _without_terminal(call: Call, line: LaunchLine, script: Script) -> Iterator[
     if is_python(name):
         line.exports.append("PYTHONUNBUFFERED=1")
     else:
-        why = (
-            "the program has no terminal here, and may write its output late, in blocks: stdbuf -oL prevents "
-        )
-        why += "that, or PYTHONUNBUFFERED=1 for Python"
-        yield Remark(call.command.line, "--unbuffered", why, lost=False)
+        why = "the program has no terminal here, and may write its output late, in blocks: "
+        why += "stdbuf -oL prevents that, or PYTHONUNBUFFERED=1 for Python"
+        yield call.hint(why, "--unbuffered")
 
 
 def _reads_no_rank(call: Call, line: LaunchLine, script: Script) -> bool:
@@ -265,68 +266,60 @@ def _ranks(call: Call, script: Script) -> str | None:
     return mpirun_line.ranks_of(line, script.request)
 
 
-def _of_alone(
-    call: Call, line: LaunchLine, script: Script, source: Dialect, target: Dialect
-) -> Iterator[Remark]:
+def _of_alone(call: Call, line: LaunchLine, script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield a remark on the variables of a rank that the script itself starts, which sets none."""
     if _program_name(call, line, script) not in TOOLS:
-        old = next(iter(variables.rank_names(source, target, mpi_of(script, target=target.name))))
+        old = next(iter(variables.rank_names(script.dialect, target, mpi_of(script, target=target.name))))
         why = "is not set for a program that the script starts itself: a program that reads it finds none"
-        yield Remark(call.command.line, old, why, lost=False)
+        yield call.hint(why, old)
 
 
-def _of_all(
-    call: Call, line: LaunchLine, script: Script, source: Dialect, target: Dialect
-) -> Iterator[Remark]:
+def _of_all(call: Call, line: LaunchLine, script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield remarks that hold for all launches: on the MPI, and on the variables of a rank."""
     key = mpi_of(script, line.marks, call.start, target.name)
-    mpi, to_srun = MPI_FLAVOURS[key], source.scheduler.node_step is None
+    mpi, to_srun = MPI_FLAVOURS[key], script.dialect.node_step is None
     several = mpirun_line.ranks_of(line, script.request) != "1"
+    program = _program_name(call, line, script)
     if to_srun and mpi.srun == "pmix" and (old := first_open_mpi(script, call.start)):
         why = "has no PMIx: --mpi=pmi2 requires one with the PMI of Slurm, else keep mpirun"
-        yield Remark(call.command.line, old, why, lost=False)
+        yield call.hint(why, old)
     elif to_srun and mpi.pmi_library and several and mpi.pmi_library not in script.tree.text:
         why = f"finds the other ranks by {mpi.pmi_library}, the path of Slurm's libpmi2.so, "
         why += "which modules often set: without it each rank is alone"
-        yield Remark(call.command.line, mpi.title, why, lost=False)
+        yield call.hint(why, mpi.title)
     elif to_srun and mpi.srun == "none":
         why = "MpiDefault of the cluster must fit the MPI of the program: srun --mpi=list shows the others"
-        yield Remark(call.command.line, call.name, why, lost=False)
+        yield call.hint(why, call.name)
     elif named_mpi(script, line.marks, target=target.name) is None:
         what = f"--mpi={mpi.srun} is" if to_srun else "the options are"
         why = f"no module or variable names the MPI: {what} for {mpi.title}"
-        yield Remark(call.command.line, call.name, why, lost=False)
+        yield call.hint(why, call.name)
     for why in other_options(script, key) if not to_srun else ():
-        yield Remark(call.command.line, call.name, why, lost=False)
+        yield call.hint(why, call.name)
     if not to_srun and (module := late_module(script, call.start)):
         why = f"is above the line that loads {module}, which may bring {mpi.command}: load it before"
-        yield Remark(call.command.line, call.what, why, lost=False)
+        yield call.hint(why)
     if "overlap" in line.values:
         why = "runs beside other launchers: with --overlap they share cores, memory and GPUs, as on PBS; "
         why += "to divide them, write --exact, --mem and --gpus instead"
-        yield Remark(call.command.line, call.name, why, lost=False)
-    if not several and _program_name(call, line, script) in TOOLS:
+        yield call.hint(why, call.name)
+    if not several and program in TOOLS:
         return
-    if (
-        several
-        and not to_srun
-        and "kill" not in line.values
-        and not end_together(script, _program_name(call, line, script))
-    ):
-        why = f"{mpi.command} ends all ranks if one fails; {srun_line.NAME} without -K lets the others go on"
-        yield Remark(call.command.line, call.name, why, lost=False)
     if several and not to_srun:
+        if "kill" not in line.values and not end_together(script, program):
+            why = f"{mpi.command} ends all ranks if one fails; {srun_line.NAME} without -K lets the others "
+            yield call.hint(f"{why}go on", call.name)
         yield from differences.functions(script, mpi, call.command.line, call.command.node.text)
-    if _program_name(call, line, script) in TOOLS - {"env"}:
+    if program in TOOLS - {"env"}:
         return
-    names = variables.rank_names(source, target, key)
+    names = variables.rank_names(script.dialect, target, key)
     own = [next(iter(names))]
     if to_srun:
         kept = SRUN_VARIABLES.get(mpi.srun, ())
         own = [mpi.ranks.rank[1:], mpi.ranks.local_rank[1:], *mpi.more_ranks]
         own = [name for name in own if not name.endswith("_SIZE") and name not in kept]
     why = f"programs that read {'them' if to_srun else 'it'} find {names[own[0]]}, and so on"
-    yield Remark(call.command.line, ", ".join(own), why, lost=False)
+    yield hint(call.command.line, ", ".join(own), why)
 
 
 def _hosts(call: Call, line: LaunchLine) -> Iterator[Remark]:
@@ -338,49 +331,49 @@ def _hosts(call: Call, line: LaunchLine) -> Iterator[Remark]:
         why = f"{srun_line.NAME} uses the hosts of the job"
         if not {"ranks", "each"} & line.values.keys() and "PBS_NODEFILE" not in file:
             why += ", and starts its tasks, not a rank for each line of the file"
-        yield Remark(call.command.line, file, why, lost=False)
+        yield call.hint(why, file)
 
 
 def _environment(call: Call, line: LaunchLine, script: Script, to_srun: bool) -> Iterator[Remark]:
     """Yield a remark on variables that a directive keeps from the ranks of srun."""
     if not to_srun and "export" not in line.values and (value := misreadings.narrow_export(script)):
-        yield Remark(call.command.line, call.name, misreadings.WHOLE_ENVIRONMENT.format(value), lost=False)
+        yield call.hint(misreadings.WHOLE_ENVIRONMENT.format(value), call.name)
 
 
 def _remarks(call: Call, line: LaunchLine, script: Script, target: Dialect) -> Iterator[Remark]:
-    number, to_srun = call.command.line, target.scheduler.node_step is not None
+    number, to_srun = call.command.line, target.node_step is not None
     if to_srun and line.program is not None and line.program.text in ("omplace", "dplace"):
         why = f"places the ranks of HPE MPT: {srun_line.NAME} binds them itself"
-        yield Remark(number, line.program.text, why, lost=False)
+        yield hint(number, line.program.text, why)
     if to_srun and srun_line.fills_unknown_nodes(line, script.request):
         why = f"fills nodes with {line.values['each']} ranks each, and the job requests one node: add --nodes"
-        yield Remark(number, call.what, why, lost=False)
+        yield hint(number, call.what, why)
     if to_srun and srun_line.fills_whole_nodes(line, script.request):
         why = f"fills one node after the other, {srun_line.NAME} uses all: add --nodes with their number"
-        yield Remark(number, call.what, why, lost=False)
+        yield hint(number, call.what, why)
     if to_srun:
         yield from _more_threads(call, line, script)
     yield from launch_calls.shortage(call, line, script)
     if "input" in line.values and mpirun_line.ranks_of(line, script.request) != "1":
         mpi = MPI_FLAVOURS[mpi_of(script, target=target.name)].command
         why = f"{mpi} gives its input to the first rank only"
-        yield Remark(number, f"--input {line.values['input']}", why, lost=False)
+        yield hint(number, f"--input {line.values['input']}", why)
     elif _has_input(call) and mpirun_line.ranks_of(line, script.request) != "1":
         mpi = MPI_FLAVOURS[mpi_of(script, target=target.name)].command
         why = f"{srun_line.NAME} gives the standard input to all ranks, {mpi} to the first rank only"
-        yield Remark(number, call.what, why, lost=False)
+        yield hint(number, call.what, why)
     names_mpi = not to_srun and named_mpi(script, at=call.start) is not None
     if "jobid" in line.values and not names_own_job(script, line.values["jobid"]):
         why = "is a step of that job: the new command starts the ranks in this one"
         yield Remark(number, f"--jobid={line.values['jobid']}", why)
     if "mpi" in line.values and names_mpi and mpirun_line.ranks_of(line, script.request) != "1":
         why = "starts each rank of an MPI program by itself: mpirun connects them"
-        yield Remark(number, f"--mpi={line.values['mpi']}", why, lost=False)
+        yield hint(number, f"--mpi={line.values['mpi']}", why)
     if line.values.get("wait", "0") != "0" and mpirun_line.ranks_of(line, script.request) != "1":
         why = "ends the other ranks this time after the first has ended: mpirun waits for all"
-        yield Remark(number, f"--wait={line.values['wait']}", why, lost=False)
+        yield hint(number, f"--wait={line.values['wait']}", why)
     yield from (Remark(number, option, "has no counterpart") for option in line.lost)
-    yield from (Remark(number, option, why, lost=False) for option, why in line.notes)
+    yield from (hint(number, option, why) for option, why in line.notes)
 
 
 def _beside_steps(call: Call, line: LaunchLine, script: Script) -> Iterator[Remark]:
@@ -392,8 +385,7 @@ def _beside_steps(call: Call, line: LaunchLine, script: Script) -> Iterator[Rema
     where = ", on the first node" if fewer and request.nodes != 1 else ""
     if "hosts" not in line.values and (where or not shared):
         old = f"{srun_line.NAME} uses free cores of the job{'' if shared else ', and waits for them'}"
-        why = f"{old}; the new command starts at once{where}"
-        yield Remark(call.command.line, call.what, why, lost=False)
+        yield call.hint(f"{old}; the new command starts at once{where}")
 
 
 def _more_threads(call: Call, line: LaunchLine, script: Script) -> Iterator[Remark]:
@@ -405,7 +397,7 @@ def _more_threads(call: Call, line: LaunchLine, script: Script) -> Iterator[Rema
         threads = number(script.constants.value(value)) if name.endswith("_NUM_THREADS") else None
         if threads and cores and threads > cores and node.start < call.command.node.start:
             why = f"is more than the cores of a rank, {cores}, to which {srun_line.NAME} binds it"
-            yield Remark(node.line, f"{name}={threads}", why, lost=False)
+            yield hint(node.line, f"{name}={threads}", why)
 
 
 def _has_input(call: Call) -> bool:

@@ -40,27 +40,10 @@ _EXPORTS_LINES = (
 )
 _FLAGS = (
     *LAUNCHERS["mpirun"].line.flags,
-    *(
-        "--envall",
-        "-envall",
-        "-genvall",
-        "--genvall",
-        "-verbose",
-        "--verbose",
-        "--quiet",
-        "--line-buffer",
-        "-print-rank-map",
-    ),
-    *(
-        "-prepend-rank",
-        "-nolocal",
-        "--nooversubscribe",
-        "-nooversubscribe",
-        "--display-allocation",
-        "--display-map",
-        "--report-bindings",
-    ),
-    *("--bynode", "-bynode", "--byslot", "-byslot", "--novm"),
+    *("--envall", "-envall", "-genvall", "--genvall", "-verbose", "--verbose", "--quiet", "--line-buffer"),
+    *("-print-rank-map", "-prepend-rank", "-nolocal", "--nooversubscribe", "-nooversubscribe", "--novm"),
+    *("--display-allocation", "--display-map", "--report-bindings"),
+    *("--bynode", "-bynode", "--byslot", "-byslot"),
 )
 _VALUES = {
     "-np": "ranks", "-n": "ranks", "--np": "ranks", "-c": "ranks", "-hostfile": "hosts",
@@ -78,15 +61,12 @@ _VALUES = {
 OF_NODE = {name for name, meaning in _VALUES.items() if meaning == "each"}  # the ranks of a node
 _SHOWS = re.compile("--?(display-(map|allocation)|report-bindings)")
 _SINGLE = {
-    "-pernode": ("each", "1"),
-    "--pernode": ("each", "1"),
-    "-l": ("label", ""),
-    "--label": ("label", ""),
+    **dict.fromkeys(("-pernode", "--pernode"), ("each", "1")),
+    **dict.fromkeys(("-l", "--label", "--tag-output", "-tag-output", "-prepend-rank"), ("label", "")),
+    **dict.fromkeys(("--oversubscribe", "-oversubscribe"), ("overcommit", "")),
+    **dict.fromkeys(("-bind-to-core", "--bind-to-core"), ("bind", "core")),
+    **dict.fromkeys(("-bind-to-none", "--bind-to-none"), ("bind", "none")),
 }
-_SINGLE |= dict.fromkeys(("--tag-output", "-tag-output", "-prepend-rank"), ("label", ""))
-_SINGLE |= dict.fromkeys(("--oversubscribe", "-oversubscribe"), ("overcommit", ""))
-_SINGLE |= dict.fromkeys(("-bind-to-core", "--bind-to-core"), ("bind", "core"))
-_SINGLE |= dict.fromkeys(("-bind-to-none", "--bind-to-none"), ("bind", "none"))
 
 
 def exports_function(source: Dialect) -> list[str]:
@@ -187,9 +167,8 @@ def write(line: LaunchLine, request: Request, target: Dialect, mpi: MpiFlavour, 
     text = " ".join((mpi.command, *(mpi.unbound or mpi.place)))
     text = text if ranks else re.sub(r" -np? \{ranks\}", "", text)
     text = text if each else re.sub(r" (--map-by ppr:|--?ppn )\{ranks_per_node\}(:node)?", "", text)
-    text = text.replace(
-        "ppr:{ranks_per_node}:node", "ppr:{ranks_per_node}:node" + _oversubscribed(request, each)
-    )
+    placed = "ppr:{ranks_per_node}:node"
+    text = text.replace(placed, placed + _oversubscribed(request, each))
     text = text.format(ranks=ranks, ranks_per_node=each)
     hosts = f'"${target.variable("node_file")}"'
     if "hosts" in line.values:
@@ -202,20 +181,17 @@ def write(line: LaunchLine, request: Request, target: Dialect, mpi: MpiFlavour, 
     if line.values.get("threads") and not {"1"} & {ranks, each}:
         line.values.setdefault("bind", "core")
     if (bind := line.values.get("bind", "none")) != "none":
-        unbound, text = (
-            text,
-            _bound(line, text, bind, line.numbers.get("cores") or request.cpus_per_rank or 1),
-        )
+        cores = line.numbers.get("cores") or request.cpus_per_rank or 1
+        unbound, text = text, _bound(line, text, bind, cores)
         if text != unbound:
-            _correct_cores(line, bind)
+            _correct_cores(line, f"each rank is bound to one {bind}, not to these cores")
     if "chdir" in line.values:
         text += f" {'--wdir' if mpi.by_scheduler else '-wdir'} {line.values['chdir']}"
     if "label" in line.values:
         text += " --label" if mpi.by_scheduler else " -l" if mpi.passes_all else " --tag-output"
     env = ["env", *line.exports] if line.exports else []
-    given = (
-        [] if mpi.passes_all else [mpi.export[0].format(name=one.partition("=")[0]) for one in line.exports]
-    )
+    names = [one.partition("=")[0] for one in line.exports if not mpi.passes_all]
+    given = [mpi.export[0].format(name=name) for name in names]
     if "label" in line.values:
         label = "[RANK]" if mpi.passes_all else "[JOB,RANK]<stdout>:"
         label = "the host and the rank" if mpi.by_scheduler else label
@@ -245,13 +221,7 @@ def _bound(line: LaunchLine, text: str, bind: str, cores: int) -> str:
         if of_rank == found:
             of_rank = found.replace(" --cpu-bind core", f" --depth {cores} --cpu-bind depth")
         if of_rank != found:
-            why = f"each rank is bound to {cores} cores, those of the job"
-            shared = [
-                what for what, why in line.notes if why == srun_line.SHARED and "cores" not in line.numbers
-            ]
-            line.notes = [one for one in line.notes if one[1] != srun_line.SHARED] + [
-                (one, why) for one in shared
-            ]
+            _correct_cores(line, f"each rank is bound to {cores} cores, those of the job")
             return of_rank
     found = found.replace("--cpu-bind hwthread", "--cpu-bind thread")
     if threads := line.values.get("threads"):  # one core for all threads of a rank is worse than all
@@ -265,12 +235,12 @@ def _bound(line: LaunchLine, text: str, bind: str, cores: int) -> str:
     return found
 
 
-def _correct_cores(line: LaunchLine, bind: str) -> None:
+def _correct_cores(line: LaunchLine, why: str) -> None:
     """Replace the note that the ranks share their cores, now that they are bound."""
-    shared = [option for option, why in line.notes if why == srun_line.SHARED]
-    line.notes = [one for one in line.notes if one[0] not in shared]
+    shared = [one for one in line.notes if one[1] == srun_line.SHARED]
+    line.notes = [one for one in line.notes if one not in shared]
     if "cores" not in line.numbers:
-        line.notes += [(option, f"each rank is bound to one {bind}, not to these cores") for option in shared]
+        line.notes += [(option, why) for option, _ in shared]
 
 
 def _has_open_slots(request: Request) -> bool:

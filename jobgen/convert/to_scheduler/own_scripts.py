@@ -8,11 +8,10 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 
 from jobgen.convert import unread_files, variable_names
-from jobgen.convert.result import Remark
+from jobgen.convert.result import Remark, hint
 from jobgen.convert.to_scheduler import variables
 from jobgen.convert.unread_files import files, is_of_system, of_engines, read_of
 from jobgen.launch.wrappers import command_start
-from jobgen.schedulers.request import Request
 from jobgen.script.beside import name_and_text
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS, is_printed
 from jobgen.script.dialects.base import Dialect
@@ -30,12 +29,12 @@ _ON_NODES = re.compile(
 _QUERY = re.compile(r"\b(which|type|whereis|hash|command -[vV])\s[^\n;|&)`]*")  # for the path of a command
 
 
-def remarks(script: Script, source: Dialect, target: Dialect, text: str) -> Iterator[Remark]:
+def remarks(script: Script, target: Dialect, text: str) -> Iterator[Remark]:
     """Yield remarks on what such files read of the source; ``text`` is the new script.
 
     Those that are not beside the script have one remark together.
     """
-    if source.scheduler.family == target.scheduler.family:
+    if script.dialect.family == target.family:
         return
     set_here = {one.children[0].text for one in parse(text.encode()).all("variable_assignment")}
     unread = []
@@ -45,41 +44,40 @@ def remarks(script: Script, source: Dialect, target: Dialect, text: str) -> Iter
             unread += [] if is_of_system(file) else [file]
             continue
         inner = Script(code, script.scheduler, script.folder, name=name)
-        for what, why, printed in _inside(script, inner, source, target, set_here, 1):
+        for what, why, printed in _inside(script, inner, target, set_here, 1):
             yield Remark(file.line, what, why, lost=not printed)
-    local = {source.variable("node_file")} if script.request.several else set()  # a file of the first node
+    local = (
+        {script.dialect.variable("node_file")} if script.request.several else set()
+    )  # a file of the first node
     yield from unread_files.remark(script, unread, target.title, set_here - local)
     known = {os.path.basename(one.path) for one in unread}
-    yield from alone(script, source, target, set_here, known)
+    yield from alone(script, target, set_here, known)
     if "export OMP_NUM_THREADS=" in text and not variable_names.is_exported(script, "OMP_NUM_THREADS"):
         for one in of_engines(script, "snakemake"):  # which sets it for its jobs
             why = f"{target.command} gives its jobs OMP_NUM_THREADS of this one"
-            yield Remark(one.line, one.path.rpartition(" ")[2], why, lost=False)
+            yield hint(one.line, one.path.rpartition(" ")[2], why)
 
 
 def alone(
-    script: Script, source: Dialect, target: Dialect, set_here: Collection[str], known: Collection[str]
+    script: Script, target: Dialect, set_here: Collection[str], known: Collection[str]
 ) -> Iterator[Remark]:
     """Yield a remark on a program without a launcher in a job of several nodes, which variables may name.
 
     The ``known`` files have another remark, and the new script sets the variables ``set_here``.
     """
-    program = alone_on_nodes(script, source) if _may_be_several(script.request) else None
+    request = script.request  # of several nodes, or maybe so: of tasks without nodes
+    several = request.several or (request.nodes is None and (request.ranks or 1) > 1)
+    program = alone_on_nodes(script) if several else None
     if program and program[1] not in known:
         what = f"{script.request.nodes} nodes" if script.request.nodes else f"{script.request.ranks} tasks"
         why = f"no launcher starts it on the {what}"
         why += f": what it reads of {read_of(script, set_here)} and so on is not set by {target.title}"
-        yield Remark(program[0], program[1], why, lost=False)
+        yield hint(program[0], program[1], why)
 
 
-def _may_be_several(request: Request) -> bool:
-    """Return whether a job may have several nodes: they are requested, or tasks without nodes."""
-    return request.several or (request.nodes is None and (request.ranks or 1) > 1)
-
-
-def alone_on_nodes(script: Script, source: Dialect) -> tuple[int, str] | None:
+def alone_on_nodes(script: Script) -> tuple[int, str] | None:
     """Return the line and the name of the last program of a script that starts nothing on its other nodes."""
-    hosts = {name for name, one in source.job_variables.items() if one in ("node_file", "node_list")}
+    hosts = {name for name, one in script.dialect.job_variables.items() if one in ("node_file", "node_list")}
     read = (node for name, node in script.expansions if name in hosts)
     if script.launches or not all(is_printed(node, PRINT | {"cat"}) for node in read):
         return None
@@ -89,7 +87,7 @@ def alone_on_nodes(script: Script, source: Dialect) -> tuple[int, str] | None:
     for command in script.commands:
         texts = [script.constants.text(word).strip("\"'") for word in command.words]
         texts = texts[command_start(texts) :]
-        known = STATE | TOOLS | source.owners.keys() | script.functions.keys()
+        known = STATE | TOOLS | script.dialect.owners.keys() | script.functions.keys()
         if texts and texts[0] not in known and re.search(r"\w", texts[0]):
             file = next((text for text in texts[1:] if re.search(r"\.(py|jl|R|m|pl)$", text)), texts[0])
             found = command.line, os.path.basename(file)
@@ -97,11 +95,12 @@ def alone_on_nodes(script: Script, source: Dialect) -> tuple[int, str] | None:
 
 
 def _inside(
-    script: Script, inner: Script, source: Dialect, target: Dialect, set_here: set[str], depth: int
+    script: Script, inner: Script, target: Dialect, set_here: set[str], depth: int
 ) -> Iterator[tuple[str, str, bool]]:
     """Yield the places in a file, and in those that it starts, what it has of the source there, and whether
     it only prints it."""
-    new = counterparts(script, source, target)
+    source = script.dialect
+    new = counterparts(script, target)
     own = variable_names.kept(inner) | set_here
     for node, _ in variable_names.names_read(inner.tree, 0):
         name = node.text
@@ -114,20 +113,20 @@ def _inside(
                 f"reads {name}, which is not set by {target.title}{use}",
                 is_printed(node),
             )
-    for command in inner.named(*filter(None, (*source.owners, source.scheduler.node_step))):
+    for command in inner.named(*filter(None, (*source.owners, source.node_step))):
         why = f"{command.name} is a command of {source.owners.get(command.name, source.title)}"
         yield f"{inner.name}:{command.line}", why, False
     for file in files(inner) if depth < _DEEPEST else ():
         name, code = name_and_text(inner, file.path)
         if code is not None:
             more = Script(code, script.scheduler, script.folder, name=name)
-            yield from _inside(script, more, source, target, own, depth + 1)
+            yield from _inside(script, more, target, own, depth + 1)
 
 
-def counterparts(script: Script, source: Dialect, target: Dialect) -> Mapping[str, str]:
+def counterparts(script: Script, target: Dialect) -> Mapping[str, str]:
     """Return what has the value of each variable of the source under the target."""
-    request, meanings = script.request, variable_names.meanings(source)
+    request, meanings = script.request, variable_names.meanings(script.dialect)
     counts = {name: target.counts[one] for name, one in meanings.items() if one in target.counts}
-    defined = variables.definitions(script, source, target)
-    new = variables.names(request, source, target, mpi_of(script, target=target.name))
+    defined = variables.definitions(script, target)
+    new = variables.names(request, script.dialect, target, mpi_of(script, target=target.name))
     return {**target.foreign_variables, **counts, **defined, **new}

@@ -90,8 +90,7 @@ def _resources(request: Request, target: Dialect, chunk: str, lost: Lost, defaul
         lines = []
     lost += lacking
     if number and devices is None:
-        what = f"{number} x {request.accelerator}"
-        lost.append(Lack("gpus", what, f"{target.title} supports only GPUs"))
+        lost.append(Lack("gpus", f"{number} x {request.accelerator}", f"{target.title} supports only GPUs"))
     return lines
 
 
@@ -101,12 +100,7 @@ _LONGEST_LIST = 1000  # indices
 def listed(request: Request, target: Dialect) -> list[int]:
     """Return the indices of an array if the script must look them up, because the scheduler has one range."""
     array = arrays.read(request.array) if request.array else None
-    if (
-        array is None
-        or array.size > _LONGEST_LIST
-        or array.size < 2
-        or target.scheduler.array(array) is not None
-    ):
+    if array is None or not 2 <= array.size <= _LONGEST_LIST or target.scheduler.array(array) is not None:
         return []
     whole = arrays.Array(((0, array.size - 1, 1),), array.limit)
     return array.indices() if target.scheduler.array(whole) is not None else []
@@ -130,7 +124,7 @@ def _mail(request: Request, source: Dialect, target: Dialect, lost: Lost) -> str
     """Return the events of mail; each task of an array sends it if those of the source do."""
     given = request.mail or EVENT_LETTERS[source.default_mail] * bool(request.mail_user)
     events = target.scheduler.mail(event for event, letter in EVENT_LETTERS.items() if letter in given)
-    same = source.scheduler.family == target.scheduler.family
+    same = source.family == target.family
     written = request.mail if same else events
     if not request.array or not set(given) - set(EVENT_LETTERS["none"]):
         return written
@@ -154,11 +148,7 @@ def _logs(content: ScriptRequest, source: Dialect, target: Dialect, lost: Lost) 
         default = default_log(source, own, bool(path), request.array is not None)
         if "/" in (request.name or ""):  # a folder for Slurm, which PBS leaves out of the name
             default = default.replace("%x", os.path.basename(request.name or ""))
-        if (
-            not path
-            and source.scheduler.family != target.scheduler.family
-            and not (request.join and key == "error")
-        ):
+        if not path and source.family != target.family and not (request.join and key == "error"):
             path = default
         if not path:
             continue
@@ -187,12 +177,8 @@ def _logs(content: ScriptRequest, source: Dialect, target: Dialect, lost: Lost) 
 
 def _placed(log: str, key: str, content: ScriptRequest, source: Dialect, target: Dialect, lost: Lost) -> str:
     """Return the path of a log that the source opens in the directory of the job."""
-    directory = content.directory
-    if (
-        directory in (None, ".")
-        or log.startswith(("/", "~", "$"))
-        or source.copies_logs == target.copies_logs
-    ):
+    directory, whole = content.directory, log.startswith(("/", "~", "$"))
+    if directory in (None, ".") or whole or source.copies_logs == target.copies_logs:
         return log
     if source.copies_logs:
         why = f"{target.title} writes it below {directory}: write the whole path"

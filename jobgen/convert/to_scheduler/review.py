@@ -11,7 +11,7 @@ from jobgen.convert import differences, misreadings, start_directory
 from jobgen.convert.launch_nodes import EACH, named_cores
 from jobgen.convert.log_differences import shared_log, with_values
 from jobgen.convert.request_reader import at_directive, has_directives, waits_for_number
-from jobgen.convert.result import Edit, Remark
+from jobgen.convert.result import Edit, Remark, hint
 from jobgen.convert.to_scheduler import mpirun_line, variables
 from jobgen.convert.to_scheduler.launch_calls import calls, other_launchers
 from jobgen.convert.to_scheduler.start_lines import (
@@ -37,13 +37,13 @@ _NO_USE = (PRINT | STATE | {"[", "test"}) - {"cd", "pushd"}
 _COUNTS = ("-c", "--cpus-per-task", *EACH)
 
 
-def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptRequest) -> Iterator[Remark]:
+def remarks(script: Script, target: Dialect, content: ScriptRequest) -> Iterator[Remark]:
     """Yield remarks on translations that the user should check."""
-    request, given = script.request, script.heeded
-    yield from _shell(script, source, target)
+    request, given, source = script.request, script.heeded, script.dialect
+    yield from _shell(script, target)
     if request.name and (new := target.job_name(request.name)) != request.name:
         option = given[key_of(source.scheduler.request_forms["name"])]
-        yield Remark(option.line, request.name, f"the name of the job becomes {new}", lost=False)
+        yield hint(option.line, request.name, f"the name of the job becomes {new}")
     if waits_for_number(request):
         why = f"names a job of {source.title}: write the number of a job of {target.title}"
         yield from at_directive(script, "dependency", why)
@@ -51,55 +51,54 @@ def remarks(script: Script, source: Dialect, target: Dialect, content: ScriptReq
     if source.chunks_share_nodes and request.several and "scatter" not in place.split(":"):
         yield from at_directive(script, "ranks", "each chunk becomes a node")
     if target.scheduler.behaviour.hosts_by_core and not source.scheduler.behaviour.hosts_by_core:
-        yield from _slots(script, source, target)
-    yield from _rank_remarks(script, source, target)
+        yield from _slots(script, target)
+    yield from _rank_remarks(script, target)
     fields = [one for one in ("output", "error") if one not in content.script_logs]
     logs = {one: source.default_logs.get(one, "") for one in fields}
-    yield from differences.remarks(script, source, target, logs)
-    yield from _job_directory(script, source, target)
-    yield from _devices(script, source, target, content)
+    yield from differences.remarks(script, target, logs)
+    yield from _job_directory(script, target)
+    yield from _devices(script, target, content)
     if (licenses := content.directives.get("licenses")) and target.features_are_resources:
         why = f"qsub refuses it unless the site of {target.title} has a resource of this name"
-        yield Remark(licenses.option.line, licenses.text, why, lost=False)
+        yield hint(licenses.option.line, licenses.text, why)
     yield from _logs(script, target, content)
     of_array = script.request.array is not None or content.index_later
-    yield from shared_log(script, source, target, of_array)
+    yield from shared_log(script, target, of_array)
     if target.copies_logs > source.copies_logs:
         yield from start_directory.default_log(script, content.directory)
-    if source.scheduler.node_step and request.exclusive:
-        yield from _whole_nodes(script, source)
-    if source.scheduler.node_step and not target.scheduler.node_step:
-        yield from misreadings.in_directory(script, source)
-        yield from _bare_nodes(script, source, target)
-    if source.scheduler.node_step != target.scheduler.node_step:
-        yield from _more_cores(script, source, target)
-    if threads_of_ranks(script, source, target, content):
+    if source.node_step and request.exclusive:
+        yield from _whole_nodes(script)
+    if source.node_step and not target.node_step:
+        yield from misreadings.in_directory(script)
+        yield from _bare_nodes(script, target)
+    if source.node_step != target.node_step:
+        yield from _more_cores(script, target)
+    if threads_of_ranks(script, target, content):
         of_others = [call.command.node for call in other_launchers(script, ())]
-        yield from islice(misreadings.threads_outside(script, source, of_others), 1)
+        yield from islice(misreadings.threads_outside(script, of_others), 1)
     yield from _comments(script)
     if not has_directives(script):
         why = "it is not treated as a batch script: no directives and no cd are added"
-        yield Remark(1, f"without {source.scheduler.prefix}", why, lost=False)
-    yield from misreadings.unreadable(script, source)
+        yield hint(1, f"without {source.scheduler.prefix}", why)
+    yield from misreadings.unreadable(script)
     yield from misreadings.own_name(script)
     for late in script.directives.late:
-        yield Remark(late.number, late.text.strip(), "has no effect after the first command", lost=False)
+        yield hint(late.number, late.text.strip(), "has no effect after the first command")
 
 
-def _devices(script: Script, source: Dialect, target: Dialect, content: ScriptRequest) -> Iterator[Remark]:
+def _devices(script: Script, target: Dialect, content: ScriptRequest) -> Iterator[Remark]:
     """Yield remarks on GPUs that the job has without a directive, or does not have."""
-    request = script.request
+    request, source = script.request, script.dialect
     named = request.gpus_per_node or any("ngpus" in chunk for chunk in request.chunks)
     named = named or any(re.search(r"gpus?=", text) for _, text, _ in content.unconverted)
     hidden = target.hides_devices and not source.hides_devices
     if hidden and not named and misreadings.names_devices(script) and has_directives(script):
         why = f"the script requests none: {target.title} hides those of the node"
-        first = next((one.number for one in script.directives.live), 1)
-        yield Remark(first, "GPUs", why, lost=False)
+        yield hint(script.directives.first, "GPUs", why)
     devices = request.gpus_per_node or request.gpus or request.exclusive
     if source.hides_devices and not devices and (place := _unrequested_devices(script)):
         why = f"no directive requests GPUs: if {source.title} gives them with whole nodes, request them"
-        yield Remark(*place, why, lost=False)
+        yield hint(*place, why)
 
 
 def _unrequested_devices(script: Script) -> tuple[int, str] | None:
@@ -113,45 +112,44 @@ def _unrequested_devices(script: Script) -> tuple[int, str] | None:
     return misreadings.use_of_cuda(script) if has_directives(script) else None
 
 
-def _whole_nodes(script: Script, source: Dialect) -> Iterator[Remark]:
+def _whole_nodes(script: Script) -> Iterator[Remark]:
     """Yield remarks on the ranks and the memory of a job with whole nodes."""
     given = script.heeded
     yield from differences.ranks_of_whole_nodes(script)
     if own := given.get("--mem-per-cpu"):
         why = "is that of all cores of the nodes in an exclusive job: here it is that of the requested ones"
-        yield Remark(own.line, f"{own.flag}={own.value}", why, lost=False)
+        yield hint(own.line, f"{own.flag}={own.value}", why)
 
 
 def _comments(script: Script) -> Iterator[Remark]:
     """Yield a remark on directives that are comments."""
     if inert := script.directives.inert:
         more = f"; {len(inert) - 1} more are comments, too" if len(inert) > 1 else ""
-        why = f"is a comment, and stays one{more}"
-        yield Remark(inert[0].number, inert[0].text.strip(), why, lost=False)
+        yield hint(inert[0].number, inert[0].text.strip(), f"is a comment, and stays one{more}")
 
 
-def _more_cores(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+def _more_cores(script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield a remark on a program for more cores than the request has on a node, to which only Slurm binds
     it."""
     request, (count, line, what) = script.request, named_cores(script)
     cores, of_node = request.cpus_per_rank or 1, request.ranks_per_node or 1
-    if source.scheduler.node_step:
+    if script.dialect.node_step:
         of_node = max(of_node, -(-(request.ranks or 1) // (request.nodes or 1)))
         of_steps = [one.number(*one.row.line.ranks, *_COUNTS) or 1 for one in script.launches]
-        why = f": {source.title} binds it to them, {target.title} may not; on whole nodes request all of them"
+        title = script.dialect.title
+        why = f": {title} binds it to them, {target.title} may not; on whole nodes request all of them"
         left = has_directives(script) and max(of_steps, default=1) == 1
     else:
         why = f", to which {target.title} may bind them"
         left = bool(request.ranks_per_node or request.cpus_per_rank)
         left &= not any(calls(script, mpirun_line.NAMES))
     if left and count > cores * of_node and not request.exclusive and not script.components:
-        why = f"is more than the cores of the request on a node, {cores * of_node}{why}"
-        yield Remark(line, what, why, lost=False)
+        yield hint(line, what, f"is more than the cores of the request on a node, {cores * of_node}{why}")
 
 
-def _shell(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+def _shell(script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield a remark on the option of the shell, if the first line names another one."""
-    shell = next((option for option in script.options if option.flag == source.shell_option), None)
+    shell = next((option for option in script.options if option.flag == script.dialect.shell_option), None)
     first = script.lines[0].removeprefix("#!").split() if has_first_line(script) else []
     first = first[1:] if first and os.path.basename(first[0]) == "env" else first
     if shell is None or not first or target.shell_option:
@@ -161,18 +159,16 @@ def _shell(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]
         yield Remark(shell.line, f"{shell.flag} {shell.value}", why)
 
 
-def _bare_nodes(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+def _bare_nodes(script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield a remark on several nodes of Slurm without cores, tasks or devices: a site of whole nodes gives
     all of them."""
     sizes = ("ranks", "ranks_per_node", "cpus_per_rank", "gpus_per_node")
-    given = any(source.origin(script.heeded, one) for one in sizes)
+    given = any(script.dialect.origin(script.heeded, one) for one in sizes)
     given |= bool({"--gpus", "--gres", "--exclusive"} & {*script.heeded})
     given |= any(one.number(*one.row.line.ranks, *_COUNTS) for one in script.launches)
     if script.request.several and not given:
-        why = (
-            f"names no cores: {target.title} gives one of each node; if the site gives whole nodes, add them"
-        )
-        yield from at_directive(script, "nodes", why)
+        why = f"names no cores: {target.title} gives one of each node; "
+        yield from at_directive(script, "nodes", f"{why}if the site gives whole nodes, add them")
 
 
 def _logs(script: Script, target: Dialect, content: ScriptRequest) -> Iterator[Remark]:
@@ -182,11 +178,11 @@ def _logs(script: Script, target: Dialect, content: ScriptRequest) -> Iterator[R
         yield from at_directive(script, field, why)
 
 
-def _job_directory(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+def _job_directory(script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield a remark on a directory of the job that the script uses and does not make."""
-    if source.scheduler.family == target.scheduler.family:
+    if script.dialect.family == target.family:
         return
-    ids = "|".join(name for name, meaning in source.job_variables.items() if meaning == "job_id")
+    ids = "|".join(name for name, meaning in script.dialect.job_variables.items() if meaning == "job_id")
     directory = re.compile(rf"/(\w+[_.-])?\$({ids})\b(?=/|$)")
     uses = [(one.node, list(one.arguments)) for one in script.runs if one.name not in _NO_USE]
     if not any(script.running("mkdir")):
@@ -199,26 +195,27 @@ def _job_directory(script: Script, source: Dialect, target: Dialect) -> Iterator
             is_made = _MAKES.match(node.text) and re.search(directory.pattern + "$", path)
             if kinds.get(node.start, "TMPDIR") in ("cd", "pushd", "TMPDIR", *_COPIES) and not is_made:
                 why = "the script does not make this directory, which only some sites do"
-                yield Remark(node.line, path, why, lost=False)
+                yield hint(node.line, path, why)
             return
 
 
-def _rank_remarks(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+def _rank_remarks(script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield remarks on the devices and the variables of a rank."""
+    source = script.dialect
     own = script.heeded.get(source.gpus_of_rank)
-    steps = list(script.launched(source.scheduler.node_step or ""))
+    steps = list(script.launched(source.node_step or ""))
     most = max((one.number("-n", "--ntasks") or script.request.ranks or 1 for one in steps), default=0)
     if own and most > (script.request.nodes or 1):
         mpi = MPI_FLAVOURS[mpi_of(script, target=target.name)].command
-        why = f"{source.scheduler.node_step} shows each rank its own GPUs, {mpi} all of the node"
-        yield Remark(own.line, f"{own.flag}={own.value}", why, lost=False)
+        why = f"{source.node_step} shows each rank its own GPUs, {mpi} all of the node"
+        yield hint(own.line, f"{own.flag}={own.value}", why)
     ranks = variables.rank_names(source, target, mpi_of(script, target=target.name))
     for name, line in inner_names(script).items():
         if name in ranks and steps:
-            yield Remark(line, name, f"replaced by {ranks[name]}", lost=False)
+            yield hint(line, name, f"replaced by {ranks[name]}")
 
 
-def _slots(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+def _slots(script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield remarks for a target that counts only the slots of a node."""
     request = script.request
     cores, ranks = request.cpus_per_rank or 1, request.ranks or 1
@@ -229,16 +226,15 @@ def _slots(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]
         yield from at_directive(script, "ranks", f"each of {ranks} ranks becomes a node")
 
 
-def switched_off(script: Script, source: Dialect, target: Dialect) -> Iterator[Edit | Remark]:
+def switched_off(script: Script, target: Dialect) -> Iterator[Edit | Remark]:
     """Yield edits that make comments of the directives for the other scheduler, which would take effect."""
-    if source.scheduler.prefix == target.scheduler.prefix:
+    if script.dialect.scheduler.prefix == target.scheduler.prefix:
         return
     starts = line_starts(script)
-    effective = {one.line for one in misreadings.other_directives(script, source)}
+    effective = {one.line for one in misreadings.other_directives(script)}
     for number, line in enumerate(script.lines, 1):
         text = line.lstrip(" \t") if target.indented_directives else line
         if text.startswith(target.scheduler.prefix):
             yield Edit(starts[number - 1], starts[number - 1], "#")
             if number not in effective:
-                why = "had no effect, and is switched off"
-                yield Remark(number, text.strip(), why, lost=False)
+                yield hint(number, text.strip(), "had no effect, and is switched off")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from jobgen.convert import start_directory
 from jobgen.convert.request_reader import has_directives
-from jobgen.convert.result import Definition, Edit, Remark
+from jobgen.convert.result import Definition, Edit, Remark, hint
 from jobgen.convert.to_scheduler.launch_calls import in_words, other_launchers
 from jobgen.convert.to_scheduler.mpirun_line import EXPORTS, exports_function
 from jobgen.convert.unread_files import of_engines
@@ -26,24 +26,9 @@ from jobgen.values.parsers import number
 
 # Commands that do the same in each directory.
 _ANYWHERE = (
-    *(
-        "set",
-        "echo",
-        "printf",
-        "date",
-        "hostname",
-        "module",
-        "ml",
-        "ulimit",
-        "umask",
-        "unset",
-        "trap",
-        "sleep",
-    ),
-    *("whoami", "uname", "nvidia-smi", "true", ":"),
+    *("set", "echo", "printf", "date", "hostname", "module", "ml", "ulimit", "umask", "unset", "trap"),
+    *("sleep", "whoami", "uname", "nvidia-smi", "true", ":"),
 )
-
-
 _SET = re.compile(r"\s*set( +[-+\w]+)*\s*;?\s*(#.*)?")  # a line with nothing else
 
 # Programs that set OMP_NUM_THREADS for what they start, if it is not set; also in texts and in $(which ...).
@@ -92,7 +77,6 @@ def line_starts(script: Script) -> list[int]:
 
 def start(
     script: Script,
-    source: Dialect,
     target: Dialect,
     content: ScriptRequest,
     defined: list[Definition],
@@ -104,14 +88,14 @@ def start(
     """
     lines, of_site = [], list[Edit | Remark]()
     if has_directives(script):
-        lines = _directory(script, source, target, content.directory)
-        of_site += _directory_of_site(script, source, target)
+        lines = _directory(script, target, content.directory)
+        of_site += _directory_of_site(script, target)
         lines += [f"export {name}={_shell(value)}" for name, value in content.exports]
-        lines += _threads(script, source, target, content)
-        of_site += _open_threads(script, source, target, lines, edits)
-        of_site += _open_binding(script, source, target)
-    node_file = _node_file(script, source, target, content)
-    lines += _redirections(script, content, source, target) + node_file
+        lines += _threads(script, target, content)
+        of_site += _open_threads(script, target, lines, edits)
+        of_site += _open_binding(script, target)
+    node_file = _node_file(script, target, content)
+    lines += _redirections(script, content, target) + node_file
     index = f"${{{target.variable('array_index')}:-}}"
     later = [] if script.request.array else [name for name, value in defined if value == index]
     always = [(name, value) for name, value in defined if name not in later]
@@ -119,14 +103,14 @@ def start(
     lines += ["export " + " ".join(name for name, _ in always)] if always else []
     unset = index.replace(":-", "+x")  # outside of an array
     lines += [f'[ -z "{unset}" ] || export {name}="{index}"' for name in later]
-    lines += exports_function(source) if any(f"$({EXPORTS})" in edit.text for edit in edits) else []
+    lines += exports_function(script.dialect) if any(f"$({EXPORTS})" in edit.text for edit in edits) else []
     if not for_bash(script):
         why = "is missing: the script is not for bash"
         return [*of_site, *(Remark(script.directives.first_command or 1, line, why) for line in lines)]
     at = _behind_set(script)
     is_open = at and not script.source[:at].endswith(b"\n")  # the last line of a script without commands
     text = "\n" * bool(is_open) + "".join(f"{line}\n" for line in lines)
-    traps = _own_traps(script, str(source.variable("node_file"))) if node_file else []
+    traps = _own_traps(script, str(script.dialect.variable("node_file"))) if node_file else []
     return [*of_site, Edit(at, at, text), *traps] if lines else of_site
 
 
@@ -151,15 +135,16 @@ def _shell(value: str) -> str:
     )
 
 
-def _directory(script: Script, source: Dialect, target: Dialect, directory: str | None) -> list[str]:
+def _directory(script: Script, target: Dialect, directory: str | None) -> list[str]:
     """Return lines that change to the directory where the source starts the job."""
+    source = script.dialect
     lines = []
     moved = source.starts_at_home != target.starts_at_home
     known = source.starts_at_home and (_changes_directory(script) or script.starts_at_submission)
     own = directory or "" if "directory" not in target.scheduler.request_forms else ""
     if moved and not known and not own.startswith("/"):
         start = target.variable("home" if source.starts_at_home else "submit_dir")
-        lines.append(f'cd "${start}" || exit 1  # where {source.scheduler.family} starts a job')
+        lines.append(f'cd "${start}" || exit 1  # where {source.family} starts a job')
     if "wd" in script.request.totals and target.starts_at_home:
         lines.append(f'cd "${target.variable("submit_dir")}" || exit 1  # -l wd')
     if own and not (moved and own == "."):
@@ -167,9 +152,9 @@ def _directory(script: Script, source: Dialect, target: Dialect, directory: str 
     return lines
 
 
-def _directory_of_site(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+def _directory_of_site(script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield a remark on a script of a site whose jobs start elsewhere than those of its scheduler."""
-    moved = source.starts_at_home and not target.starts_at_home
+    moved = script.dialect.starts_at_home and not target.starts_at_home
     if moved and not _changes_directory(script):
         yield from start_directory.at_home(script)
 
@@ -187,28 +172,27 @@ def _changes_directory(script: Script) -> bool:
 
 def _writes_here(command: Node) -> bool:
     """Return whether a command writes a file whose path depends on the directory."""
-    above = command.parent
-    if above is None or above.type != "redirected_statement":
-        return False
-    redirections = (one.text for one in above.children if one.type == "file_redirect")
+    above = command.child_of("redirected_statement")
+    redirections = (one.text for one in above.children if one.type == "file_redirect") if above else ()
     return any(re.match(r"\d*&?>+\|?\s*[\"']?[\w.]", one) for one in redirections)
 
 
-def _threads(script: Script, source: Dialect, target: Dialect, content: ScriptRequest) -> list[str]:
+def _threads(script: Script, target: Dialect, content: ScriptRequest) -> list[str]:
     """Return a line that sets the threads as the source does, unless the script exports OMP_NUM_THREADS.
 
     PBS Pro sets it to the cores of a node, and the others leave it unset: then OpenMP counts the cores to
     which Slurm binds a job, and srun a rank. They are the value where the new job may have more.
     """
+    source = script.dialect
     setter = (source if source.sets_threads else target).title
     why = f"  # {setter} sets it to the cores of a node"
-    if threads_of_ranks(script, source, target, content):
-        why = why if target.sets_threads else f"  # {source.scheduler.node_step} binds a rank to its cores"
-        return [f"export OMP_NUM_THREADS={_cores_of_rank(script, source, content)}{why}"]
+    if threads_of_ranks(script, target, content):
+        why = why if target.sets_threads else f"  # {source.node_step} binds a rank to its cores"
+        return [f"export OMP_NUM_THREADS={_cores_of_rank(script, content)}{why}"]
     given = _names_threads(script, content)
-    given &= not _has_own_threads(script) or "OMP_NUM_THREADS" in kept(script)
+    given &= "OMP_NUM_THREADS" not in script.values or "OMP_NUM_THREADS" in kept(script)
     given &= not re.search(r"\$\{OMP_NUM_THREADS:?=", script.tree.text)
-    request, own = script.request, _has_own_threads(script)
+    request, own = script.request, ("OMP_NUM_THREADS" in script.values)
     if given or (source.sets_threads and target.sets_threads):
         return []
     if source.sets_threads:
@@ -216,11 +200,11 @@ def _threads(script: Script, source: Dialect, target: Dialect, content: ScriptRe
         cores = cores or (1 if own else None)
         return [f"export OMP_NUM_THREADS={cores}{why}"] if cores else []
     whole = request.exclusive or len(content.components) > 1
-    whole |= _leaves_cores(script, source)
-    known = not (own or whole or _starts_threads(script)) and _are_of_job(script, source, content)
+    whole |= _leaves_cores(script)
+    known = not (own or whole or _starts_threads(script)) and _are_of_job(script, content)
     if target.sets_threads:
         return [] if known else [f"unset OMP_NUM_THREADS{why}"]
-    bound = known and source.scheduler.node_step is not None and target.scheduler.node_step is None
+    bound = known and source.node_step is not None and target.node_step is None
     # A site may give whole nodes to a job that counts only nodes.
     counted = ("ranks", "ranks_per_node", "cpus_per_rank")
     bound &= any(source.origin(script.heeded, one) is not None for one in counted)
@@ -230,18 +214,18 @@ def _threads(script: Script, source: Dialect, target: Dialect, content: ScriptRe
     return [f"export OMP_NUM_THREADS={cores}  # {source.title} {_OF_JOB}"]
 
 
-def _are_of_job(script: Script, source: Dialect, content: ScriptRequest) -> bool:
+def _are_of_job(script: Script, content: ScriptRequest) -> bool:
     """Return whether the number that PBS Pro sets is that of the cores to which Slurm binds a program.
 
     Launchers bind each rank to some of them, and a program that is not known may be one if the job has
     several tasks. Torque binds no program.
     """
-    request, of_rank = script.request, _cores_of_rank(script, source, content)
+    request, of_rank = script.request, _cores_of_rank(script, content)
     several = (request.ranks_per_node or 1) > 1 or (request.ranks or 1) > (request.nodes or 1)
-    starts, each = _has_other_launchers(script, source), request.nodes is None  # a rank is a chunk
+    starts, each = _has_other_launchers(script), request.nodes is None  # a rank is a chunk
     if not several and of_rank == 1:
         return True
-    binds = source.scheduler.node_step is not None
+    binds = script.dialect.node_step is not None
     if not binds or (starts and not (several and each)) or _CHOOSES_THREADS.search(script.tree.text):
         return False
     if not several or (each and (starts or script.launches)):
@@ -255,11 +239,11 @@ def _are_of_job(script: Script, source: Dialect, content: ScriptRequest) -> bool
 
 
 def _open_threads(
-    script: Script, source: Dialect, target: Dialect, lines: Sequence[str], edits: Sequence[Edit]
+    script: Script, target: Dialect, lines: Sequence[str], edits: Sequence[Edit]
 ) -> Iterator[Remark]:
     """Yield a remark on a number of threads that the ``lines`` leave open: on whole nodes, and where the
     ``edits`` give the ranks several cores."""
-    request, set_ = script.request, any("OMP_NUM_THREADS" in line for line in lines)
+    request, set_, source = script.request, any("OMP_NUM_THREADS" in line for line in lines), script.dialect
     if _starts_threads(script):
         return
     if source.sets_threads and not target.sets_threads:
@@ -270,35 +254,30 @@ def _open_threads(
     else:
         own = any("OMP_NUM_THREADS" in one.text for one in script.tree.all("unset_command"))
         unset = any(line.startswith("unset OMP_NUM_THREADS ") for line in lines)
-        unset |= _leaves_cores(script, source) and not set_
-        left = own or (unset and not _has_own_threads(script))
-        left &= source.scheduler.node_step is not None and not request.exclusive
-        why = (
-            f"is unset: unless {target.title} binds the job to its cores, OpenMP uses those of the whole node"
-        )
+        unset |= _leaves_cores(script) and not set_
+        left = own or (unset and "OMP_NUM_THREADS" not in script.values)
+        left &= source.node_step is not None and not request.exclusive
+        why = f"is unset: unless {target.title} binds the job to its cores, "
+        why += "OpenMP uses those of the whole node"
     tasks = (request.ranks or 1) > 1 or (request.ranks_per_node or 1) > 1
     if tasks and any(_OF_JOB in line for line in lines) and _may_start_ranks(script):
-        left, why = (
-            True,
-            "is set to the cores of all tasks: ranks that a program starts itself need those of one",
-        )
+        why = "is set to the cores of all tasks: ranks that a program starts itself need those of one"
+        left = True
     if left:
         fields = ("cpus_per_rank", "ranks_per_node", "ranks", "nodes")
         found = next(filter(None, (source.origin(script.heeded, one) for one in fields)), None)
-        yield Remark(found.option.line if found else 1, "OMP_NUM_THREADS", why, lost=False)
+        yield hint(found.option.line if found else 1, "OMP_NUM_THREADS", why)
 
 
-def _open_binding(script: Script, source: Dialect, target: Dialect) -> Iterator[Remark]:
+def _open_binding(script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield a remark on threads that the script binds to cores, of which Slurm gives each job its own."""
     request = script.request
-    alone = source.scheduler.node_step is not None and target.scheduler.node_step is None
+    alone = script.dialect.node_step is not None and target.node_step is None
     alone &= not request.exclusive and (request.nodes or request.ranks or 1) == 1
     if alone and _programs(script) and (name := binds_threads(script)):
         line = next(node.line for one, _, node in script.assignments if one == name)
-        why = (
-            f"unless {target.title} binds the job to its cores, threads are bound to those of the whole node"
-        )
-        yield Remark(line, name, f"{why}, which other jobs may use", lost=False)
+        why = f"unless {target.title} binds the job to its cores, threads are bound to those of the whole "
+        yield hint(line, name, f"{why}node, which other jobs may use")
 
 
 def _programs(script: Script) -> set[str]:
@@ -306,10 +285,10 @@ def _programs(script: Script) -> set[str]:
     return script.program_names - script.functions.keys() - _NO_PROGRAMS
 
 
-def _cores_of_rank(script: Script, source: Dialect, content: ScriptRequest) -> int:
+def _cores_of_rank(script: Script, content: ScriptRequest) -> int:
     """Return the cores of a rank: the least number of those that the launchers and the directives name."""
     of_job = min(one.cpus_per_rank or 1 for one in content.components or [script.request])
-    steps = _steps(script, source)
+    steps = _steps(script)
     return min((one.number("-c", "--cpus-per-task") or of_job for one in steps), default=of_job)
 
 
@@ -319,57 +298,51 @@ def _names_threads(script: Script, content: ScriptRequest) -> bool:
     return of_job or is_exported(script, "OMP_NUM_THREADS")
 
 
-def _has_own_threads(script: Script) -> bool:
-    return any(name == "OMP_NUM_THREADS" for name, _, _ in script.assignments)
-
-
 def _starts_threads(script: Script) -> bool:
     """Return whether a program chooses its threads itself, and fails or uses others with OMP_NUM_THREADS."""
-    return (
-        any(launch.row.once_a_node for launch in script.launches)
-        or _SETS_THREADS.search(script.tree.text) is not None
-    )
+    by_launcher = any(launch.row.once_a_node for launch in script.launches)
+    return by_launcher or _SETS_THREADS.search(script.tree.text) is not None
 
 
-def threads_of_ranks(script: Script, source: Dialect, target: Dialect, content: ScriptRequest) -> bool:
+def threads_of_ranks(script: Script, target: Dialect, content: ScriptRequest) -> bool:
     """Return whether the new script sets the threads of ranks that use some of the cores of a node."""
-    if source.sets_threads or _names_threads(script, content) or _has_own_threads(script):
+    if script.dialect.sets_threads or _names_threads(script, content) or "OMP_NUM_THREADS" in script.values:
         return False
     if _starts_threads(script):
         return False
     request = script.request
     several = any((one.ranks_per_node or 1) > 1 for one in content.components or [request])
     several |= bool(request.exclusive and request.cpus_per_rank)  # the other cores of the node
-    steps = _steps(script, source)
+    steps = _steps(script)
     if not request.exclusive or any(one.number("-c", "--cpus-per-task") for one in steps):
         several |= any(_starts_several(one, request) for one in steps)
     known = not request.exclusive or request.cpus_per_rank is not None or target.sets_threads
     several |= not target.sets_threads and request.nodes is None and (request.ranks or 1) > 1
-    started = _are_bound(script, source) or (target.sets_threads and _starts_on_others(script, source))
-    return several and known and target.scheduler.node_step is None and started
+    started = _are_bound(script) or (target.sets_threads and _starts_on_others(script))
+    return several and known and target.node_step is None and started
 
 
-def _starts_on_others(script: Script, source: Dialect) -> bool:
+def _starts_on_others(script: Script) -> bool:
     """Return whether another launcher starts ranks on other nodes, where PBS Pro sets the threads again,
     unless it passes them on (start_process in src/resmom/start_exec.c)."""
-    several_cores = any(_SEVERAL_CORES.search(one.command.node.text) for one in _others(script, source))
+    several_cores = any(_SEVERAL_CORES.search(one.command.node.text) for one in _others(script))
     if several_cores or script.request.nodes == 1 or script.request.exclusive:
         return False
-    return _has_other_launchers(script, source)
+    return _has_other_launchers(script)
 
 
-def _has_other_launchers(script: Script, source: Dialect) -> bool:
-    return bool(_others(script, source)) or any(other_launchers(script, ())) or in_words(script)
+def _has_other_launchers(script: Script) -> bool:
+    return bool(_others(script)) or any(other_launchers(script, ())) or in_words(script)
 
 
-def _others(script: Script, source: Dialect) -> list[Launch]:
+def _others(script: Script) -> list[Launch]:
     """Return the calls of launchers that the source does not have."""
-    return [one for one in script.launches if one.kind != source.scheduler.node_step]
+    return [one for one in script.launches if one.kind != script.dialect.node_step]
 
 
-def _steps(script: Script, source: Dialect) -> list[Launch]:
+def _steps(script: Script) -> list[Launch]:
     """Return the calls of the launcher of the source."""
-    return [one for one in script.launches if one.kind == source.scheduler.node_step]
+    return [one for one in script.launches if one.kind == script.dialect.node_step]
 
 
 def _starts_several(launch: Launch, request: Request) -> bool:
@@ -384,11 +357,11 @@ def _may_start_ranks(script: Script) -> bool:
     return named_mpi(script) is not None or _OF_RANKS.search(script.tree.text) is not None
 
 
-def _leaves_cores(script: Script, source: Dialect) -> bool:
+def _leaves_cores(script: Script) -> bool:
     """Return whether the launcher of the source binds the only rank of a node to no cores, of which no
     directive names a number: it may use all of them."""
     request = script.request
-    unbound = any(one.program and _is_unbound(one) for one in _steps(script, source))
+    unbound = any(one.program and _is_unbound(one) for one in _steps(script))
     return unbound and request.cpus_per_rank is None and (request.ranks_per_node or 1) == 1
 
 
@@ -397,13 +370,13 @@ def _is_unbound(launch: Launch) -> bool:
     return not _NO_BINDING.isdisjoint((launch.options.get("--cpu-bind") or "").split(","))
 
 
-def _are_bound(script: Script, source: Dialect) -> bool:
+def _are_bound(script: Script) -> bool:
     """Return whether the launcher of the source binds the ranks of a program, but for a common tool."""
-    bound = [one for one in _steps(script, source) if one.program and not _is_unbound(one)]
+    bound = [one for one in _steps(script) if one.program and not _is_unbound(one)]
     return any(script.constants.value(one.program[0]) not in TOOLS for one in bound)
 
 
-def _redirections(script: Script, content: ScriptRequest, source: Dialect, target: Dialect) -> list[str]:
+def _redirections(script: Script, content: ScriptRequest, target: Dialect) -> list[str]:
     """Return the lines that write the output to files whose names the scheduler does not support."""
     mode = script.heeded.get("--open-mode")
     more = ">" * (mode is not None and mode.value.lower().startswith("a"))
@@ -411,7 +384,7 @@ def _redirections(script: Script, content: ScriptRequest, source: Dialect, targe
     of_array = content.index_later or content.request.array
     codes = {
         **dict.fromkeys("jJA", target.job_number),
-        "a": f"${{{index}:-{source.no_index}}}" if content.index_later else f"${index}",
+        "a": f"${{{index}:-{script.dialect.no_index}}}" if content.index_later else f"${index}",
         "x": (of_array and target.name_of_array) or f"${target.variable('job_name')}",
         "N": "$(hostname -s)",
         "u": f"${target.variable('user')}",
@@ -428,15 +401,15 @@ def _redirections(script: Script, content: ScriptRequest, source: Dialect, targe
     return lines
 
 
-def _node_file(script: Script, source: Dialect, target: Dialect, content: ScriptRequest) -> list[str]:
+def _node_file(script: Script, target: Dialect, content: ScriptRequest) -> list[str]:
     """Return lines that write the node file, if the script uses it and only the source has one."""
-    file = source.variable("node_file")
+    file = script.dialect.variable("node_file")
     if target.variable("node_file") or not any(name == file for name, _ in script.expansions):
         return []
     request = script.request
     counted = 1 if request.nodes is not None else None if request.ranks is not None else 0
     slots = [one.lines_per_node or counted for one in content.components or [request]]
-    comment = f"# The hosts of the job, one line a slot, as {source.scheduler.family} lists them."
+    comment = f"# The hosts of the job, one line a slot, as {script.dialect.family} lists them."
     lines = target.write_node_file(str(file), *slots)
     return [comment, *lines] if lines else []
 

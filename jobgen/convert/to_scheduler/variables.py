@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from jobgen.convert import variable_names
-from jobgen.convert.result import Definition, Edit, Remark
+from jobgen.convert.result import Definition, Edit, Remark, hint
 from jobgen.convert.to_scheduler.request_writer import listed
 from jobgen.convert.variable_names import meanings, names_read
 from jobgen.launch.launchers import DEFAULT_MPI, LAUNCHERS, MPI_FLAVOURS, Launcher
@@ -35,11 +35,11 @@ _UNSURE = {
 
 def rank_names(source: Dialect, target: Dialect, mpi: str) -> dict[str, str]:
     """Return the new names of each rank's variables, if one launcher replaces another."""
-    if source.scheduler.node_step is None and target.scheduler.node_step in LAUNCHERS:
-        return _names_of_mpi(LAUNCHERS[target.scheduler.node_step])
-    if source.scheduler.node_step not in LAUNCHERS or target.scheduler.node_step:
+    if source.node_step is None and target.node_step in LAUNCHERS:
+        return _names_of_mpi(LAUNCHERS[target.node_step])
+    if source.node_step not in LAUNCHERS or target.node_step:
         return {}
-    old, new = LAUNCHERS[source.scheduler.node_step].ranks, MPI_FLAVOURS[mpi].ranks
+    old, new = LAUNCHERS[source.node_step].ranks, MPI_FLAVOURS[mpi].ranks
     return {old.rank[1:]: new.rank[1:], old.local_rank[1:]: new.local_rank[1:]} if old else {}
 
 
@@ -82,25 +82,25 @@ def _without_ranks(request: Request, target: Dialect) -> set[str]:
     return {name for name, meaning in target.job_variables.items() if meaning in unset}
 
 
-def unset(script: Script, source: Dialect) -> set[str]:
+def unset(script: Script) -> set[str]:
     """Return the variables that the scheduler leaves unset: no option requests their number, or only a person
     can read it."""
-    request, known, missing = script.request, meanings(source), list[str]()
+    request, known, missing = script.request, meanings(script.dialect), list[str]()
     if any(getattr(request, meaning) for meaning in _MEMORY):  # of its two forms only that of the request
         missing += [meaning for meaning in _MEMORY if getattr(request, meaning) is None]
     of_submission = {"ranks"} if request.submitted else set[str]()
     without = {
         name
-        for name, options in source.set_by_options.items()
+        for name, options in script.dialect.set_by_options.items()
         if known[name] not in of_submission
         and (getattr(request, known[name], 0) is None or not any(one in script.heeded for one in options))
     }
     return without | {name for name, meaning in known.items() if meaning in missing}
 
 
-def definitions(script: Script, source: Dialect, target: Dialect) -> dict[str, str]:
+def definitions(script: Script, target: Dialect) -> dict[str, str]:
     """Return the variables without a new name that can be set at the top of the script, with their values."""
-    request = script.request
+    request, source = script.request, script.dialect
     ranks, cpus = request.ranks_per_node or 1, request.cpus_per_rank or 1
     slots, nodes = request.lines_per_node or 1, target.variable("nodes")
     values = {
@@ -134,9 +134,9 @@ def definitions(script: Script, source: Dialect, target: Dialect) -> dict[str, s
         if cpus * ranks % request.gpus_per_node == 0:
             values["cpus_per_gpu"] = str(cpus * ranks // request.gpus_per_node)
     new = {*names(request, source, target), *target.job_variables}
-    known = {name: one for name, one in meanings(source).items() if name not in unset(script, source)}
+    known = {name: one for name, one in meanings(source).items() if name not in unset(script)}
     found = {name: values[one] for name, one in known.items() if one in values and name not in new}
-    return found | (dict(source.constants) if source.scheduler.family != target.scheduler.family else {})
+    return found | (dict(source.constants) if source.family != target.family else {})
 
 
 def _all_ranks(request: Request, target: Dialect) -> str:
@@ -150,15 +150,15 @@ _EXPANDED = "the script itself expands it, to 0: it is the same for all ranks"
 
 
 def translate(
-    script: Script, source: Dialect, target: Dialect, replaced_nodes: list[Node], of_array: bool
+    script: Script, target: Dialect, replaced_nodes: list[Node], of_array: bool
 ) -> Iterator[Edit | Remark | Definition]:
     """Yield an edit for each renamed variable, a definition for those without a new name, and remarks.
 
     Another edit replaces each of ``replaced_nodes`` as a whole. ``of_array``: the job is a task of an array.
     """
-    mpi = mpi_of(script, target=target.name)
+    mpi, source = mpi_of(script, target=target.name), script.dialect
     other = {**_node_rank(script.request, source, target, mpi), **names(script.request, source, target, mpi)}
-    defined = definitions(script, source, target)
+    defined = definitions(script, target)
     if indices := listed(script.request, target):
         index, new = str(source.variable("array_index")), target.variable("array_index")
         del other[index]
@@ -168,9 +168,9 @@ def translate(
     if of_array:
         _name_of_array(source, target, other, defined, script.request.array is not None)
     ranks = rank_names(source, target, mpi) if not source.zeros else {}
-    steps = not source.zeros or any(script.launched(source.scheduler.node_step or ""))
-    own = variable_names.kept(script) | unset(script, source)
-    missing = _unreadable(script, source) - variable_names.kept(script)
+    steps = not source.zeros or any(script.launched(source.node_step or ""))
+    own = variable_names.kept(script) | unset(script)
+    missing = _unreadable(script) - variable_names.kept(script)
     shared, seen = variable_names.shared(script), set[str]()
     shared |= variable_names.passed_on(script) - ranks.keys()
     for node, offset in names_read(script.tree, 0):
@@ -189,18 +189,15 @@ def translate(
             continue
         elif name in source.zeros and not target.zeros and offset == 0 and (zero := _zero(node)) is not None:
             yield zero
-            yield Remark(node.line, f"${name}", _EXPANDED, lost=False)
+            yield hint(node.line, f"${name}", _EXPANDED)
         elif name in source.zeros and not target.zeros and not steps:
             continue  # no launcher sets it
         elif name in other:
             text = _spelt(node, other[name], target, not of_array)
             yield Edit(node.start + offset, node.end + offset, text)
-            if (
-                of_array
-                and meanings(source).get(name) == "job_id"
-                and (why := _id_of_task(node, text, target))
-            ):
-                yield Remark(node.line, f"${name}", why, lost=False)
+            is_id = of_array and meanings(source).get(name) == "job_id"
+            if is_id and (why := _id_of_task(node, text, target)):
+                yield hint(node.line, f"${name}", why)
         elif name in defined:
             yield from _defined(node, name, defined[name], script.request, source, name in seen)
             seen.add(name)
@@ -221,10 +218,10 @@ def _name_of_array(
         defined[name] = f"${new}{added}" if source.name_of_array else target.name_of_array
 
 
-def _unreadable(script: Script, source: Dialect) -> set[str]:
+def _unreadable(script: Script) -> set[str]:
     """Return the variables of numbers that the script requests in a form that only a person can read."""
-    found = unset(script, source)
-    return {name for name in found if source.origin(script.heeded, meanings(source)[name])}
+    found = unset(script)
+    return {name for name in found if script.dialect.origin(script.heeded, meanings(script.dialect)[name])}
 
 
 def _id_of_task(node: Node, text: str, target: Dialect) -> str:
@@ -262,9 +259,9 @@ def _defined(
         yield Definition(name, value)
         unsure = value in _UNSURE and request.cpus_per_rank is None
         if unsure and meaning in ("cpus_per_node", "cpus_of_nodes"):
-            yield Remark(node.line, f"${name}", _UNSURE[value].format(source.title), lost=False)
+            yield hint(node.line, f"${name}", _UNSURE[value].format(source.title))
     if meaning == "node_list" and node.parent is not None and ":" in node.parent.text:
-        yield Remark(node.line, f"${name}", "is a list with commas, without brackets", lost=False)
+        yield hint(node.line, f"${name}", "is a list with commas, without brackets")
 
 
 def _zero(node: Node) -> Edit | None:
@@ -279,9 +276,7 @@ def _zero(node: Node) -> Edit | None:
 
 def _foreign(name: str, target: Dialect) -> bool:
     """Return whether only other schedulers set a variable; the script itself sets their node file."""
-    others = [
-        one for one in DIALECTS.values() if one.scheduler.family != target.scheduler.family and one.own_names
-    ]
+    others = [one for one in DIALECTS.values() if one.family != target.family and one.own_names]
     found = any(re.match(one.own_names, name) for one in others)
     files = {one.variable("node_file") for one in others}
     written = name in files and target.write_node_file(name, 1)
@@ -317,14 +312,14 @@ def _calculates(node: Node) -> bool:
     return False
 
 
-def unprefixed(script: Script, source: Dialect, target: Dialect) -> Iterator[Edit | Remark]:
+def unprefixed(script: Script, target: Dialect) -> Iterator[Edit | Remark]:
     """Yield a remark on each variable without a prefix that the script reads from its scheduler.
 
     An edit ends the script where it would enter, delete or fill a directory of an empty variable.
     """
-    seen = set[str]()
+    seen, source = set[str](), script.dialect
     other = {name: why for name, why in source.unprefixed.items() if target.unprefixed.get(name) != why}
-    old, new = source.scheduler.family, target.scheduler.family
+    old, new = source.family, target.family
     if old == new:
         old, new = source.title, target.title
     reads = [(name, node, True) for name, node in script.expansions]
@@ -338,14 +333,14 @@ def unprefixed(script: Script, source: Dialect, target: Dialect) -> Iterator[Edi
             continue
         if name not in seen:
             elsewhere = target.unprefixed.get(name, "does so at some sites only")
-            yield Remark(node.line, f"${name}", f"{old} {other[name]}; {new} {elsewhere}", lost=False)
+            yield hint(node.line, f"${name}", f"{old} {other[name]}; {new} {elsewhere}")
         seen.add(name)
         yield from _guard(name, node) if here else ()
     request, hidden = script.request, source.hides_devices and not target.hides_devices
     numbers = [node for name, _, node in script.assignments if name in other and _NUMBERS.match(node.text)]
     if hidden and numbers and request.gpus_per_node and not request.exclusive:
         why = f"names the job's devices if {old} hides the others, and those of the node if {new} does not"
-        yield Remark(numbers[0].line, numbers[0].text[:60], why, lost=False)
+        yield hint(numbers[0].line, numbers[0].text[:60], why)
 
 
 # Devices that a script names itself: by number, by the rank, or by their use.
@@ -390,9 +385,8 @@ def _reaches(assignment: Node, place: Node, script: Script) -> bool:
         if place in command:
             in_prefix = any(one.parent is command and one.type == assignment.type for one in place.above())
             return in_prefix and assignment.start < place.start
-        functions = (one.get("name") for one in place.above() if one.type == "function_definition")
-        called = next(one.text for one in command.children if one.type == "command_name")
-        return any(one is not None and one.text == called for one in functions)
+        functions = (one.name for one in place.above() if one.type == "function_definition")
+        return next(one.text for one in command.children if one.type == "command_name") in functions
     return any(one.type == "function_definition" for one in apart) or assignment.start < _time(place, script)
 
 
@@ -408,13 +402,12 @@ def _prefixed(assignment: Node) -> Node | None:
 
 def _time(place: Node, script: Script, seen: frozenset[str] = frozenset()) -> int:
     """Return where in the text a place is run: for one in a function, where that is first called."""
-    function = next((one for one in place.above() if one.type == "function_definition"), None)
-    name = function and function.get("name")
-    if function is None or name is None:
+    function = place.around("function_definition")
+    if function is None:
         return place.start
-    calls = [one.node for one in script.named(name.text) if one.node not in function]
-    known = seen | {name.text}
-    return min((_time(one, script, known) for one in calls if name.text not in seen), default=function.end)
+    calls = [one.node for one in script.named(function.name) if one.node not in function]
+    known = seen | {function.name}
+    return min((_time(one, script, known) for one in calls if known != seen), default=function.end)
 
 
 def _branch(assignment: Node, place: Node) -> Node | None:
@@ -432,7 +425,7 @@ def _branch(assignment: Node, place: Node) -> Node | None:
 
 def _guard(name: str, node: Node) -> Iterator[Edit]:
     """Yield the edit that ends the script if a directory which it enters, deletes or fills is empty."""
-    command = next((one for one in node.above() if one.type == "command"), None)
+    command = node.around("command")
     if node.text not in (f"${name}", f"${{{name}}}") or command is None:
         return
     is_last = re.fullmatch("/?[\"']?", command.text.encode()[node.end - command.start :].decode())

@@ -49,6 +49,14 @@ class Dialect:
         return self.scheduler.command
 
     @property
+    def family(self) -> str:
+        return self.scheduler.family
+
+    @property
+    def node_step(self) -> str | None:
+        return self.scheduler.node_step
+
+    @property
     def once_a_node(self) -> str:
         """What starts a command once on each node of a job, in messages."""
         step = self.scheduler.node_step
