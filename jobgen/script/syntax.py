@@ -150,12 +150,6 @@ class Node:
     def get(self, field: str) -> Node | None:
         return next((child for child in self.children if child.field == field), None)
 
-    @property
-    def name(self) -> str:
-        """Return the name of a command, a function or a variable that is set; empty without one."""
-        found = self.get("name")
-        return found.text if found is not None else ""
-
     def next(self) -> Node | None:
         return self._beside(1)
 
