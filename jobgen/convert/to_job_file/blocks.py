@@ -93,7 +93,7 @@ def _makes(statement: Node, name: str) -> bool:
     if "/" not in name and not re.search(r"^\$|\.(py|sh)$", name):
         return False
     base = re.escape(name.rpartition("/")[2])
-    starts = [is_python(one.name) and one.words[1:] and one.words[1].text for one in commands(statement)]
+    starts = (is_python(one.name) and one.words[1:] and one.words[1].text for one in commands(statement))
     if all(one == name for one in starts):
         return False  # the same program, with other arguments
     builds = not name.startswith("/") and any(BUILDS.match(text) for text in texts)

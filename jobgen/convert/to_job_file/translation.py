@@ -178,8 +178,8 @@ def _body(file: JobFile, script: Script, launch: Launch | None) -> None:
     parts, replaced = without_waiting(script, parts, file.remarks)
     words.used += names(file.container_texts)
     words.expanded |= bool(names([*words.words, *file.container_texts]))
-    reads_arguments = any(name.isdecimal() for name in names(file.program))
-    if reads_arguments and not script.dialect.scheduler.behaviour.passes_arguments:
+    passes_arguments = script.dialect.scheduler.behaviour.passes_arguments
+    if not passes_arguments and any(name.isdecimal() for name in names(file.program)):
         _without_arguments(file, script.dialect, command)
     if words.expanded:
         file.values["expand"] = True
