@@ -578,3 +578,43 @@ def test_nodes_of_the_submission_beside_a_launcher(
     text = SLURM.format(options, lines)
     assert reasons(text, "the job has one; that of the script has what the submission requests") == named
     assert values(job_file(text).text).get("nodes") == nodes
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('parallel -j 4 --joblog L "srun -n 2 ./a {} > {#}.log" ::: x y', ("parallel", "{#}.log")),
+        ("parallel --jobs 4 srun -n 2 ./a {} :::: list", ("parallel", "::::")),
+        ("cat list | parallel -j 4 --colsep , srun -n 2 ./a {1}", ("cat list |", "--colsep")),
+        ('S="srun -n 2"\nP="parallel -j 4"\n$P "$S ./a {}" ::: x', ("$P", "$S ./a {}")),
+        ("for i in 1 2; do\n  parallel mpirun -n 2 ./a {} $i ::: x\ndone", ("for i", "mpirun -n 2")),
+        ("cat list | xargs -n 1 -P 4 srun -n 2 ./a", ("cat list |", "xargs -n 1 -P 4")),
+        ("ls | xargs -I{} sh -c 'cd {}; srun -n 2 ./a'", ("ls |", "srun -n 2")),
+    ],
+)
+def test_a_launcher_that_parallel_or_xargs_runs_stays_in_the_program(line: str, words: tuple[str, ...]) -> None:
+    done = job_file(SLURM.format("-N 1 -n 8", f"{line}\n"))
+    found = values(done.text)
+    assert found["launcher"] == "none"
+    assert all(word in " ".join(found["command"]) for word in (*words, "./a"))
+    assert ["it finds one task on a node, and not 8" in one.why for one in done.remarks if one.lost] == [True]
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "lost", "place"),
+    [
+        ("-n 40", "parallel srun -N1 -n1 ./a ::: x", False, "the one node of the job"),
+        ("-N 2 --ntasks-per-node=4", "parallel srun -n 4 ./a ::: x", True, "a node"),
+    ],
+)
+def test_the_tasks_that_a_launcher_for_each_input_finds(
+    options: str, line: str, lost: bool, place: str
+) -> None:
+    done = job_file(SLURM.format(options, line))
+    assert [one.lost for one in done.remarks if f"it finds one task on {place}," in one.why] == [lost]
+
+
+def test_a_launcher_for_each_input_is_no_program_beside_another() -> None:
+    found = values(job_file(SLURM.format("-N 1 -n 8", 'srun ./a\nparallel "srun -n 1 ./b {}" ::: x')).text)
+    assert found["command"] == ["./a"]
+    assert 'parallel "srun -n 1 ./b {}" ::: x' in found["after"]
