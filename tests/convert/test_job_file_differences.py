@@ -618,3 +618,25 @@ def test_a_launcher_for_each_input_is_no_program_beside_another() -> None:
     found = values(job_file(SLURM.format("-N 1 -n 8", 'srun ./a\nparallel "srun -n 1 ./b {}" ::: x')).text)
     assert found["command"] == ["./a"]
     assert 'parallel "srun -n 1 ./b {}" ::: x' in found["after"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "named"),
+    [
+        ("./a\nif ! grep -q ok log; then\n  exit 1\nfi\nexit 0", [5, 7]),
+        ("set -e\n./a\n[ -s out ] || exit 3\nmv out b\nexit 0", [5, 7]),
+        ('die() { echo "$*"; exit 1; }\n./a\n[ -s out ] || die no\nls', [5, 6]),
+        ("stop() { exit $CODE; }\ncheck() { [ -s $1 ] || stop; }\n./a\ncheck out\nls", [6, 7]),
+        ("./a\nfor f in *; do\n  test -s $f || { ls; exit 2; }\ndone\nexit $?", [4, 5]),
+        ("./a\ncase $A in\nx) exit 6 ;;\nesac\nls", [5, 7]),
+        ("./a\npython3 b.py || exit $?\nls", [4, 5]),
+        ("./a\nrc=$?\nif [ $rc -ne 0 ]; then ls; exit $rc; fi\ncp a b || exit 1\nexit $rc", [6]),
+        ('./a\nif [[ "$?" == 0 ]]; then\n  ls\nelse\n  exit 1\nfi\nexit', [4]),
+        ("./a\n(( $? )) && exit 1\n(cd x && exit 4)\nls | while read x; do exit 5; done\nls", [7]),
+        ("./a\nrc=$?\nls\n[ $rc -eq 0 ] || exit 1\nexit $rc", []),
+        ("./a\nf() { exit 1; }\nls", [5]),
+    ],
+)
+def test_an_exit_behind_the_program(lines: str, named: list[int]) -> None:
+    lines = lines.replace("./a", "srun ./a")
+    assert reasons(SLURM.format("-N 1 -n 4", lines), "the job ends with the status of the program") == named

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from fnmatch import fnmatchcase
 from itertools import takewhile
 
@@ -51,6 +51,10 @@ from jobgen.script.word_lists import code_text
 from jobgen.values.parsers import mebibytes, number
 
 _SEPARATORS = (";", "&", ";;")
+_OTHER_SHELL = ("function_definition", "subshell", "command_substitution", "process_substitution", "pipeline")
+_STATUS = {"?", "PIPESTATUS[0]"}
+# The first command behind a program, which keeps its status.
+_SETS_STATUS = re.compile(r"(?:(?:export|local|declare|readonly) )?(\w+)=\"?\$(?:\?|\{\?\}|\{PIPESTATUS\[0\]\})\"?")
 _CLOSED = re.compile(
     r"'[^']*'|\"[^\"]*\"|\$\([^)]*\)+|`[^`]*`|\$\{[^}]*\}"
 )  # what may have operators of its own
@@ -134,10 +138,73 @@ def status(script: Script, parts: Split) -> Iterator[Remark]:
     same = [one.text for one in own] == ["exit 0"] and script.errexit and not (parts.piped or parts.last)
     if own and not same and not _kept(own):
         yield Remark(own[-1].line, shown(own[-1]), why, lost=False)
-    elif parts.piped and not own and not parts.last:
+    exits = (one for one in _exits(script, own) if one.line != own[-1].line)
+    yield from (Remark(one.line, shown(one), why, lost=False) for one in exits)
+    if parts.piped and not own and not parts.last:
         yield Remark(parts.piped.line, shown(parts.piped), why, lost=False)
     elif parts.last and not own and not any(re.search(r"\bexit\b", one.text) for _, one in parts.last):
         yield Remark(parts.last[-1][1].line, shown(parts.last[-1][1]), why, lost=False)
+
+
+def _exits(script: Script, after: Sequence[Node]) -> Iterator[Node]:
+    """Yield each command behind the program that may end the script with another status than 0 or that of the
+    program: an exit, or a call of a function with one."""
+    first = _SETS_STATUS.fullmatch(after[0].text) if after else None
+    again = {name for one in after[1:] for name, _, _ in assignments(one)}
+    later = {first[1]} - again if first else set[str]()
+    functions = reversed(list(script.tree.all("function_definition")))
+    pairs = [(one.get("name"), one.get("body")) for one in functions]
+    calls = {name.text: list(_of_shell(body)) for name, body in pairs if name and body}
+    ending = {name for name, found in calls.items() if any(_fails(script, one, later) for one in found)}
+    while more := {name for name, found in calls.items() if ending & {one.name for one in found}} - ending:
+        ending |= more
+    for statement in after:
+        status = later if statement is not after[0] else later | _STATUS
+        for one in _of_shell(statement):
+            fails = one.name in ending or _fails(script, one, status)
+            if fails and not _after_failure(one.node, statement, status):
+                yield one.node
+
+
+def _of_shell(statement: Node) -> Iterator[Command]:
+    """Yield the commands of a statement, or of the body of a function, that its own shell runs."""
+    for one in commands(statement):
+        around = (above for above in one.node.above() if above in statement)
+        if not any(above.type in _OTHER_SHELL for above in around):
+            yield one
+
+
+def _fails(script: Script, command: Command, status: Set[str]) -> bool:
+    """Return whether an exit may have a status that is neither 0 nor that of the program."""
+    if command.name != "exit":
+        return False
+    text = " ".join(one.text.strip('"') for one in command.arguments)
+    if text in ("", "$?"):
+        above = command.node.parent
+        return above is not None and above.type == "list" and above.children[1].text == "||"
+    value = script.constants.value(command.arguments[0])
+    return value != "0" and re.sub("[${}]", "", text) not in status
+
+
+def _after_failure(node: Node, top: Node, status: Set[str]) -> bool:
+    """Return whether a command runs only if the program has failed, by a condition on its status."""
+    words = "|".join(map(re.escape, sorted(status)))
+    read = rf"(?<!\w)\"?\$?\{{?({words})\}}?\"?" if status else r"(?!)"
+    failed = re.compile(rf"{read} *(-ne|!=|-gt|>) *[\"']?0\b|\(\( *{read} *\)\)")
+    worked = re.compile(rf"{read} *(-eq|==?|-lt|<) *[\"']?[01]\b")
+    while node is not top and (above := node.parent) is not None:
+        first = above.children[0].text
+        if above.type == "list" and node is above.children[-1]:
+            if (failed if above.children[1].text == "&&" else worked).search(first):
+                return True
+        elif above.type in ("if_statement", "elif_clause"):
+            condition = above.get("condition")
+            text = condition.text if condition is not None else ""
+            is_else = node.type == "else_clause"
+            if node is not condition and (worked if is_else else failed).search(text):
+                return True
+        node = above
+    return False
 
 
 def without_program(script: Script, last: Node) -> Iterator[Remark]:
