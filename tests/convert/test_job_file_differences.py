@@ -640,3 +640,44 @@ def test_a_launcher_for_each_input_is_no_program_beside_another() -> None:
 def test_an_exit_behind_the_program(lines: str, named: list[int]) -> None:
     lines = lines.replace("./a", "srun ./a")
     assert reasons(SLURM.format("-N 1 -n 4", lines), "the job ends with the status of the program") == named
+
+
+@pytest.mark.parametrize(
+    ("lines", "value", "unset"),
+    [
+        ("./g mdrun -ntomp $2", None, {"command"}),
+        ("gmx mdrun -ntomp `nproc`\nsrun ./c\ngmx mdrun -ntomp $N", None, {"before", "after"}),
+        ("for n in 1 2 4; do gmx mdrun -ntomp $n; done\npython3 a.py", None, {"before"}),
+        ("run() { gmx mdrun -ntomp $1; }\nrun 4\nrun $X", "4", {"setup", "command"}),
+        ("gmx mdrun -nt 6 -deffnm a\n./b", None, {"before"}),
+        ("MD='gmx mdrun -ntmpi 4'\n$MD -deffnm a", None, {"command"}),
+        ("gmx mdrun -ntmpi 1", None, set()),
+        ("n=2\ngmx mdrun -ntomp $n", "2", set()),
+        ("T=$SLURM_CPUS_PER_TASK\nsrun gmx_mpi mdrun -ntomp ${T}", "8", set()),
+        ("gmx mdrun -ntomp $OMP_NUM_THREADS", None, set()),
+        ("export OMP_NUM_THREADS=$X\ngmx mdrun -ntomp $X", None, set()),
+    ],
+)
+def test_the_threads_that_the_options_of_mdrun_set(lines: str, value: str | None, unset: set[str]) -> None:
+    """It ends if OMP_NUM_THREADS is another number, and divides -nt by it."""
+    found = values(job_file(SLURM.format("-N 1 -n 1 -c 8", lines)).text)
+    assert found.get("env", {}).get("OMP_NUM_THREADS") == value
+    texts = {key: str(found.get(key, "")) for key in ("setup", "before", "command", "after")}
+    hidden = ("unset OMP_NUM_THREADS", "'-u', 'OMP_NUM_THREADS'")
+    assert {key for key, text in texts.items() if any(one in text for one in hidden)} == unset
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "named"),
+    [
+        ("-N 1", "srun --ntasks-per-node=4 ./a", [3]),
+        ("-N 1", "srun --ntasks-per-node $N ./a", [3]),
+        ("-N 1", "for i in 1 2; do srun --ntasks-per-node=4 ./a $i; done", [3]),
+        ("-N 1", "srun --ntasks-per-node=4 -n 4 ./a", []),
+        ("-N 2", "srun --ntasks-per-node=1 ./a", []),
+        ("-N 1 -n 1", "srun --ntasks-per-node=4 ./a", []),
+    ],
+)
+def test_the_ranks_of_a_step_that_names_those_of_a_node(options: str, line: str, named: list[int]) -> None:
+    """Measured on Slurm 22.05: SLURM_NTASKS=1, which a job with --ntasks-per-node=1 has, limits it to one."""
+    assert reasons(SLURM.format(options, f"{line}\nsrun ./b"), "in the job, as many as it has") == named

@@ -852,13 +852,7 @@ def alone(script: Script, file: JobFile, command: Command, launch: Launch | None
     gpus = str(file.values.get("gpus_per_node", 0)).rpartition(":")[2]
     if int(gpus) < 2 or "--ntasks-per-node" in script.heeded or script.is_pbs:
         return
-    words = file.list("command")
-    if words[:2] == ["bash", "-c"]:
-        words[2] = f"unset {_TASKS}\n{words[2]}"
-    else:
-        python = ["python3"] if words[0] == "-m" or words[0].endswith(".py") else []
-        own = words[1:] if words[0] == "env" else [*python, *words]
-        file.values["command"] = ["env", "-u", _TASKS, *own]
+    file.hide(_TASKS)
     why = f"is not set, as in the script, so that a library starts its own ranks on {gpus} GPUs"
     yield Remark(command.line, _TASKS, why, lost=False)
 
@@ -956,15 +950,19 @@ def tasks(script: Script, file: JobFile, program: Launch | None) -> Iterator[Rem
     new_each, cores = (int(str(file.values.get(key, 1))) for key in ("ranks_per_node", "cpus_per_rank"))
     blocks = "\n".join(str(file.values.get(key, "")) for key in BLOCKS)
     own = {one.command.node.start for one in (program, program and program.outer) if one}
-    for launch in script.launches if (total or nodes) != new_each * nodes else ():
-        counted_by_job = (launch.row.by_scheduler or launch.row.of_mpi) and not launch.has(*ALL, *EACH)
-        if counted_by_job and launch.command.node.start not in own and launch.command.node.text in blocks:
-            why = (
-                f"starts {new_each * nodes} in the job, as many as it has, and {total or nodes} in the script"
-            )
+    words = " ".join([blocks, *file.list("command")])
+    for launch in script.launches:
+        # srun reads SLURM_NTASKS, which each job of jobgen has, before --ntasks-per-node. Measured on Slurm 22.05.
+        by_node = launch.kind == script.dialect.scheduler.node_step and launch.has(*EACH) and not total
+        old = (launch.number(*EACH) or 0) * nodes if by_node else total or nodes
+        counted_by_job = (launch.row.by_scheduler or launch.row.of_mpi) and not launch.has(*ALL)
+        counted_by_job &= by_node or not launch.has(*EACH)
+        here = launch.command.node.start not in own and launch.command.node.text in words
+        if counted_by_job and here and old != new_each * nodes:
+            given = old or f"those of {next(one for one in EACH if launch.has(one))}"
+            why = f"starts {new_each * nodes} in the job, as many as it has, and {given} in the script"
             yield Remark(launch.line, f"the ranks of {shown(launch.command.node)}", why, lost=False)
     per_node = int(str(file.values.get("cpus_per_node", new_each * cores)))
-    words = " ".join([blocks, *file.list("command")])
     if script.is_pbs:
         by_core = script.dialect.scheduler.behaviour.hosts_by_core
         yield from _lines_of_hosts(script, words, nodes, per_node if by_core else new_each)
