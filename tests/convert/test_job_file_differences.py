@@ -592,7 +592,9 @@ def test_nodes_of_the_submission_beside_a_launcher(
         ("ls | xargs -I{} sh -c 'cd {}; srun -n 2 ./a'", ("ls |", "srun -n 2")),
     ],
 )
-def test_a_launcher_that_parallel_or_xargs_runs_stays_in_the_program(line: str, words: tuple[str, ...]) -> None:
+def test_a_launcher_that_parallel_or_xargs_runs_stays_in_the_program(
+    line: str, words: tuple[str, ...]
+) -> None:
     done = job_file(SLURM.format("-N 1 -n 8", f"{line}\n"))
     found = values(done.text)
     assert found["launcher"] == "none"

@@ -54,7 +54,9 @@ _SEPARATORS = (";", "&", ";;")
 _OTHER_SHELL = ("function_definition", "subshell", "command_substitution", "process_substitution", "pipeline")
 _STATUS = {"?", "PIPESTATUS[0]"}
 # The first command behind a program, which keeps its status.
-_SETS_STATUS = re.compile(r"(?:(?:export|local|declare|readonly) )?(\w+)=\"?\$(?:\?|\{\?\}|\{PIPESTATUS\[0\]\})\"?")
+_SETS_STATUS = re.compile(
+    r"(?:(?:export|local|declare|readonly) )?(\w+)=\"?\$(?:\?|\{\?\}|\{PIPESTATUS\[0\]\})\"?"
+)
 _CLOSED = re.compile(
     r"'[^']*'|\"[^\"]*\"|\$\([^)]*\)+|`[^`]*`|\$\{[^}]*\}"
 )  # what may have operators of its own
@@ -952,14 +954,14 @@ def tasks(script: Script, file: JobFile, program: Launch | None) -> Iterator[Rem
     own = {one.command.node.start for one in (program, program and program.outer) if one}
     words = " ".join([blocks, *file.list("command")])
     for launch in script.launches:
-        # srun reads SLURM_NTASKS, which each job of jobgen has, before --ntasks-per-node. Measured on Slurm 22.05.
+        # SLURM_NTASKS, which each job of jobgen has, limits --ntasks-per-node. Measured on Slurm 22.05.
         by_node = launch.kind == script.dialect.scheduler.node_step and launch.has(*EACH) and not total
-        old = (launch.number(*EACH) or 0) * nodes if by_node else total or nodes
+        ranks = (launch.number(*EACH) or 0) * nodes if by_node else total or nodes
         counted_by_job = (launch.row.by_scheduler or launch.row.of_mpi) and not launch.has(*ALL)
         counted_by_job &= by_node or not launch.has(*EACH)
         here = launch.command.node.start not in own and launch.command.node.text in words
-        if counted_by_job and here and old != new_each * nodes:
-            given = old or f"those of {next(one for one in EACH if launch.has(one))}"
+        if counted_by_job and here and ranks != new_each * nodes:
+            given = ranks or f"those of {next(one for one in EACH if launch.has(one))}"
             why = f"starts {new_each * nodes} in the job, as many as it has, and {given} in the script"
             yield Remark(launch.line, f"the ranks of {shown(launch.command.node)}", why, lost=False)
     per_node = int(str(file.values.get("cpus_per_node", new_each * cores)))

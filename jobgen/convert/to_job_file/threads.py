@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from jobgen.convert import request_reader
@@ -126,7 +127,7 @@ class Threads:
         texts = [self.script.constants.value(word) or word.text.strip('"') for word in command.words]
         pairs = [text.split("=", 1) if text.startswith("-nt") and "=" in text else [text] for text in texts]
         words = [part for pair in pairs for part in pair]
-        given = {option: value for option, value in zip(words, words[1:], strict=False) if option in _OF_MDRUN}
+        given = {option: value for option, value in pairwise(words) if option in _OF_MDRUN}
         if given.get("-ntomp", "0") == "0":
             ranks = number(given.get("-ntmpi"))
             named = any(_MDRUN.fullmatch(os.path.basename(text)) for text in texts)
