@@ -657,6 +657,9 @@ def test_an_exit_behind_the_program(lines: str, named: list[int]) -> None:
         ("n=2\ngmx mdrun -ntomp $n", "2", set()),
         ("T=$SLURM_CPUS_PER_TASK\nsrun gmx_mpi mdrun -ntomp ${T}", "8", set()),
         ("gmx mdrun -ntomp $OMP_NUM_THREADS", None, set()),
+        ("ls | xargs -I{} sh -c 'cd {}; srun -n 1 gmx_mpi mdrun -ntomp 3'", "3", set()),
+        ('A=4\nls | xargs -I{} bash -c "gmx mdrun -ntomp $A -deffnm {}"', "4", set()),
+        ('ls | xargs -I{} bash -c "gmx mdrun -ntomp $A -deffnm {}"', None, {"before"}),
         ("export OMP_NUM_THREADS=$X\ngmx mdrun -ntomp $X", None, set()),
     ],
 )

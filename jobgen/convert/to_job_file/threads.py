@@ -124,20 +124,21 @@ class Threads:
     def _threads_of(self, command: Command) -> str | None:
         """Return the threads of a rank that the options of mdrun set; None if they are the variable, or those
         that it has in the job."""
-        texts = [self.script.constants.value(word) or word.text.strip('"') for word in command.words]
-        pairs = [text.split("=", 1) if text.startswith("-nt") and "=" in text else [text] for text in texts]
-        words = [part for pair in pairs for part in pair]
+        constants = self.script.constants
+        text = " ".join(
+            constants.value(word) or word.text for word in command.words
+        )  # also in that of a shell
+        words = re.sub(r"(-nt\w*)=", r"\1 ", re.sub("[\"']", " ", text)).split()
         given = {option: value for option, value in pairwise(words) if option in _OF_MDRUN}
         if given.get("-ntomp", "0") == "0":
             ranks = number(given.get("-ntmpi"))
-            named = any(_MDRUN.fullmatch(os.path.basename(text)) for text in texts)
+            named = any(_MDRUN.fullmatch(os.path.basename(word)) for word in words)
             same = ranks and "-nt" not in given and ranks * self.rank == self.node
             return _UNKNOWN if named and given.keys() - {"-ntomp"} and not same else None
-        if given["-ntomp"].isdecimal():
-            return given["-ntomp"]
-        word = command.words[texts.index(given["-ntomp"])] if given["-ntomp"] in texts else None
-        origin = self.script.constants.origin(word).text if word is not None else given["-ntomp"]
-        return None if _OF_RANK.fullmatch(origin) else _UNKNOWN
+        name = re.fullmatch(r"\\?\$\{?(\w+)\}?", given["-ntomp"])
+        node = constants.node(name[1]) if name else None
+        found = given["-ntomp"] if node is None else constants.value(node) or constants.origin(node).text
+        return found if found.isdecimal() else None if _OF_RANK.fullmatch(found) else _UNKNOWN
 
     def _leave_out(self, command: Command) -> None:
         """Unset the variable in the program, or in the block, of a command."""
