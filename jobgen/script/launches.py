@@ -34,7 +34,7 @@ class Launch(NamedTuple):
     as ssh. ``words`` are those of the options, ``unknown`` among them the words that may be more options: the
     text does not determine their values. ``counts`` are the numbers in this job of options that a command
     counts when the job runs. ``whole`` is the command line with the values of its variables, in which the
-    program begins at ``behind``.
+    program begins at ``behind``. ``each_input``: xargs or parallel runs it for each of their inputs.
     """
 
     kind: str
@@ -50,6 +50,7 @@ class Launch(NamedTuple):
     counts: Mapping[str, int | None] = {}
     whole: tuple[Node, ...] = ()
     behind: int = 0
+    each_input: bool = False
 
     @property
     def row(self) -> Launcher:
@@ -177,6 +178,7 @@ class _Search(NamedTuple):
     elsewhere: bool = False
     starter: Start | None = None
     own_shell: bool = True  # the shell of the script runs the command
+    each_input: bool = False
     files: Mapping[str, tuple[str, int]] = {}
 
     def of_words(self, nodes: Sequence[Node]) -> Iterator[Launch | Start | Run]:
@@ -233,7 +235,7 @@ class _Search(NamedTuple):
                 yield from self._replace(remote=forms[at] or "")._on_host(words, behind)
                 return
             if (behind := inputs_start(forms, at)) > at:
-                yield from self._replace(elsewhere=True)._on_host(words, behind)
+                yield from self._replace(elsewhere=True, each_input=True)._on_host(words, behind)
                 return
             if at == start:
                 yield from self._of_program(words, at)
@@ -267,6 +269,7 @@ class _Search(NamedTuple):
             },
             tuple(map(known, words.nodes, words.texts)),
             end,
+            self.each_input,
         )
 
     def _of_program(self, words: _Words, at: int) -> Iterator[Launch | Start | Run]:

@@ -578,3 +578,111 @@ def test_nodes_of_the_submission_beside_a_launcher(
     text = SLURM.format(options, lines)
     assert reasons(text, "the job has one; that of the script has what the submission requests") == named
     assert values(job_file(text).text).get("nodes") == nodes
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('parallel -j 4 --joblog L "srun -n 2 ./a {} > {#}.log" ::: x y', ("parallel", "{#}.log")),
+        ("parallel --jobs 4 srun -n 2 ./a {} :::: list", ("parallel", "::::")),
+        ("cat list | parallel -j 4 --colsep , srun -n 2 ./a {1}", ("cat list |", "--colsep")),
+        ('S="srun -n 2"\nP="parallel -j 4"\n$P "$S ./a {}" ::: x', ("$P", "$S ./a {}")),
+        ("for i in 1 2; do\n  parallel mpirun -n 2 ./a {} $i ::: x\ndone", ("for i", "mpirun -n 2")),
+        ("cat list | xargs -n 1 -P 4 srun -n 2 ./a", ("cat list |", "xargs -n 1 -P 4")),
+        ("ls | xargs -I{} sh -c 'cd {}; srun -n 2 ./a'", ("ls |", "srun -n 2")),
+    ],
+)
+def test_a_launcher_that_parallel_or_xargs_runs_stays_in_the_program(
+    line: str, words: tuple[str, ...]
+) -> None:
+    done = job_file(SLURM.format("-N 1 -n 8", f"{line}\n"))
+    found = values(done.text)
+    assert found["launcher"] == "none"
+    assert all(word in " ".join(found["command"]) for word in (*words, "./a"))
+    assert ["it finds one task on a node, and not 8" in one.why for one in done.remarks if one.lost] == [True]
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "lost", "place"),
+    [
+        ("-n 40", "parallel srun -N1 -n1 ./a ::: x", False, "the one node of the job"),
+        ("-N 2 --ntasks-per-node=4", "parallel srun -n 4 ./a ::: x", True, "a node"),
+    ],
+)
+def test_the_tasks_that_a_launcher_for_each_input_finds(
+    options: str, line: str, lost: bool, place: str
+) -> None:
+    done = job_file(SLURM.format(options, line))
+    assert [one.lost for one in done.remarks if f"it finds one task on {place}," in one.why] == [lost]
+
+
+def test_a_launcher_for_each_input_is_no_program_beside_another() -> None:
+    found = values(job_file(SLURM.format("-N 1 -n 8", 'srun ./a\nparallel "srun -n 1 ./b {}" ::: x')).text)
+    assert found["command"] == ["./a"]
+    assert 'parallel "srun -n 1 ./b {}" ::: x' in found["after"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "named"),
+    [
+        ("./a\nif ! grep -q ok log; then\n  exit 1\nfi\nexit 0", [5, 7]),
+        ("set -e\n./a\n[ -s out ] || exit 3\nmv out b\nexit 0", [5, 7]),
+        ('die() { echo "$*"; exit 1; }\n./a\n[ -s out ] || die no\nls', [5, 6]),
+        ("stop() { exit $CODE; }\ncheck() { [ -s $1 ] || stop; }\n./a\ncheck out\nls", [6, 7]),
+        ("./a\nfor f in *; do\n  test -s $f || { ls; exit 2; }\ndone\nexit $?", [4, 5]),
+        ("./a\ncase $A in\nx) exit 6 ;;\nesac\nls", [5, 7]),
+        ("./a\npython3 b.py || exit $?\nls", [4, 5]),
+        ("./a\nrc=$?\nif [ $rc -ne 0 ]; then ls; exit $rc; fi\ncp a b || exit 1\nexit $rc", [6]),
+        ('./a\nif [[ "$?" == 0 ]]; then\n  ls\nelse\n  exit 1\nfi\nexit', [4]),
+        ("./a\n(( $? )) && exit 1\n(cd x && exit 4)\nls | while read x; do exit 5; done\nls", [7]),
+        ("./a\nrc=$?\nls\n[ $rc -eq 0 ] || exit 1\nexit $rc", []),
+        ("./a\nf() { exit 1; }\nls", [5]),
+    ],
+)
+def test_an_exit_behind_the_program(lines: str, named: list[int]) -> None:
+    lines = lines.replace("./a", "srun ./a")
+    assert reasons(SLURM.format("-N 1 -n 4", lines), "the job ends with the status of the program") == named
+
+
+@pytest.mark.parametrize(
+    ("lines", "value", "unset"),
+    [
+        ("./g mdrun -ntomp $2", None, {"command"}),
+        ("gmx mdrun -ntomp `nproc`\nsrun ./c\ngmx mdrun -ntomp $N", None, {"before", "after"}),
+        ("for n in 1 2 4; do gmx mdrun -ntomp $n; done\npython3 a.py", None, {"before"}),
+        ("run() { gmx mdrun -ntomp $1; }\nrun 4\nrun $X", "4", {"setup", "command"}),
+        ("gmx mdrun -nt 6 -deffnm a\n./b", None, {"before"}),
+        ("MD='gmx mdrun -ntmpi 4'\n$MD -deffnm a", None, {"command"}),
+        ("gmx mdrun -ntmpi 1", None, set()),
+        ("n=2\ngmx mdrun -ntomp $n", "2", set()),
+        ("T=$SLURM_CPUS_PER_TASK\nsrun gmx_mpi mdrun -ntomp ${T}", "8", set()),
+        ("gmx mdrun -ntomp $OMP_NUM_THREADS", None, set()),
+        ("ls | xargs -I{} sh -c 'cd {}; srun -n 1 gmx_mpi mdrun -ntomp 3'", "3", set()),
+        ('A=4\nls | xargs -I{} bash -c "gmx mdrun -ntomp $A -deffnm {}"', "4", set()),
+        ('ls | xargs -I{} bash -c "gmx mdrun -ntomp $A -deffnm {}"', None, {"before"}),
+        ("export OMP_NUM_THREADS=$X\ngmx mdrun -ntomp $X", None, set()),
+    ],
+)
+def test_the_threads_that_the_options_of_mdrun_set(lines: str, value: str | None, unset: set[str]) -> None:
+    """It ends if OMP_NUM_THREADS is another number, and divides -nt by it."""
+    found = values(job_file(SLURM.format("-N 1 -n 1 -c 8", lines)).text)
+    assert found.get("env", {}).get("OMP_NUM_THREADS") == value
+    texts = {key: str(found.get(key, "")) for key in ("setup", "before", "command", "after")}
+    hidden = ("unset OMP_NUM_THREADS", "'-u', 'OMP_NUM_THREADS'")
+    assert {key for key, text in texts.items() if any(one in text for one in hidden)} == unset
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "named"),
+    [
+        ("-N 1", "srun --ntasks-per-node=4 ./a", [3]),
+        ("-N 1", "srun --ntasks-per-node $N ./a", [3]),
+        ("-N 1", "for i in 1 2; do srun --ntasks-per-node=4 ./a $i; done", [3]),
+        ("-N 1", "srun --ntasks-per-node=4 -n 4 ./a", []),
+        ("-N 2", "srun --ntasks-per-node=1 ./a", []),
+        ("-N 1 -n 1", "srun --ntasks-per-node=4 ./a", []),
+    ],
+)
+def test_the_ranks_of_a_step_that_names_those_of_a_node(options: str, line: str, named: list[int]) -> None:
+    """Measured on Slurm 22.05: SLURM_NTASKS=1, which a job with --ntasks-per-node=1 has, limits it to one."""
+    assert reasons(SLURM.format(options, f"{line}\nsrun ./b"), "in the job, as many as it has") == named

@@ -18,9 +18,9 @@ from jobgen.script.syntax import assignments, literal
 
 def last_launch(script: Script) -> Launch | None:
     """Return the launcher of the ranks: the last one, but not the srun that starts it on each node, and none
-    of one rank beside others in a job of several."""
+    of one rank beside others in a job of several, nor one that xargs or parallel runs several times."""
     found = [one for one in script.launches if launcher.program_of(script, one) and not one.remote]
-    found = [one for one in found if not wrappers.is_contained(script, one)]
+    found = [one for one in found if not wrappers.is_kept(script, one)]
     working = [one for one in found if not _prints(script, one)]
     if not working and _has_program(script):
         return None
@@ -51,7 +51,7 @@ def outermost(launch: Launch | None) -> Launch | None:
 def main_command(script: Script, launch: Launch | None) -> Command | None:
     """Return the command of a launcher; without a launcher that of the last program."""
     outer = outermost(launch)
-    inside = [one.command for one in script.launches if wrappers.is_contained(script, one)]
+    inside = [one.command for one in script.launches if wrappers.is_kept(script, one)]
     return outer.command if outer else inside[-1] if inside else last_program(script)
 
 

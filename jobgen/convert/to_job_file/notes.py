@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from fnmatch import fnmatchcase
 from itertools import takewhile
 
@@ -45,6 +45,12 @@ from jobgen.script.syntax import LATER, LOOPS, Node, assignments, expansions, ex
 from jobgen.script.word_lists import code_text
 from jobgen.values.parsers import mebibytes, number
 
+_OTHER_SHELL = ("function_definition", "subshell", "command_substitution", "process_substitution", "pipeline")
+_STATUS = {"?", "PIPESTATUS[0]"}
+# The first command behind a program, which keeps its status.
+_SETS_STATUS = re.compile(
+    r"(?:(?:export|local|declare|readonly) )?(\w+)=\"?\$(?:\?|\{\?\}|\{PIPESTATUS\[0\]\})\"?"
+)
 _OF_PROGRAM = re.compile(r"exit( \"?\$\?\"?)?")
 _EXIT = re.compile(r"^(?!\s*#)(.*([;&|{(]|\bthen|\bdo|\belse)\s*|\s*)exit\b", re.MULTILINE)
 # Commands that take no time beside a process in the background, or wait for a while.
@@ -122,10 +128,72 @@ def status(script: Script, parts: Split) -> Iterator[Remark]:
     same = [one.text for one in own] == ["exit 0"] and script.errexit and not (parts.piped or parts.last)
     if own and not same and not _kept(own):
         yield remark_on(own[-1], why)
-    elif parts.piped and not own and not parts.last:
+    yield from (remark_on(one, why) for one in _exits(script, own) if one.line != own[-1].line)
+    if parts.piped and not own and not parts.last:
         yield remark_on(parts.piped, why)
     elif parts.last and not own and not any(re.search(r"\bexit\b", one.text) for _, one in parts.last):
         yield remark_on(parts.last[-1][1], why)
+
+
+def _exits(script: Script, after: Sequence[Node]) -> Iterator[Node]:
+    """Yield each command behind the program that may end the script with another status than 0 or that of the
+    program: an exit, or a call of a function with one."""
+    first = _SETS_STATUS.fullmatch(after[0].text) if after else None
+    again = {name for one in after[1:] for name, _, _ in assignments(one)}
+    later = {first[1]} - again if first else set[str]()
+    functions = reversed(list(script.tree.all("function_definition")))
+    pairs = [(one.get("name"), one.get("body")) for one in functions]
+    calls = {name.text: list(_of_shell(body)) for name, body in pairs if name and body}
+    ending = {name for name, found in calls.items() if any(_fails(script, one, later) for one in found)}
+    while more := {name for name, found in calls.items() if ending & {one.name for one in found}} - ending:
+        ending |= more
+    for statement in after:
+        status = later if statement is not after[0] else later | _STATUS
+        for one in _of_shell(statement):
+            fails = one.name in ending or _fails(script, one, status)
+            if fails and not _after_failure(one.node, statement, status):
+                yield one.node
+
+
+def _of_shell(statement: Node) -> Iterator[Command]:
+    """Yield the commands of a statement, or of the body of a function, that its own shell runs."""
+    for one in commands(statement):
+        around = (above for above in one.node.above() if above in statement)
+        if not any(above.type in _OTHER_SHELL for above in around):
+            yield one
+
+
+def _fails(script: Script, command: Command, status: Set[str]) -> bool:
+    """Return whether an exit may have a status that is neither 0 nor that of the program."""
+    if command.name != "exit":
+        return False
+    text = " ".join(one.text.strip('"') for one in command.arguments)
+    if text in ("", "$?"):
+        above = command.node.parent
+        return above is not None and above.type == "list" and above.children[1].text == "||"
+    value = script.constants.value(command.arguments[0])
+    return value != "0" and re.sub("[${}]", "", text) not in status
+
+
+def _after_failure(node: Node, top: Node, status: Set[str]) -> bool:
+    """Return whether a command runs only if the program has failed, by a condition on its status."""
+    words = "|".join(map(re.escape, sorted(status)))
+    read = rf"(?<!\w)\"?\$?\{{?({words})\}}?\"?" if status else r"(?!)"
+    failed = re.compile(rf"{read} *(-ne|!=|-gt|>) *[\"']?0\b|\(\( *{read} *\)\)")
+    worked = re.compile(rf"{read} *(-eq|==?|-lt|<) *[\"']?[01]\b")
+    while node is not top and (above := node.parent) is not None:
+        first = above.children[0].text
+        if above.type == "list" and node is above.children[-1]:
+            if (failed if above.children[1].text == "&&" else worked).search(first):
+                return True
+        elif above.type in ("if_statement", "elif_clause"):
+            condition = above.get("condition")
+            text = condition.text if condition is not None else ""
+            is_else = node.type == "else_clause"
+            if node is not condition and (worked if is_else else failed).search(text):
+                return True
+        node = above
+    return False
 
 
 def without_program(script: Script, last: Node) -> Iterator[Remark]:
@@ -735,13 +803,7 @@ def alone(script: Script, file: JobFile, command: Command, launch: Launch | None
     gpus = str(file.values.get("gpus_per_node", 0)).rpartition(":")[2]
     if int(gpus) < 2 or "--ntasks-per-node" in script.heeded or script.is_pbs:
         return
-    words = file.program
-    if file.shell_code:
-        words[2] = f"unset {_TASKS}\n{words[2]}"
-    else:
-        python = ["python3"] if words[0] == "-m" or words[0].endswith(".py") else []
-        own = words[1:] if words[0] == "env" else [*python, *words]
-        file.values["command"] = ["env", "-u", _TASKS, *own]
+    file.hide(_TASKS)
     why = f"is not set, as in the script, so that a library starts its own ranks on {gpus} GPUs"
     yield hint(command.line, _TASKS, why)
 
@@ -833,13 +895,19 @@ def tasks(script: Script, file: JobFile, program: Launch | None) -> Iterator[Rem
     new_each, cores = file.count("ranks_per_node"), file.count("cpus_per_rank")
     blocks = "\n".join(file.blocks)
     own = {one.command.node.start for one in (program, program and program.outer) if one}
-    for launch in script.launches if (total or nodes) != new_each * nodes else ():
-        counted_by_job = (launch.row.by_scheduler or launch.row.of_mpi) and not launch.has(*ALL, *EACH)
-        if counted_by_job and launch.command.node.start not in own and launch.command.node.text in blocks:
-            why = f"starts {new_each * nodes} in the job, as many as it has, and {total or nodes} in the "
-            yield hint(launch.line, f"the ranks of {shown(launch.command.node)}", f"{why}script")
-    per_node = file.count("cpus_per_node", new_each * cores)
     words = " ".join([blocks, *file.program])
+    for launch in script.launches:
+        # SLURM_NTASKS, which each job of jobgen has, limits --ntasks-per-node. Measured on Slurm 22.05.
+        by_node = launch.kind == script.dialect.node_step and launch.has(*EACH) and not total
+        ranks = (launch.number(*EACH) or 0) * nodes if by_node else total or nodes
+        counted_by_job = (launch.row.by_scheduler or launch.row.of_mpi) and not launch.has(*ALL)
+        counted_by_job &= by_node or not launch.has(*EACH)
+        here = launch.command.node.start not in own and launch.command.node.text in words
+        if counted_by_job and here and ranks != new_each * nodes:
+            given = ranks or f"those of {next(one for one in EACH if launch.has(one))}"
+            why = f"starts {new_each * nodes} in the job, as many as it has, and {given} in the script"
+            yield hint(launch.line, f"the ranks of {shown(launch.command.node)}", why)
+    per_node = file.count("cpus_per_node", new_each * cores)
     if script.is_pbs:
         by_core = script.dialect.scheduler.behaviour.hosts_by_core
         yield from _lines_of_hosts(script, words, nodes, per_node if by_core else new_each)

@@ -94,9 +94,13 @@ def _of_one_task(script: Script) -> Iterator[Remark]:
     yield hint(line_of(script, "ranks"), f"{tasks} tasks", why)
     tasks = _tasks(script.request)
     for launch in script.launches:
-        if wrappers.is_contained(script, launch):
-            why = f"is in the container: it finds one task on a node, and not {tasks}"
-            yield Remark(launch.line, launch.kind, why)
+        if wrappers.is_kept(script, launch):
+            where = "runs for each input" if launch.each_input else "is in the container"
+            own_nodes = script.request.nodes or script.request.ranks_per_node
+            place = "a node" if own_nodes else "the one node of the job"
+            why = f"{where}: it finds one task on {place}, and not {tasks}"
+            one_rank = launch.each_input and launch.number(*ALL, *EACH) == 1
+            yield Remark(launch.line, launch.kind, why, lost=not one_rank)
     for call in other_launchers(script, [name for row in LAUNCHERS.values() for name in row.names]):
         why = f"how {call.name} starts ranks is not known: it finds one task on a node, and not {tasks}"
         yield Remark(call.command.line, call.what, why)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from jobgen.convert import request_reader
@@ -16,7 +17,7 @@ from jobgen.convert.launch_nodes import ALL, EACH, named_cores
 from jobgen.convert.request_reader import has_directives, line_of
 from jobgen.convert.result import Remark, hint, remark_on
 from jobgen.convert.to_job_file.blocks import BUILDS
-from jobgen.convert.to_job_file.builder import JobFile
+from jobgen.convert.to_job_file.builder import BLOCKS, JobFile
 from jobgen.convert.to_job_file.effects import TOOLS_OF_SYSTEM, effects_of
 from jobgen.convert.variable_names import is_exported
 from jobgen.errors import counted
@@ -30,6 +31,11 @@ from jobgen.values.parsers import number
 
 _NAME = "OMP_NUM_THREADS"
 _UNSET = ""
+_UNKNOWN = "?"
+_OF_MDRUN = ("-nt", "-ntmpi", "-ntomp")
+_MDRUN = re.compile(r"mdrun(_\w+)?(\.exe)?")
+# A number of threads that is the variable, or the cores of a rank.
+_OF_RANK = re.compile(rf"\"?\$\{{?({_NAME}|SLURM_CPUS_PER_TASK)(:?-\w*)?\}}?\"?")
 _WHOLE = "if the site gives whole nodes, set exclusive, and "
 _OWN_SHELL = ("subshell", "command_substitution", "process_substitution")
 _BRANCHES = (*LATER, "list")
@@ -58,6 +64,8 @@ class Threads:
         passed = dict(request_reader.read(script, totals=True).exports).get(_NAME)
         self.start = passed or (str(cores) if script.dialect.sets_threads else _UNSET)
         self.is_passed = script.dialect.sets_threads or is_exported(script, _NAME)
+        self.of_mdrun: dict[int, str | None] = {}  # by the starts of commands
+        self.unset: set[str] = set()  # the blocks that do not get it
         self.changes = sorted(self._changes(), key=lambda one: one.node.start) if self.is_passed else []
         self.last = self.changes[-1].value if self.changes else self.start  # behind all commands
 
@@ -89,17 +97,55 @@ class Threads:
     def _of_mdrun(self) -> None:
         """Set the variable to the threads of mdrun, which ends if it is another number.
 
-        With several numbers, add a remark on each other one.
+        With several numbers, add a remark on each other one. The block or program of an mdrun with a number
+        that is known only when the job runs does not get the variable, as in the script.
         """
-        words = ((one.line, one.node.text) for one in self.script.commands)
-        pairs = [(line, re.search(r"\s-ntomp[ =](\d+)\b", text)) for line, text in words]
-        lines = {match[1]: line for line, match in pairs if match}
+        lines: dict[str, int] = {}
+        for one in self.script.runs:
+            self.of_mdrun[one.node.start] = threads = self._threads_of(one)
+            if threads and threads.isdecimal():
+                lines[threads] = one.line
+            elif threads == _UNKNOWN and self.start == _UNSET:
+                self._leave_out(one)
         if len(lines) == 1 and _NAME not in self.file.variables:
             self.file.set_variable(_NAME, *lines.popitem())
         for count, line in lines.items():
             if count != str(self.rank):
                 why = f"mdrun ends if {_NAME} is another number, here {self.rank}: set it before the command"
                 self.file.hint(line, f"-ntomp {count}", why)
+
+    def _threads_of(self, command: Command) -> str | None:
+        """Return the threads of a rank that the options of mdrun set; None if they are the variable, or those
+        that it has in the job."""
+        constants = self.script.constants
+        text = " ".join(
+            constants.value(word) or word.text for word in command.words
+        )  # also in that of a shell
+        words = re.sub(r"(-nt\w*)=", r"\1 ", re.sub("[\"']", " ", text)).split()
+        given = {option: value for option, value in pairwise(words) if option in _OF_MDRUN}
+        if given.get("-ntomp", "0") == "0":
+            ranks = number(given.get("-ntmpi"))
+            named = any(_MDRUN.fullmatch(os.path.basename(word)) for word in words)
+            same = ranks and "-nt" not in given and ranks * self.rank == self.node
+            return _UNKNOWN if named and given.keys() - {"-ntomp"} and not same else None
+        name = re.fullmatch(r"\\?\$\{?(\w+)\}?", given["-ntomp"])
+        node = constants.node(name[1]) if name else None
+        found = given["-ntomp"] if node is None else constants.value(node) or constants.origin(node).text
+        return found if found.isdecimal() else None if _OF_RANK.fullmatch(found) else _UNKNOWN
+
+    def _leave_out(self, command: Command) -> None:
+        """Unset the variable in the program, or in the block, of a command."""
+        own = self.program.node if self.program is not None else None
+        inside = own is not None and own.source is command.node.source and command.node in own
+        keys = ["command"] if inside else [self._block(command)[0]]
+        if not inside and command.node.under("function_definition"):
+            keys = [key for key in (*BLOCKS, "command") if command.node.text in self._code(key)]
+        for key in {*keys} - self.unset - {""}:
+            self.unset.add(key)
+            if key == "command":
+                self.file.hide(_NAME)
+            else:
+                self.file.values[key] = f"unset {_NAME}\n{self.file.values[key]}"
 
     def _of_whole_nodes(self, threads: str | None) -> Iterator[Remark]:
         """Yield a remark if a script may rely on whole nodes, which its site gives without a request."""
@@ -184,7 +230,7 @@ class Threads:
             old, new = self._at(one.node, self.changes, self.start), self._in_job(one, key, code)
             others = {title: value for title, value in new.items() if not self._same(old, value, launch)}
             value = next(iter(others.values()), None)
-            if others and (key, old, value) not in seen:
+            if others and (key, old, value) not in seen and self.of_mdrun.get(one.node.start) != value:
                 seen.add((key, old, value))
                 where = f"a job for {next(iter(others))}" if len(others) < len(new) else "the job"
                 why = f"finds {_NAME} {old or 'unset'} in the script, and {value or 'unset'} in {where}"
@@ -194,11 +240,13 @@ class Threads:
         """Return the block of the job file that has a command, and the text of the block."""
         after = self.program is not None and command.node.start > self.program.node.start
         for key in ("after_block", "command") if after else ("setup", "before", "command"):
-            value = self.file.values.get(key, "")
-            code = "\n".join(value) if isinstance(value, list) else str(value)
-            if command.node.text in code:
+            if command.node.text in (code := self._code(key)):
                 return key, code
         return "", ""
+
+    def _code(self, key: str) -> str:
+        value = self.file.values.get(key, "")
+        return "\n".join(value) if isinstance(value, list) else str(value)
 
     def _in_job(self, command: Command, key: str, code: str) -> dict[str, str | None]:
         """Return what a command in the text of a block finds in jobs for different schedulers."""
@@ -208,7 +256,7 @@ class Threads:
         for dialect in (self.script.dialect, *DIALECTS.values()):
             of_scheduler = str(self.node) if dialect.sets_threads else _UNSET
             start = named or (of_scheduler if key == "setup" else str(self.rank))
-            starts.setdefault(start, dialect.title)
+            starts.setdefault(_UNSET if key in self.unset else start, dialect.title)
         return {title: self._at(command.node, changes, start) for start, title in starts.items()}
 
     def _same(self, old: str | None, new: str | None, launch: Launch | None) -> bool:

@@ -103,6 +103,12 @@ def is_contained(script: Script, launch: Launch) -> bool:
     return any(name in WRAPPERS and WRAPPERS[name].container for name in names)
 
 
+def is_kept(script: Script, launch: Launch) -> bool:
+    """Return whether a launcher stays in the commands of the job file: one in a container, and one that xargs
+    or parallel runs for each of their inputs, which jobgen starts once only."""
+    return (launch.each_input and not launch.remote) or is_contained(script, launch)
+
+
 def _only_command(script: Script, shell: Sequence[Node]) -> Command | None:
     """Return the command that the text of ``bash -c TEXT`` is with the values of its variables; None if there
     are more, or may be."""
