@@ -19,18 +19,7 @@ _PORTS = ("--master-port", "--main-process-port")
 _NAME = r"SLURM_(?:JOB_|STEP_)?NODELIST"
 _LIST = rf"\$(?:{_NAME}\b|\{{{_NAME}\}})"
 _FIRST_OF_LIST = rf"\$\{{{_NAME}%%?(,|\[)\*\}}"
-_EXPANDS = (
-    "nodeset",
-    "hostlist",
-    "python",
-    "python3",
-    "perl",
-    "srun",
-    "mpirun",
-    "ssh",
-    "squeue",
-    "sinfo",
-)
+_EXPANDS = ("nodeset", "hostlist", "python", "python3", "perl", "srun", "mpirun", "ssh", "squeue", "sinfo")
 _SELECTS = re.compile(r"\b(head|tail|sed|awk|cut|grep|sort|xargs|perl|python3?|tr|read|paste|nl|shuf)\b")
 # Commands that leave the compressed list as it is, or cut it at its first comma or bracket.
 _FIRST_FIELD = (

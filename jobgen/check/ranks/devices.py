@@ -12,11 +12,8 @@ from jobgen.script.script import Script
 from jobgen.script.syntax import Node, exported
 
 VISIBLE: tuple[str, ...] = (
-    "CUDA_VISIBLE_DEVICES",
-    "HIP_VISIBLE_DEVICES",
-    "ROCR_VISIBLE_DEVICES",
-    "ASCEND_RT_VISIBLE_DEVICES",
-)
+    "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES",
+)  # fmt: skip
 VISIBLE += tuple(f"{before}ENV_{name}" for before in ("APPTAINER", "SINGULARITY") for name in VISIBLE)
 # Options of programs with a number of devices on a node, and those with the numbers of devices.
 COUNTS = (

@@ -205,13 +205,9 @@ def node_total(script: Script) -> Iterator[Hit]:
 
 
 _OF_NODE = (
-    "NCPUS",
-    "PBS_NUM_PPN",
-    "SLURM_CPUS_ON_NODE",
-    "SLURM_NTASKS_PER_NODE",
-    "SLURM_GPUS_ON_NODE",
+    "NCPUS", "PBS_NUM_PPN", "SLURM_CPUS_ON_NODE", "SLURM_NTASKS_PER_NODE", "SLURM_GPUS_ON_NODE",
     "SLURM_GPUS_PER_NODE",
-)
+)  # fmt: skip
 _PLACED = ("-H", "--host", "-host", "-w", "--nodelist", "--ntasks-per-node", "-r", "--relative")
 
 

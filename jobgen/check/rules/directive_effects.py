@@ -472,28 +472,11 @@ def _is_for_all_shells(script: Script) -> bool:
 
 
 _OF_ONE_SHELL = (
-    *("variable_assignment", "if_statement", "for_statement", "c_style_for_statement", "while_statement"),
-    *(
-        "case_statement",
-        "function_definition",
-        "command_substitution",
-        "process_substitution",
-        "test_command",
-    ),
-    *("expansion", "arithmetic_expansion", "negated_command", "ERROR"),
-)
+    "variable_assignment", "if_statement", "for_statement", "c_style_for_statement", "while_statement",
+    "case_statement", "function_definition", "command_substitution", "process_substitution",
+    "test_command", "expansion", "arithmetic_expansion", "negated_command", "ERROR",
+)  # fmt: skip
 _BUILTINS = (
-    "export",
-    "source",
-    ".",
-    "set",
-    "unset",
-    "alias",
-    "ulimit",
-    "trap",
-    "eval",
-    "read",
-    "declare",
-    "local",
-    "[",
-)
+    "export", "source", ".", "set", "unset", "alias", "ulimit", "trap", "eval", "read", "declare",
+    "local", "[",
+)  # fmt: skip

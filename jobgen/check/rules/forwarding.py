@@ -25,17 +25,9 @@ _OF_LOGIN = ("HOME", "USER", "LOGNAME", "SHELL", "PWD", "TERM", "HOSTNAME", "TMP
 _FORWARDED = ("MLFLOW", "PYTHON", "MV2", "UCX", "NCCL", "ASCEND", "HCCL", "LD_LIBRARY")
 
 _SILENT = (
-    "PATH",
-    "MASTER_",
-    "PDSH_",
-    "DS_ENV_FILE",
-    "CUDA_VISIBLE_DEVICES",
-    "SLURM_",
-    "PBS_",
-    "RANK",
-    "WORLD_SIZE",
-    "DLTS_",
-)
+    "PATH", "MASTER_", "PDSH_", "DS_ENV_FILE", "CUDA_VISIBLE_DEVICES", "SLURM_", "PBS_", "RANK",
+    "WORLD_SIZE", "DLTS_",
+)  # fmt: skip
 
 
 @rule(

@@ -35,13 +35,9 @@ _OLD_NCCL = {
 _NCCL = r"(?<![\w$\{])NCCL_\w+"  # a name that is set or passed on, as in -x NAME and -genv NAME VALUE
 
 _NPU = (
-    "torch_npu",
-    "ASCEND_RT_VISIBLE_DEVICES",
-    "HCCL_CONNECT_TIMEOUT",
-    "HCCL_IF_BASE_PORT",
-    "HCCL_IF_IP",
+    "torch_npu", "ASCEND_RT_VISIBLE_DEVICES", "HCCL_CONNECT_TIMEOUT", "HCCL_IF_BASE_PORT", "HCCL_IF_IP",
     "ASCEND_DEVICE_ID",
-)
+)  # fmt: skip
 
 
 @rule(

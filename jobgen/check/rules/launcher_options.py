@@ -207,18 +207,9 @@ def _starts_others(script: Script, one: RankGroup) -> bool:
 
 
 _REMOTE = (
-    "ssh",
-    "pdsh",
-    "pbsdsh",
-    "clush",
-    "parallel",
-    "pbs_tmrsh",
-    "ray",
-    "dask",
-    "dask-scheduler",
-    "blaunch",
+    "ssh", "pdsh", "pbsdsh", "clush", "parallel", "pbs_tmrsh", "ray", "dask", "dask-scheduler", "blaunch",
     "flux",
-)
+)  # fmt: skip
 
 
 def reaches_others(script: Script) -> bool:

@@ -16,19 +16,9 @@ _LOCAL = re.compile(
     r"(/tmp|/var/tmp|/dev/shm|\$\{?(SLURM_TMPDIR|TMPDIR|LOCALSCRATCH|LOCAL_SCRATCH|SLURM_SCRATCH)\b\}?)(/[^\s\"':;]*)?"
 )
 _COPIES = (
-    "tar",
-    "cp",
-    "rsync",
-    "unzip",
-    "wget",
-    "curl",
-    "git",
-    "virtualenv",
-    "conda-unpack",
-    "unsquashfs",
-    "pigz",
-    "dd",
-)
+    "tar", "cp", "rsync", "unzip", "wget", "curl", "git", "virtualenv", "conda-unpack", "unsquashfs",
+    "pigz", "dd",
+)  # fmt: skip
 _FIRST = 20  # copies that are compared with each launch
 _RANKED = re.compile(r"PROCID|LOCALID|NODEID|RANK|\$\$|RANDOM|mktemp|TMPDIR")
 

@@ -60,13 +60,9 @@ _BY_HAND = "the hosts are written by hand: the scheduler allocates other hosts t
 _BY_HAND_FIX = "write the file from $PBS_NODEFILE, or from scontrol show hostnames"
 
 _LISTS = (
-    "PBS_NODEFILE",
-    "SLURM_JOB_NODELIST",
-    "SLURM_NODELIST",
-    "PE_HOSTFILE",
-    "LSB_DJOB_HOSTFILE",
+    "PBS_NODEFILE", "SLURM_JOB_NODELIST", "SLURM_NODELIST", "PE_HOSTFILE", "LSB_DJOB_HOSTFILE",
     "PBS_GPUFILE",
-)
+)  # fmt: skip
 
 
 def _pipeline(command: Command) -> Node:

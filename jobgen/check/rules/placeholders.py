@@ -13,17 +13,9 @@ EXPANDS_NOTHING = "expands no variables in directives"
 BY_COMMAND_LINE = "write the value, or give the option on the command line, where the shell expands it"
 # Options whose literal value is accepted; other rules report those that are refused.
 _TEXTS = (
-    "--job-name",
-    "--comment",
-    "--mail-user",
-    "--account",
-    "--qos",
-    "--chdir",
-    "--wckey",
-    "-A",
-    "-M",
+    "--job-name", "--comment", "--mail-user", "--account", "--qos", "--chdir", "--wckey", "-A", "-M",
     "-P",
-)
+)  # fmt: skip
 
 
 @rule(

@@ -16,52 +16,15 @@ from jobgen.script.syntax import LOOPS, Node, function_of
 
 # Commands that end at once, and those that are to end with the script.
 _TRIFLES = (
-    *(
-        "echo",
-        "printf",
-        "date",
-        "cd",
-        "pushd",
-        "popd",
-        "exit",
-        "return",
-        "set",
-        "unset",
-        "export",
-        "true",
-        ":",
-    ),
-    *(
-        "hostname",
-        "pwd",
-        "[",
-        "test",
-        "expr",
-        "basename",
-        "dirname",
-        "mkdir",
-        "touch",
-        "break",
-        "continue",
-        "clear",
-    ),
-)
+    "echo", "printf", "date", "cd", "pushd", "popd", "exit", "return", "set", "unset", "export", "true",
+    ":", "hostname", "pwd", "[", "test", "expr", "basename", "dirname", "mkdir", "touch", "break",
+    "continue", "clear",
+)  # fmt: skip
 _MONITORS = (
-    *(
-        "nvidia-smi",
-        "rocm-smi",
-        "npu-smi",
-        "dcgmi",
-        "tensorboard",
-        "sar",
-        "vmstat",
-        "iostat",
-        "dstat",
-        "top",
-        "htop",
-    ),
-    *("watch", "free", "ssh-agent", "Xvfb", "sleep", "squeue", "while", "mpstat", "perf", "kill"),
-)
+    "nvidia-smi", "rocm-smi", "npu-smi", "dcgmi", "tensorboard", "sar", "vmstat", "iostat", "dstat",
+    "top", "htop", "watch", "free", "ssh-agent", "Xvfb", "sleep", "squeue", "while", "mpstat", "perf",
+    "kill",
+)  # fmt: skip
 
 
 @rule(

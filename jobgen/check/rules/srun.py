@@ -23,19 +23,9 @@ _OF_MPI = re.compile(
 )
 
 _TRIFLES = (
-    "hostname",
-    "nvidia-smi",
-    "npu-smi",
-    "rocm-smi",
-    "true",
-    "echo",
-    "date",
-    "env",
-    "mkdir",
-    "ls",
-    "cat",
+    "hostname", "nvidia-smi", "npu-smi", "rocm-smi", "true", "echo", "date", "env", "mkdir", "ls", "cat",
     "rm",
-)
+)  # fmt: skip
 
 _OTHER_START = r"\b(?:upcxx|upc|gasnet|chapel)\b"  # modules of programs that find their ranks without MPI
 _MPI = {

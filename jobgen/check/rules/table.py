@@ -86,55 +86,13 @@ def unknown_rule(script: Script) -> Iterator[Hit]:
 
 # In the order of `jobgen check --list`; in a module, the order is that of the functions.
 _MODULES = (
-    *(
-        directive_effects,
-        placeholders,
-        options,
-        walltime,
-        outputs,
-        qsub,
-        chunks,
-        pbs,
-        slurm,
-        signals,
-        srun,
-        steps,
-    ),
-    *(
-        node_list,
-        hostfile,
-        totals,
-        launcher_options,
-        counts,
-        rendezvous,
-        addresses,
-        node_ranks,
-        deepspeed,
-        runners,
-        forwarding,
-        network,
-        downloads,
-        conda,
-        environment,
-    ),
-    *(
-        syntax_errors,
-        shell_and_paths,
-        bash_pitfalls,
-        files,
-        deletion,
-        node_files,
-        credentials,
-        gpus,
-        containers,
-        devices,
-        rank_environment,
-        rank_numbers,
-        failures,
-    ),
-    *(directories, variables),
-    *(processes, traps, deepspeed_config, precision, policy),
-)
+    directive_effects, placeholders, options, walltime, outputs, qsub, chunks, pbs, slurm, signals, srun,
+    steps, node_list, hostfile, totals, launcher_options, counts, rendezvous, addresses, node_ranks,
+    deepspeed, runners, forwarding, network, downloads, conda, environment, syntax_errors,
+    shell_and_paths, bash_pitfalls, files, deletion, node_files, credentials, gpus, containers, devices,
+    rank_environment, rank_numbers, failures, directories, variables, processes, traps, deepspeed_config,
+    precision, policy,
+)  # fmt: skip
 RULES: dict[str, Rule] = {
     found.id: found for module in _MODULES for found in vars(module).values() if isinstance(found, Rule)
 } | {unknown_rule.id: unknown_rule}

@@ -72,21 +72,9 @@ _EDITS = r"(sed|awk|gawk|grep|egrep|perl|tr|expr)\b"  # programs that get expres
 _NO_PATHS = ("module", "ml", "echo", "printf")
 _CHOICES = ("if_statement", "case_statement", "function_definition", "heredoc_body")
 _PATHS = (
-    "cd",
-    "pushd",
-    "mkdir",
-    "rm",
-    "rmdir",
-    "cp",
-    "mv",
-    "ln",
-    "touch",
-    "source",
-    ".",
-    "tar",
-    "chmod",
+    "cd", "pushd", "mkdir", "rm", "rmdir", "cp", "mv", "ln", "touch", "source", ".", "tar", "chmod",
     "rsync",
-)
+)  # fmt: skip
 
 
 @rule(
@@ -210,20 +198,9 @@ def _is_path(node: Node) -> bool:
 
 # Commands whose output has no blanks, if their input has none.
 _WORDS = (
-    "seq",
-    "expr",
-    "nproc",
-    "hostname",
-    "whoami",
-    "mktemp",
-    "uuidgen",
-    "bc",
-    "wc",
-    "id",
-    "cut",
-    "awk",
+    "seq", "expr", "nproc", "hostname", "whoami", "mktemp", "uuidgen", "bc", "wc", "id", "cut", "awk",
     "printf",
-)
+)  # fmt: skip
 _BLANKS = re.compile(r"\bs(.) \1[^ ]\1|\btr +['\"](?: |\[:(?:space|blank):\])")  # what replaces the blanks
 _EXPANDED = ("simple_expansion", "expansion", "command_substitution", "arithmetic_expansion")
 
