@@ -34,13 +34,11 @@ from jobgen.check.rules import (
     pbs,
     placeholders,
     policy,
-    precision,
     processes,
     qsub,
     rank_environment,
     rank_numbers,
     rendezvous,
-    runners,
     shell_and_paths,
     signals,
     slurm,
@@ -88,10 +86,10 @@ def unknown_rule(script: Script) -> Iterator[Hit]:
 _MODULES = (
     directive_effects, placeholders, options, walltime, outputs, qsub, chunks, pbs, slurm, signals, srun,
     steps, node_list, hostfile, totals, launcher_options, counts, rendezvous, addresses, node_ranks,
-    deepspeed, runners, forwarding, network, downloads, conda, environment, syntax_errors,
+    deepspeed, forwarding, network, downloads, conda, environment, syntax_errors,
     shell_and_paths, bash_pitfalls, files, deletion, node_files, credentials, gpus, containers, devices,
     rank_environment, rank_numbers, failures, directories, variables, processes, traps, deepspeed_config,
-    precision, policy,
+    policy,
 )  # fmt: skip
 RULES: dict[str, Rule] = {
     found.id: found for module in _MODULES for found in vars(module).values() if isinstance(found, Rule)
