@@ -400,7 +400,7 @@ def _files(command: Command, *signs: str) -> list[Node]:
 
 
 def _plain(word: Node) -> str:
-    return word.text.strip("\"'")
+    return word.unquoted
 
 
 # Commands

@@ -96,7 +96,7 @@ def _arrays(root: Node, calls: Sequence[Command]) -> set[str]:
 
 def _targets(command: Command) -> Iterator[str]:
     """Yield the variables and elements that a command sets by their names."""
-    words = [literal(word) or word.text.strip("\"'") for word in command.arguments]
+    words = [literal(word) or word.unquoted for word in command.arguments]
     if command.name == "printf":
         yield from (after for one, after in pairwise(words) if one == "-v")
         yield from (one[2:] for one in words[:1] if re.match("-v.", one))

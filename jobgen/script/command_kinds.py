@@ -43,12 +43,11 @@ def changes_shell(name: str, arguments: Sequence[str]) -> bool:
 def is_printed(node: Node, names: Collection[str] = PRINT) -> bool:
     """Return whether one of these commands writes a value to the output of the job, and nothing else happens
     with it."""
-    command = next((above for above in node.above() if above.type == "command"), None)
-    name = command.get("name") if command is not None else None
-    if command is None or name is None or os.path.basename(name.text) not in names:
+    command = node.around("command")
+    if command is None or os.path.basename(command.name) not in names:
         return False
-    if re.match(r"printf\s+-v\b", command.text):
-        return False
-    return not command.under(
-        "command_substitution", "process_substitution", "pipeline", "redirected_statement"
-    )
+    return re.match(r"printf\s+-v\b", command.text) is None and not command.under(*_READ)
+
+
+# Around a command whose output something reads.
+_READ = ("command_substitution", "process_substitution", "pipeline", "redirected_statement")

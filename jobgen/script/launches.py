@@ -76,6 +76,10 @@ class Launch(NamedTuple):
                 return self.counts[name]
         return None
 
+    def text(self, *names: str) -> str:
+        """Return the value of the first of these options that has one; empty without one."""
+        return next((value for name in names if (value := self.options.get(name))), "")
+
     def place(self, *names: str) -> Node | None:
         """Return the node of the value of one of these options."""
         return next((self.nodes[name] for name in names if name in self.nodes), None)

@@ -156,6 +156,10 @@ class Script:
     def options(self) -> tuple[DirectiveOption, ...]:
         return self.directives.options(self.dialect)
 
+    def options_of(self, *flags: str) -> Iterator[DirectiveOption]:
+        """Yield the options with these flags, also those that others replace."""
+        return (option for option in self.options if option.flag in flags)
+
     @property
     def settings(self) -> Iterator[tuple[str, DirectiveOption]]:
         """The options with the keys that identify their repetitions."""
@@ -222,7 +226,7 @@ class Script:
     @property
     def for_a_shell(self) -> bool:
         """Return whether the first line names a shell like bash, or none; else the body is not read."""
-        first = self.lines[0] if self.lines and self.lines[0].startswith("#!") else "/bash"
+        first = self.line(1) if self.line(1).startswith("#!") else "/bash"
         interpreter = first.rpartition("/")[2]
         return re.match(r"(env\s+(-\S+\s+)*)?(ba|da|k|mk|z|)sh\b", interpreter) is not None
 
@@ -386,7 +390,7 @@ class Script:
     def hostfiles(self) -> set[str]:
         """The files that options of launchers name as lists of hosts."""
         found = [(one, key) for one in self.launches for key in _HOSTFILES if one.has(key)]
-        texts = {one.nodes[key].text.strip("\"'") for one, key in found}
+        texts = {one.nodes[key].unquoted for one, key in found}
         return texts | {value for one, key in found if (value := one.options[key])}
 
     def starts(self, launch: Launch) -> bool:
@@ -504,7 +508,7 @@ class Script:
         """The first line and those of all directives, with their numbers."""
         read = self.directives
         found = [(line.number, line.text) for line in (*read.live, *read.late, *read.inert)]
-        return [(1, self.lines[0] if self.lines else ""), *found]
+        return [(1, self.line(1)), *found]
 
     @cached_property
     def placeholders(self) -> set[int]:
@@ -550,8 +554,7 @@ class Script:
     @property
     def asks_for_sh(self) -> bool:
         """Return whether the first line asks for a POSIX shell, which may be dash."""
-        first = self.lines[0] if self.lines else ""
-        return re.match(r"#!\s*(/usr)?/bin/(env\s+)?(da)?sh\b", first) is not None
+        return re.match(r"#!\s*(/usr)?/bin/(env\s+)?(da)?sh\b", self.line(1)) is not None
 
     @cached_property
     def errexit(self) -> bool:
@@ -584,7 +587,7 @@ class Script:
     @property
     def _options_of_bash(self) -> list[str]:
         """The words of the first line behind the shell."""
-        return self.lines[0].split()[1:] if self.lines and self.lines[0].startswith("#!") else []
+        return self.line(1).split()[1:] if self.line(1).startswith("#!") else []
 
     def path(self, name: str) -> str | None:
         """Return a file that the script names, relative to its own directory; None if no file is read."""

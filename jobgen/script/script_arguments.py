@@ -57,9 +57,7 @@ def warnings(spec: Specification, scheduler: Scheduler) -> Iterator[str]:
 
 def _sets(command: Command) -> bool:
     """Return whether a command sets the arguments, also as ``eval set -- WORDS``."""
-    by_eval = command.name == "eval" and "set" in [
-        word.text.strip("\"'")[:3] for word in command.arguments[:1]
-    ]
+    by_eval = command.name == "eval" and "set" in [word.unquoted[:3] for word in command.arguments[:1]]
     return by_eval or new_arguments(command) is not None
 
 

@@ -27,7 +27,7 @@ def scripts(script: Script) -> Iterator[tuple[int, bytes, bool]]:
 
 def _written(script: Script, command: Command) -> Node | None:
     """Return the here-document that cat has written to the file which a command submits."""
-    names, found = {word.text.strip("\"'") for word in command.arguments}, None
+    names, found = {word.unquoted for word in command.arguments}, None
     for node, sign, name in written(script):
         if name not in names or node.start > command.node.start:
             continue

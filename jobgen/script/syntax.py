@@ -101,6 +101,17 @@ class Node:
             self._text = self.source[self.start : self.end].decode("utf-8", "replace")
         return self._text
 
+    @property
+    def unquoted(self) -> str:
+        """The text without the quotes around it."""
+        return self.text.strip("\"'")
+
+    @property
+    def name(self) -> str:
+        """The text of the name of a command, a function or a variable; empty without one."""
+        found = self.get("name")
+        return "" if found is None else found.text
+
     def all(self, *types: str) -> Iterator[Node]:
         """Yield this node and all nodes below it, in the order of the text; with ``types``, only those."""
         if types and self.by_type is not None:
@@ -127,6 +138,10 @@ class Node:
 
     def under(self, *types: str) -> bool:
         return any(node.type in types for node in self.above())
+
+    def around(self, *types: str) -> Node | None:
+        """Return the nearest node of these types around this one."""
+        return next((node for node in self.above() if node.type in types), None)
 
     def get(self, field: str) -> Node | None:
         return next((child for child in self.children if child.field == field), None)
@@ -209,9 +224,7 @@ def with_body_in_place(root: Node) -> Node:
         return root
     name = call.text.split()[0]
     functions = takewhile(lambda one: one.type == "function_definition", reversed(nodes[:-1]))
-    found = next(
-        (one for one in functions if (own := one.get("name")) is not None and own.text == name), None
-    )
+    found = next((one for one in functions if one.name == name), None)
     uses = re.findall(rf"(?<![\w./-]){name}(?![\w./=-])", root.text) if found is not None else []
     body = found.get("body") if found is not None else None
     if found is None or body is None or len(uses) != 2 or re.search(r"\breturn\b|\$[1-9@*#]", body.text):
@@ -310,6 +323,11 @@ def expansions(node: Node) -> Iterator[tuple[str, Node]]:
                 break
 
 
+def is_plain(expansion: Node) -> bool:
+    """Return whether an expansion is a variable alone, without a default or an index."""
+    return expansion.type != "expansion" or re.fullmatch(r"\$\{\w+\}", expansion.text) is not None
+
+
 def uses(node: Node, *names: str) -> bool:
     return any(name in names for name, _ in expansions(node))
 
@@ -335,8 +353,7 @@ def defaults(root: Node) -> dict[str, Node]:
 
 def function_of(node: Node) -> str:
     """Return the name of the function around a node; empty without one."""
-    above = (one.get("name") for one in node.above() if one.type == "function_definition")
-    return next((name.text for name in above if name is not None), "")
+    return next((one.name for one in node.above() if one.type == "function_definition" and one.name), "")
 
 
 def exported(assignment: Node) -> bool:

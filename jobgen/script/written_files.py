@@ -22,7 +22,7 @@ def written(script: Script) -> Iterator[tuple[Node, str, str]]:
         file = node.get("destination")
         signs = [child.text for child in node.children if child.field is None]
         if file is not None and signs and signs[-1] in (">", ">>", ">|", "&>", "&>>"):
-            yield node, signs[-1].lstrip("&"), file.text.strip("\"'")
+            yield node, signs[-1].lstrip("&"), file.unquoted
 
 
 def target(script: Script, redirection: Node) -> str | None:
@@ -78,7 +78,7 @@ def is_shared(script: Script, path: Node) -> bool:
     """Return whether all jobs of a user that start in one directory mean the same file by this word."""
     if path.under("function_definition") or not _is_fixed(script, path):
         return False
-    if path.text.strip("\"'").startswith(("/", "~")):
+    if path.unquoted.startswith(("/", "~")):
         return True
     moves = [one for one in _moves(script) if one.node.start < path.start]
     return not script.has_own_folder and all(

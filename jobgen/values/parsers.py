@@ -50,9 +50,10 @@ def count(text: str) -> int | None:
     return int(text) if re.fullmatch(r"[0-9]{1,9}", text) else None
 
 
-def number(text: str | None) -> int | None:
+def number(text: str | None, digits: int = 9) -> int | None:
     """Return a whole number in an option of a scheduler or launcher; None for anything else."""
-    return int(text) if text is not None and re.fullmatch(r"\d{1,9}", text.strip(), re.ASCII) else None
+    found = re.fullmatch(rf"\d{{1,{digits}}}", text.strip(), re.ASCII) if text is not None else None
+    return int(found[0]) if found else None
 
 
 class Choice:

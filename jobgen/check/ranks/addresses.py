@@ -100,7 +100,7 @@ def host(script: Script, address: Address) -> str:
 
 def host_fault(script: Script, address: Address) -> str:
     """Return what an address is that is not that of one host of the job; empty if it may be one."""
-    text = address.node.text.strip("\"'")
+    text = address.node.unquoted
     if address.name.startswith("--"):
         text = text.partition("=")[2] if text.startswith("--") else text
         text = re.sub(r":[^:}]*$", "", text) if address.name in (_ENDPOINT, _OF_RAY) else text
@@ -109,7 +109,7 @@ def host_fault(script: Script, address: Address) -> str:
 
 def is_last_host(script: Script, address: Address) -> bool:
     """Return whether an address is the last host of the list, where the last ranks run."""
-    text = address.node.text.strip("\"'").partition("=" if address.name.startswith("--") else "\0")
+    text = address.node.unquoted.partition("=" if address.name.startswith("--") else "\0")
     names = [name for name, _ in expansions(address.node)]
     values = [text[0], text[2], *(value.text for name in names for value in script.values.get(name, []))]
     return any(
@@ -170,7 +170,7 @@ def _of_command(text: str) -> str:
 
 def loopback(script: Script, address: Address) -> bool:
     """Return whether the address is that which the host's own table has for its name."""
-    text = address.node.text.strip("\"'")
+    text = address.node.unquoted
     names = [name for name, _ in expansions(address.node)]
     values = [text, *(value.text for name in names for value in script.values.get(name, []))]
     pattern = r"[`(]\s*hostname\s+(--ip-address|-i)\s*[)`]"

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from jobgen.check.ranks.model import RankGroup
+from jobgen.script.command_kinds import is_printed
+from jobgen.script.commands import Command
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
 from jobgen.script.syntax import LATER, Node, exported
@@ -17,6 +20,11 @@ _ELSEWHERE = (
 # Files that set up a shell, and export what they set.
 ACTIVATES = re.compile(r"activate|bashrc|profile|conda|modules?\b|lmod|spack", re.I)
 _PRINTS = ("echo", "printf", "test", "[", "logger")
+
+
+def reads_others(commands: Iterable[Command]) -> bool:
+    """Return whether any of these commands, such as ``source`` and ``eval``, may set any variable."""
+    return any(not ACTIVATES.search(one.node.text) for one in commands)
 
 
 @dataclass(eq=False)
@@ -56,10 +64,8 @@ class RankEnvironment:
         script = self.script
         if any({"-a", "allexport"} & set(one.literals) for one in script.named("set")):
             return True
-        if any(not ACTIVATES.search(one.node.text) for one in script.named("source", ".", "eval")):
-            return True
         declarations = script.tree.all("declaration_command")
-        return any(
+        return reads_others(script.named("source", ".", "eval")) or any(
             child.type in ("command_substitution", "simple_expansion", "expansion", "string")
             for node in declarations
             for child in node.children
@@ -119,7 +125,7 @@ class RankEnvironment:
             for one in script.named("module", "ml")
             for word in one.literals
         )
-        again |= any(not ACTIVATES.search(one.node.text) for one in script.named("source", "."))
+        again |= reads_others(script.named("source", "."))
         return None if option is None or again else _names(option.value)
 
     @cached_property
@@ -146,11 +152,7 @@ def _is_array(assignment: Node) -> bool:
 
 def only_printed(expansion: Node) -> bool:
     """Return whether an expansion is an argument of echo and the like, whose output nothing reads."""
-    command = next((above for above in expansion.above() if above.type == "command"), None)
-    name = command.get("name") if command is not None else None
-    if command is None or name is None or name.text not in _PRINTS:
-        return False
-    return not command.under("redirected_statement", "pipeline", "command_substitution")
+    return is_printed(expansion, _PRINTS)
 
 
 def _names(value: str) -> frozenset[str] | None:

@@ -94,18 +94,14 @@ def _ranks(script: Script) -> Iterator[RankGroup]:
     started = {id(launch.command.node) for launch in launches}
     last: Command | None = None
     for command in script.own_runs:
-        if (
-            last is not None
-            and last.node is command.node
-            and command.words == last.words[-len(command.words) :]
-        ):
+        of_last = last is not None and last.node is command.node
+        if last is not None and of_last and command.words == last.words[-len(command.words) :]:
             continue  # what a wrapper runs
         last = command
         words = [script.constants.value(word) for word in command.words]
-        at = command_start(words)
-        if id(command.node) in started or at >= len(words):
+        at, name = start_of(words)
+        if id(command.node) in started:
             continue
-        name = os.path.basename(words[at] or "")
         if name in _COMMANDS or (is_python(name) and "-c" not in words[at + 1 : at + 2]):
             found = program(script, words[at:], readable)
             start, cores = command.node.start, cores_of_script(script)
@@ -124,7 +120,7 @@ def beside(script: Script) -> Iterator[list[RankGroup]]:
         remote = any(launch.remote for launch in one.chain)
         if not one.command.background or one.is_step or remote or node.under("function_definition"):
             continue
-        around = next((above for above in node.above() if above.type in _BRANCHES), None)
+        around = node.around(*_BRANCHES)
         if around is not branch:
             if len(found) > 1:
                 yield found
@@ -147,7 +143,7 @@ _BRANCHES = ("if_statement", "elif_clause", "else_clause", "case_item")
 def cores_of_script(script: Script) -> int | None:
     """Return the cores that the script has on its node; None if the request does not determine them."""
     request = script.request
-    if request.exclusive or set(_CORES_OF_OTHERS) & set(script.heeded):
+    if _has_more_cores(script):
         return None
     return (request.cpus_per_rank or 1) * _tasks_of_node(request)
 
@@ -157,16 +153,18 @@ def _tasks_of_node(request: Request) -> int:
     return request.ranks_per_node or -(-(request.ranks or 1) // (request.nodes or 1))
 
 
-# Options that give a node more cores than its tasks need.
-_CORES_OF_OTHERS = ("--cpus-per-gpu", "--mincpus", "--cores-per-socket")
+def _has_more_cores(script: Script) -> bool:
+    """Return whether a node may have more cores than its tasks need."""
+    options = ("--cpus-per-gpu", "--mincpus", "--cores-per-socket")
+    return script.request.exclusive or any(option in script.heeded for option in options)
 
 
 def _of_launch(script: Script, launch: Launch, readable: bool) -> RankGroup:
     chain: list[Launch] = [launch]
     while chain[0].outer is not None:
         chain.insert(0, chain[0].outer)
-    words, _ = _words(script, launch)
-    text = next((text for one in chain if (text := _words(script, one)[1]) is not None), None)
+    words = [script.constants.value(word) for word in _program(script, launch)[0]]
+    text = next((text for one in chain if (text := _program(script, one)[1]) is not None), None)
     outer = chain[0]
     nodes, tasks = size(script, outer)
     each = tasks
@@ -198,17 +196,17 @@ def _total(script: Script, outer: Launch, launch: Launch) -> int | None:
     return outer.number(*outer.row.line.ranks) if own else script.request.ranks
 
 
-def _words(script: Script, launch: Launch) -> tuple[list[str | None], Node | None]:
-    """Return the words of a launcher's program, and the text that a shell runs as ``bash -c TEXT``."""
-    nodes, text = _program(script, launch)
-    return [script.constants.value(word) for word in nodes], text
+def start_of(words: Sequence[str | None]) -> tuple[int, str]:
+    """Return where the command behind wrappers begins, and its name without directories; empty if unknown."""
+    at = command_start(words)
+    return at, os.path.basename(words[at] or "") if at < len(words) else ""
 
 
 def _program(script: Script, launch: Launch) -> tuple[tuple[Node, ...], Node | None]:
+    """Return the words of a launcher's program, and the text that a shell runs as ``bash -c TEXT``."""
     own = launch.whole[launch.behind :]
-    words = [script.constants.value(word) for word in own]
-    at = command_start(words)
-    if at < len(words) and os.path.basename(words[at] or "") in ("bash", "sh") and at + 1 < len(words):
+    at, name = start_of([script.constants.value(word) for word in own])
+    if name in ("bash", "sh") and at + 1 < len(own):
         joined = (one for flag, one in pairwise(own[at:]) if re.fullmatch(r"-[a-z]*c", flag.text))
         texts = [one for one in own[at + 1 :] if one.type in ("string", "raw_string")]
         text = next((one for one in joined if one.type == "concatenation"), next(iter(texts), None))
@@ -246,9 +244,7 @@ A_NODE = ("-ppn", "--ppn", "-perhost", "--perhost", "-npernode", "--npernode", "
 
 def ranks_of_node(launch: Launch) -> int | None:
     """Return the ranks on a node that an option of an MPI sets, also as ``--map-by ppr:4:node``."""
-    placed = re.match(
-        r"ppr:(\d{1,5}):node\b", launch.options.get("--map-by") or launch.options.get("-map-by") or ""
-    )
+    placed = re.match(r"ppr:(\d{1,5}):node\b", launch.text("--map-by", "-map-by"))
     return int(placed[1]) if placed else launch.number(*A_NODE)
 
 
@@ -256,8 +252,7 @@ def cores_of_option(launch: Launch) -> int | None:
     """Return the cores of each rank that an option of an MPI sets, as ``--map-by ppr:4:node:PE=8``."""
     if not launch.row.of_mpi:
         return None
-    placed = launch.options.get("--map-by") or launch.options.get("-map-by") or ""
-    width = re.search(r"(?i):PE=(\d{1,3})\b", placed)
+    width = re.search(r"(?i):PE=(\d{1,3})\b", launch.text("--map-by", "-map-by"))
     return int(width[1]) if width else launch.number("--depth", "-depth", "-d")
 
 
@@ -303,17 +298,15 @@ def _step_size(script: Script, launch: Launch, total: int | None) -> tuple[int |
         return nodes or (1 if request.nodes is None else None), None if asks else 1
     if each is None and request.ranks_per_node is None and request.ranks:
         each = request.ranks // nodes if nodes and request.ranks % nodes == 0 else None
-    return nodes or (
-        1 if script.dialect.default_nodes == 1 and request.ranks in (None, 1) else None
-    ), each or request.ranks_per_node
+    one_node = script.dialect.default_nodes == 1 and request.ranks in (None, 1)
+    return nodes or (1 if one_node else None), each or request.ranks_per_node
 
 
 def _cores(script: Script, outer: Launch, tasks: int | None, each: int | None) -> int | None:
     """Return the cores of a rank; None if the request does not determine them."""
     request = script.request
     own = outer.number("-c", "--cpus-per-task")
-    more = request.exclusive or set(_CORES_OF_OTHERS) & set(script.heeded)
-    if more and not (own and outer.row.by_scheduler):
+    if _has_more_cores(script) and not (own and outer.row.by_scheduler):
         return None
     if own is None and outer.has("-c", "--cpus-per-task"):
         return None
@@ -358,14 +351,10 @@ def code_of_tasks(script: Script) -> Iterator[TaskCode]:
 def is_work(script: Script, launch: Launch) -> bool:
     """Return whether a launcher starts more than a command that prepares or reports."""
     words = [script.constants.value(word) for word in launch.program]
-    at = command_start(words)
-    name = os.path.basename(words[at] or "") if at < len(words) else ""
+    at, name = start_of(words)
     if name in ("bash", "sh"):
         texts = [word for word in launch.program[at + 1 :] if word.type in ("string", "raw_string")]
         names = {one.name for text in texts for one in commands(code(text))}
         return not names or not names <= TRIFLES
-    return (
-        name not in TRIFLES
-        and not (is_python(name) and "-c" in words[at + 1 : at + 2])
-        and not re.search(r"version", " ".join(filter(None, words)))
-    )
+    short = is_python(name) and "-c" in words[at + 1 : at + 2]
+    return name not in TRIFLES and not short and "version" not in " ".join(filter(None, words))

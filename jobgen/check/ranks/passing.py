@@ -62,7 +62,7 @@ def filters(script: Script, group: RankGroup) -> Iterator[Filter]:
     for launch in group.chain:
         if launch.unknown:
             continue
-        words = [script.constants.value(word) or word.text.strip("\"'") for word in launch.words]
+        words = [script.constants.value(word) or word.unquoted for word in launch.words]
         if launch.row.by_scheduler:
             yield from _of_step(script, launch)
         elif launch.row.of_mpi:

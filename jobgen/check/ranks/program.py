@@ -115,7 +115,7 @@ def _relative(file: str) -> str:
 def stays(script: Script) -> bool:
     """Return whether the script stays in the directory of its submission, where its files are."""
     own = {"$PBS_O_WORKDIR", "${PBS_O_WORKDIR}", "$SLURM_SUBMIT_DIR", "${SLURM_SUBMIT_DIR}", "$PWD", "."}
-    moved = [word.text.strip("\"'") for one in script.named("cd", "pushd") for word in one.arguments[:1]]
+    moved = [word.unquoted for one in script.named("cd", "pushd") for word in one.arguments[:1]]
     options = any(key in script.heeded for key in script.dialect.directory_options)
     return not options and all(text in own for text in moved)
 

@@ -90,7 +90,7 @@ def _providers(script: Script) -> Iterator[int]:
 
 def _provides_conda(command: Command) -> bool:
     if command.name in ("module", "ml"):
-        return any(not _NO_CONDA.match(word.text.strip("\"'")) for word in command.arguments)
+        return any(not _NO_CONDA.match(word.unquoted) for word in command.arguments)
     if command.name in ("source", "."):
         words = command.literals
         return words[:1] not in (["activate"], ["deactivate"])
@@ -177,7 +177,7 @@ def _is_read(script: Script, init: Command) -> bool:
     for command in script.commands:
         if command.node.start < init.node.start:
             continue
-        names = [word.text.strip("\"'") for word in command.arguments]
+        names = [word.unquoted for word in command.arguments]
         if command.name in ("source", ".") and any(name.endswith(_START_UP) for name in names):
             return True
         if command.literals[:1] == ["activate"]:
@@ -325,7 +325,7 @@ def _change(command: Command) -> _Change | None:
             _Change(command, "activate", ("venv" if venv else "conda",)) if "activate" in words[0] else None
         )
     if command.name in ("source", ".") and command.words[1:2]:
-        text = command.words[1].text.strip("\"'")
+        text = command.words[1].unquoted
         return _Change(command, "activate", ("venv",)) if text.endswith("bin/activate") else None
     if command.name not in ("module", "ml") or not words:
         return None

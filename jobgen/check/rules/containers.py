@@ -69,7 +69,7 @@ def _file(script: Script, one: RankGroup) -> str:
     """Return the file of a program that is certainly on a file system of the cluster; empty if it may be in
     an image."""
     nodes = one.inner.program if one.inner is not None else one.command.words
-    texts = [script.constants.value(word) or word.text.strip("\"'") for word in nodes]
+    texts = [script.constants.value(word) or word.unquoted for word in nodes]
     file = one.program.file or next((text for text in texts if re.search(r"\.(py|sh)$", text)), "")
     return file if _SHARED.match(file) else ""
 

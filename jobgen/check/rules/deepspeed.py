@@ -1,4 +1,4 @@
-"""Rules about the deepspeed launcher: its hostfile and its filters."""
+"""Rules about the deepspeed launcher: its hostfile, its filters and its runners."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FIRST = 20  # hostfiles that are searched for in the text
 
 
 def runner(launch: Launch) -> str:
-    return (launch.options.get("--launcher") or "pdsh").lower() if launch.has("--launcher") else "pdsh"
+    return (launch.options.get("--launcher") or "pdsh").lower()
 
 
 def run_by(script: Script, *runners: str) -> Iterator[Launch]:

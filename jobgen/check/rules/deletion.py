@@ -202,16 +202,13 @@ def skipped_cleanup(script: Script) -> Iterator[Hit]:
         return  # the next job may need what a failure leaves
     work = [one.node.end for one in script.commands if one.works and not one.guarded and not one.background]
     made = {
-        word.text.strip("\"'").replace("{", "").replace("}", "")
+        word.unquoted.replace("{", "").replace("}", "")
         for one in script.own_running("mkdir")
         for word in one.arguments
     }
     made |= {f"${name}" for name, value, _ in script.assignments if "mktemp" in value.text}
     for command in script.own_running("rm"):
-        own = [
-            word.text.strip("\"'").rstrip("/*").replace("{", "").replace("}", "")
-            for word in command.arguments
-        ]
+        own = [word.unquoted.rstrip("/*").replace("{", "").replace("}", "") for word in command.arguments]
         temporary = next((path for path in own if path in made), None)
         sometimes = command.node.under("function_definition", "if_statement", *LOOPS)
         if temporary and _recursive(command) and work and work[-1] < command.node.start and not sometimes:

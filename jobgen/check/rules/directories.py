@@ -116,7 +116,7 @@ _MOVES = re.compile(r"\b(cd|pushd|source|env -C|--chdir|--cwd)\b|(^|[\s;&])\. ")
 def remote_directory(script: Script) -> Iterator[Hit]:
     for launch in script.launches:
         words = [word for word in launch.program if word.type in ("word", "string", "raw_string")]
-        file = next((text for word in words if _RELATIVE_FILE.fullmatch(text := word.text.strip("\"'"))), "")
+        file = next((text for word in words if _RELATIVE_FILE.fullmatch(text := word.unquoted)), "")
         text = launch.command.statement.text
         if script.starter is not None:
             text += script.starter.script.line(script.starter.call.file.line)
@@ -152,9 +152,7 @@ def may_miss(script: Script, command: Command) -> bool:
     word = command.arguments[-1]
     values = script.values.get(_path(word).strip("${}"), [])
     resolved = values and all(_RESOLVED.search(one.text) for one in values)
-    return not (
-        resolved or any(_EXISTING.fullmatch(one.text.strip("\"'")) for one in (word, _value(script, word)))
-    )
+    return not (resolved or any(_EXISTING.fullmatch(one.unquoted) for one in (word, _value(script, word))))
 
 
 def _value(script: Script, word: Node) -> Node:
@@ -183,7 +181,7 @@ _HERE = re.compile(r"\$\{?(PWD|LS_SUBCWD)\}?|\$\(pwd\)|`pwd`|\.")
 
 
 def _path(word: Node) -> str:
-    return word.text.strip("\"'").rstrip("/")
+    return word.unquoted.rstrip("/")
 
 
 def _returns(command: Command) -> bool:
@@ -275,4 +273,4 @@ def _writes_here(command: Command) -> bool:
     if whole is None or whole.type != "redirected_statement":
         return False
     targets = (node.get("destination") for node in whole.children if node.type == "file_redirect")
-    return any(re.match(r"[\w.]*[A-Za-z.]", node.text.strip("\"'")) for node in targets if node is not None)
+    return any(re.match(r"[\w.]*[A-Za-z.]", node.unquoted) for node in targets if node is not None)

@@ -51,9 +51,7 @@ def download(script: Script) -> Iterator[Hit]:
             verbs, words, name = ("install", "download"), words[2:], f"{command.name} -m pip"
         if verbs is None or "--no-index" in words or (verbs and not set(words) & set(verbs)):
             continue
-        if not verbs and not any(
-            word.text.strip("\"'").startswith(("http", "ftp")) for word in command.arguments
-        ):
+        if not verbs and not any(word.unquoted.startswith(("http", "ftp")) for word in command.arguments):
             continue
         local = any(_LOCAL.search(word.text) for word in command.arguments)
         if local or _from_files(words, verbs) or _is_of_git(script, command) or sends(command):

@@ -36,7 +36,7 @@ def bashrc(script: Script) -> Iterator[Hit]:
     if not script.in_job and any(line.startswith("#!/") for line in script.lines[1:]):
         return  # lines for a person, with a script in between
     for command in script.named("source", "."):
-        name = command.arguments[0].text.strip("\"'") if command.arguments else ""
+        name = command.arguments[0].unquoted if command.arguments else ""
         if name.endswith((".bashrc", ".bash_profile", ".profile", ".zshrc")) and (
             "~" in name or "HOME" in name or "/home" in name
         ):

@@ -211,7 +211,7 @@ def appended_ds_env(script: Script) -> Iterator[Hit]:
         return
     appended = [(node.line, _path(script, text)) for node, sign, text in written(script) if sign == ">>"]
     appended += [
-        (one.line, word.text.strip("\"'"))
+        (one.line, word.unquoted)
         for one in script.named("tee")
         if {"-a", "--append"} & set(one.literals)
         for word in one.arguments
@@ -228,7 +228,7 @@ def appended_ds_env(script: Script) -> Iterator[Hit]:
 def _path(script: Script, text: str) -> str:
     """Return the words of a path, or those of the variable that it consists of."""
     value = script.constants.node(text.strip("${}")) if text.startswith("$") else None
-    return text if value is None else value.text.strip("\"'")
+    return text if value is None else value.unquoted
 
 
 @rule(
@@ -281,7 +281,7 @@ def _may_fail(script: Script, command: Command) -> bool:
         return False
     if any("clone" in one.literals for one in script.named("git")):
         return False  # the directory around it is a new one
-    paths = [word.text.strip("\"'") for word in command.arguments]
+    paths = [word.unquoted for word in command.arguments]
     removed = (word for one in script.own_running("rm", "rmdir", "mv") for word in one.arguments)
-    gone = tuple(word.text.strip("\"'").rstrip("/*") for word in removed)
+    gone = tuple(word.unquoted.rstrip("/*") for word in removed)
     return not any(path.startswith(gone) for path in paths)

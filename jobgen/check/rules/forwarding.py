@@ -6,18 +6,18 @@ import os
 import re
 from collections.abc import Iterator
 
-from jobgen.check.ranks.environment import ACTIVATES, RankEnvironment
-from jobgen.check.ranks.model import RankGroup, code, is_work, ranks
+from jobgen.check.ranks.environment import RankEnvironment, reads_others
+from jobgen.check.ranks.model import RankGroup, code, is_work, ranks, start_of
 from jobgen.check.ranks.passing import filters
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
-from jobgen.check.rules.deepspeed import runner
-from jobgen.check.rules.rank_environment import OF_LIBRARIES, needs
+from jobgen.check.rules.deepspeed import run_by
+from jobgen.check.rules.rank_environment import OF_LIBRARIES, needs, set_in
 from jobgen.check.rules.rank_numbers import NUMBERS
 from jobgen.errors import shown
-from jobgen.launch.wrappers import REMOTE, command_start
+from jobgen.launch.wrappers import REMOTE
 from jobgen.script.commands import Command, commands
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import Node, assignments, expansions, exported
+from jobgen.script.syntax import Node, assignments, expansions, exported, is_plain
 
 _NAMED = 4  # variables in a message
 # Prefixes of the variables that DeepSpeed's pdsh runner exports.
@@ -65,19 +65,9 @@ _SILENT = (
     """,
 )
 def unforwarded(script: Script) -> Iterator[Hit]:
-    if (
-        not script.request.several
-        or "deepspeed_env" in script.tree.text
-        or any(name == "DS_ENV_FILE" for name, _, _ in script.assignments)
-    ):
-        return
-    for launch in script.launched("deepspeed"):
-        if (
-            runner(launch) != "pdsh"
-            or not launch.has("--hostfile", "-H")
-            or launch.has("--no-ssh")
-            or launch.outer
-        ):
+    own = "deepspeed_env" in script.tree.text or "DS_ENV_FILE" in script.values
+    for launch in run_by(script, "pdsh") if script.request.several and not own else ():
+        if not launch.has("--hostfile", "-H") or launch.has("--no-ssh") or launch.outer:
             continue
         lost = [
             name
@@ -120,7 +110,7 @@ def unforwarded(script: Script) -> Iterator[Hit]:
 def shared_ds_env(script: Script) -> Iterator[Hit]:
     for node in script.tree.all("file_redirect"):
         target = node.get("destination")
-        text = target.text.strip("\"'") if target is not None else ""
+        text = target.unquoted if target is not None else ""
         if text.endswith("/.deepspeed_env") and text.startswith(("~", "$HOME", "${HOME}")):
             yield Hit(node.line)
             return
@@ -234,8 +224,8 @@ def _of_started(script: Script) -> Iterator[Hit]:
         return
     above, call = script.starter
     environment = RankEnvironment.of(above)
-    around = next((one.text for one in call.file.above() if one.type == "command"), "")
-    own = {*script.values, *script.loop_variables, *re.findall(r"(\w+)=", around)}
+    around = call.file.around("command")
+    own = {*script.values, *script.loop_variables, *re.findall(r"(\w+)=", around.text if around else "")}
     own |= {word for one in script.named("read", "mapfile", "readarray") for word in one.literals}
     start, seen = os.path.basename(call.remote), set[str]()
     exported_names = environment.exported_before(call.file.start)
@@ -248,10 +238,8 @@ def _of_started(script: Script) -> Iterator[Hit]:
             "set them in this script",
         )
     for name, node in script.expansions:
-        plain = node.type != "expansion" or re.fullmatch(r"\$\{\w+\}", node.text)
-        if not plain or name in {*own, *seen, *_OF_LOGIN} or name.endswith("PATH"):
-            continue
-        if name not in exported_names:
+        known = name in own or name in seen or name in _OF_LOGIN or name.endswith("PATH")
+        if known or not is_plain(node) or name not in exported_names:
             continue
         seen.add(name)
         yield Hit.at(
@@ -265,9 +253,7 @@ def _of_quotes(script: Script) -> Iterator[Hit]:
     """Yield the variables in single quotes, or behind a backslash, that a shell on another node is to expand: it
     has none of them."""
     for command in script.commands:
-        words = [script.constants.value(word) for word in command.words]
-        at = command_start(words)
-        start = os.path.basename(words[at] or "") if at < len(words) else ""
+        at, start = start_of([script.constants.value(word) for word in command.words])
         if start not in REMOTE or command.node.under("function_definition"):
             continue
         own_task = script.is_pbs and start in ("pbsdsh", "pbs_tmrsh")  # it gets the variables of PBS
@@ -275,16 +261,12 @@ def _of_quotes(script: Script) -> Iterator[Hit]:
             if text.type == "string" and "\\$" not in text.text:
                 continue
             tree = code(text)
-            if any(
-                not ACTIVATES.search(one.node.text)
-                for one in commands(tree)
-                if one.name in ("source", ".", "eval")
-            ):
+            inner = list(commands(tree))
+            if not inner or "SendEnv" in command.node.text:
                 continue
-            if not any(True for _ in commands(tree)) or "SendEnv" in command.node.text:
+            if reads_others(one for one in inner if one.name in ("source", ".", "eval")):
                 continue
-            own = set(re.findall(r"(?<![\w$])([A-Za-z_]\w*)=|\b(?:for|read)\s+(?:-\w+\s+)*(\w+)", tree.text))
-            known = {name for pair in own for name in pair}
+            known = set_in(tree.text)
             for name in _passed_names(text, tree):
                 of_script = name in script.values or name in script.loop_variables
                 of_job = not own_task and re.match(r"(SLURM|PBS)_", name) is not None
@@ -310,7 +292,7 @@ def _passed_names(text: Node, tree: Node) -> Iterator[str]:
         yield from (name or braced for name, braced in pairs)
         return
     for name, node in expansions(tree):
-        if node.type != "expansion" or re.fullmatch(r"\$\{\w+\}", node.text):
+        if is_plain(node):
             yield name
 
 
@@ -364,17 +346,11 @@ def remote_environment(script: Script) -> Iterator[Hit]:
         launch = next((launch for launch in one.chain if launch.remote), None)
         if launch is None or one.command.node.under("function_definition"):
             continue
-        active = [
-            command for command in script.own_runs if command.node.start < one.start and _activates(command)
-        ]
-        text = one.command.statement.text
-        texts = (
-            value.text for name in re.findall(r"\$\{?(\w+)", text) for value in script.values.get(name, ())
-        )
-        whole = "\n".join([text, *texts])
-        sets = _ANY_ENVIRONMENT.search(whole) or not re.search(
-            rf"(^|[\s\"';&(]){re.escape(launch.kind)}\b", whole
-        )
+        active = [each for each in script.own_runs if each.node.start < one.start and _activates(each)]
+        names = re.findall(r"\$\{?(\w+)", text := one.command.statement.text)
+        whole = "\n".join([text, *(value.text for name in names for value in script.values.get(name, ()))])
+        named = re.search(rf"(^|[\s\"';&(]){re.escape(launch.kind)}\b", whole)
+        sets = _ANY_ENVIRONMENT.search(whole) or not named
         if active and not sets:
             how = active[-1].node.text.split("\n")[0]
             yield Hit(

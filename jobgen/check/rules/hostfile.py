@@ -154,7 +154,7 @@ def appended_hostfile(script: Script) -> Iterator[Hit]:
     removed = set()
     for command in script.named("rm", "mktemp", "truncate", "mv", "unlink"):
         for word in command.arguments:
-            removed |= {word.text.strip("\"'"), script.constants.value(word) or ""}
+            removed |= {word.unquoted, script.constants.value(word) or ""}
     old = {os.path.normpath(one) for one in fresh | removed if one}
     for node, sign, text in written(script):
         name = target(script, node) or text
@@ -340,7 +340,7 @@ def _slots_written(script: Script) -> Iterator[tuple[int, int]]:
         file = command.arguments[-1] if command.arguments else None
         number = re.search(r"slots=(\d{1,3})\b", command.node.text)
         if file is not None and number is not None:
-            path = script.constants.value(file) or file.text.strip("\"'")
+            path = script.constants.value(file) or file.unquoted
             yield from [(command.line, int(number[1]))] if _is_hostfile(script, path) else []
 
 

@@ -156,7 +156,7 @@ def _interfaces(script: Script) -> Iterator[tuple[int, str, str]]:
         if command.name in ("echo", "printf") or command.node.under(*_BRANCHES):
             continue
         arguments = (one for word in command.arguments for one in script.words_of(word, command))
-        words = [(word.line, word.text.strip("\"'")) for word in arguments]
+        words = [(word.line, word.unquoted) for word in arguments]
         for line, text in words:
             yield from ((line, match[1], match[2]) for match in re.finditer(_NIC_SETTING, text))
         for (_, name), (line, text) in pairwise(words):

@@ -131,7 +131,7 @@ def _text(script: Script, word: Node) -> str:
     def of_variable(match: re.Match[str]) -> str:
         value = script.constants.node(match[1] or match[2])
         plain = value is not None and "$(" not in value.text and "`" not in value.text
-        return value.text.strip("\"'") if value is not None and plain else match[0]
+        return value.unquoted if value is not None and plain else match[0]
 
     return re.sub(r"\$(?:(\w+)|\{(\w+)\})", of_variable, script.constants.text(word))
 

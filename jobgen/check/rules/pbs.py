@@ -222,7 +222,7 @@ def tmrsh_agent(script: Script) -> Iterator[Hit]:
     message = "pbs_tmrsh does not parse shell syntax: the remote command of mpirun fails"
     fix = 'use a wrapper that calls pbs_tmrsh HOST /bin/sh -c "$*"'
     for name, value, node in script.assignments:
-        if name.endswith(("_rsh_agent", "_ssh_agent")) and value.text.strip("\"'").endswith("pbs_tmrsh"):
+        if name.endswith(("_rsh_agent", "_ssh_agent")) and value.unquoted.endswith("pbs_tmrsh"):
             yield Hit.at(node, message, fix)
     for command in script.own_runs:
         words = command.literals

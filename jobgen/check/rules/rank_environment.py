@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Set
 
 from jobgen.check.ranks.environment import RankEnvironment
 from jobgen.check.ranks.model import RankGroup, code, cores_of_option, cores_of_script, forms, is_work, ranks
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.errors import counted
 from jobgen.launch.launchers import DEFAULT_MPI
 from jobgen.launch.wrappers import wrappers
 from jobgen.script import code_files
 from jobgen.script.commands import Command, commands
 from jobgen.script.mpi_of_script import recognized_mpi
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import Node, expansions, parse
+from jobgen.script.syntax import Node, expansions, is_plain, parse
 from jobgen.values.parsers import number
 
 # Variables that only libraries read, from the environment.
@@ -89,10 +90,9 @@ def _of_code(script: Script) -> Iterator[Hit]:
         text, outer = one.text, one.outer
         if text is not None and text.type == "raw_string" and outer is not None and not outer.remote:
             reader = f"the code that {outer.title} starts"
-            whole = next((above.text for above in text.above() if above.type == "command"), "")
-            given = {
-                one[0] or one[1] for one in re.findall(r"(\w+)=|-x\s+(\w+)", whole.replace(text.text, ""))
-            }
+            whole = text.around("command")
+            before = whole.text.replace(text.text, "") if whole is not None else ""
+            given = {one[0] or one[1] for one in re.findall(r"(\w+)=|-x\s+(\w+)", before)}
             yield from _lost(environment, text.start, code(text), text, reader, given)
     files = code_files.written(script.commands, script.constants, literal=True)
     for launch in script.launches if files else ():
@@ -123,17 +123,10 @@ def _lost(
     """
     if any(one.name in ("source", ".", "eval") for one in commands(tree)):
         return
-    own = {
-        *re.findall(r"(?<![\w$])([A-Za-z_]\w*)=|\b(?:for|read|local|declare)\s+(?:-\w+\s+)*(\w+)", tree.text)
-    }
-    known = {name for names in own for name in names} | given
+    known = set_in(tree.text) | given
     for name, node in expansions(tree):
-        plain = node.type != "expansion" or re.fullmatch(r"\$\{\w+\}", node.text)
-        if (
-            plain
-            and name not in known
-            and (assignment := environment.assigned_only(name, before)) is not None
-        ):
+        assignment = environment.assigned_only(name, before) if is_plain(node) and name not in known else None
+        if assignment is not None:
             known.add(name)
             yield Hit.at(
                 place or node,
@@ -142,14 +135,18 @@ def _lost(
             )
 
 
+def set_in(text: str) -> set[str]:
+    """Return the names of the variables that the code of a shell sets."""
+    found = re.findall(r"(?<![\w$])([A-Za-z_]\w*)=|\b(?:for|read|local|declare)\s+(?:-\w+\s+)*(\w+)", text)
+    return {name for names in found for name in names}
+
+
 def needs(one: RankGroup) -> frozenset[str]:
     """Return the variables by which ranks find each other that have no launcher to set them; Lightning and
     Horovod find them themselves."""
-    alone = not one.chain or one.sets_ranks or one.total == 1
-    own_way = one.program.frameworks & {"lightning", "horovod"}
-    if alone or own_way:
+    own_way, source = one.program.frameworks & {"lightning", "horovod"}, one.program.source
+    if not one.chain or one.sets_ranks or one.total == 1 or own_way:
         return frozenset()
-    source = one.program.source
     reads_all = source is not None and "torch" in one.program.frameworks and "world_size=" not in source.text
     names = {"MASTER_ADDR", "MASTER_PORT", *({"RANK", "WORLD_SIZE"} if reads_all else ())}
     return frozenset(names - (source.sets if source is not None else frozenset()))
@@ -198,11 +195,11 @@ def export_none(script: Script) -> Iterator[Hit]:
         start = launch.command.node.start
         lost = [name for at, name in environment.changes if at < start and name not in passed]
         if lost:
-            yield Hit(
-                launch.line,
-                f"--export={option.value} in line {option.line} holds for srun, too: its tasks get nothing of "
-                f"{', '.join(lost[:3])}{' and so on' if len(lost) > 3 else ''}",
+            names = f"{', '.join(lost[:3])}{' and so on' if len(lost) > 3 else ''}"
+            reason = (
+                f"--export={option.value} in line {option.line} holds for srun, too: its tasks get nothing of"
             )
+            yield Hit(launch.line, f"{reason} {names}")
         return
 
 
@@ -280,11 +277,12 @@ def too_many_threads(script: Script) -> Iterator[Hit]:
     chunk = script.request.chunks[0] if of_chunk and len(script.request.chunks) == 1 else {}
     for one in ranks(script):
         value = environment.in_effect("OMP_NUM_THREADS", one.start)
-        threads, name = 0 if value is None else _threads(script, value), "OMP_NUM_THREADS"
+        threads, name = _threads(script, value), "OMP_NUM_THREADS"
         by_ssh = any(launch.remote for launch in one.chain)
         of_pbs = value is None and not by_ssh and (one.program.file or "ompthreads" in chunk)
         if of_pbs:
-            threads, name = _chunk_threads(chunk), f"OMP_NUM_THREADS, which {script.dialect.title} sets"
+            threads = number(chunk.get("ompthreads") or chunk.get("ncpus")) or 0
+            name = f"OMP_NUM_THREADS, which {script.dialect.title} sets"
         if (own := one.program.number("ntomp")) is not None:
             threads, name, of_pbs = own, "-ntomp", False
         trains = one.sets_ranks or one.program.file
@@ -295,16 +293,11 @@ def too_many_threads(script: Script) -> Iterator[Hit]:
             yield Hit(
                 one.line,
                 f"{one.each} ranks on a node start {threads} threads each ({name}), and each has "
-                f"{one.cores} core{'s' if one.cores > 1 else ''}",
+                f"{counted(one.cores, 'core')}",
                 f"export OMP_NUM_THREADS={one.cores}" if name != "-ntomp" else f"write -ntomp {one.cores}",
                 NOTE if of_pbs and "ompthreads" not in chunk else None,
             )
             return
-
-
-def _chunk_threads(chunk: Mapping[str, str]) -> int:
-    """Return the OMP_NUM_THREADS of a chunk of PBS Pro: its ompthreads, else its cores."""
-    return number(chunk.get("ompthreads") or chunk.get("ncpus")) or 0
 
 
 @rule(
@@ -345,11 +338,8 @@ def program_threads(script: Script) -> Iterator[Hit]:
             if "workers" in option and not request.cpus_per_rank:
                 continue  # loader-cores
             if cores and threads >= 2 * cores and threads > cores + 1:
-                yield Hit.at(
-                    word,
-                    f"{option} starts {threads}, but the directives request {cores} core{'s' if cores > 1 else ''}",
-                    f"write {cores}, or request {threads} cores",
-                )
+                reason = f"{option} starts {threads}, but the directives request {counted(cores, 'core')}"
+                yield Hit.at(word, reason, f"write {cores}, or request {threads} cores")
                 return
 
 
@@ -358,9 +348,8 @@ _MANAGERS = ("snakemake", "nextflow", "parallel", "cromwell", "dask-mpi", "ray",
 _THREADS = re.compile(
     r"--?((?:n|num)?[-_]?(?:threads|workers)|n[-_]?jobs|num[-_]proc(?:esses)?)(?:=(\d{1,4}))?"
 )
-_INDEX = re.compile(
-    r"--?(thread|worker|job|proc\w*|task)[-_]?(id|idx|index|rank|offset)\b"
-)  # one of several jobs
+# One of several jobs.
+_INDEX = re.compile(r"--?(thread|worker|job|proc\w*|task)[-_]?(id|idx|index|rank|offset)\b")
 
 
 def _threads_of(script: Script, command: Command) -> Iterator[tuple[str, int, Node]]:
@@ -372,10 +361,10 @@ def _threads_of(script: Script, command: Command) -> Iterator[tuple[str, int, No
     for at, word in enumerate(words):
         match = _THREADS.fullmatch(word or "")
         if match is not None and (value := match[2] or (*words, None)[at + 1]) is not None:
-            place = nodes[at if match[2] else at + 1]
+            place, threads = nodes[at if match[2] else at + 1], number(value, 4)
             own = re.search(r"CPUS|NCPUS|NTASKS|OMP_NUM|nproc", place.text)
-            if value.isascii() and value.isdigit() and len(value) < 5 and not own:
-                yield f"--{match[1]}" if match[0].startswith("--") else f"-{match[1]}", int(value), place
+            if threads is not None and not own:
+                yield f"--{match[1]}" if match[0].startswith("--") else f"-{match[1]}", threads, place
 
 
 @rule(
@@ -464,21 +453,16 @@ def launcher_binding(script: Script) -> Iterator[Hit]:
         if total not in (1, 2):
             continue
         words = {script.constants.value(word) or word.text for word in outer.words}
-        placed = outer.options.get("--map-by") or outer.options.get("-map-by") or "slot"
-        if (
-            any(map(_BINDS.search, words))
-            or not _TO_CORES.fullmatch(placed)
-            or recognized_mpi(script, words) != DEFAULT_MPI
-        ):
+        to_cores = _TO_CORES.fullmatch(outer.text("--map-by", "-map-by") or "slot")
+        if not to_cores or any(map(_BINDS.search, words)) or recognized_mpi(script, words) != DEFAULT_MPI:
             continue
         value = environment.in_effect("OMP_NUM_THREADS", one.start)
-        threads = 0 if value is None else _threads(script, value)
+        threads = _threads(script, value)
         several = f"{threads} threads" * (threads > 1 and _uses_threads(one))
         several = several if one.inner is outer else f"{one.name} and its ranks"
         if several and (cores_of_script(script) or 2) > total:
             yield Hit(
-                one.line,
-                f"{outer.kind} binds each of its processes to one core, which {several} share",
+                one.line, f"{outer.kind} binds each of its processes to one core, which {several} share"
             )
             return
 
@@ -491,19 +475,13 @@ def _uses_threads(one: RankGroup) -> bool:
 
 def _of_wrapper(script: Script, one: RankGroup) -> Iterator[Hit]:
     """Yield taskset and numactl in front of a launcher, if they keep it to a part of the cores of its node."""
-    texts = [
-        forms(script, words) for words in (one.command.words, *(launch.program for launch in one.chain[:-1]))
-    ]
     launch, has = one.inner, cores_of_script(script)
-    for words in texts if launch is not None and launch.row.once_a_node and one.each and one.each > 1 else ():
+    several = launch is not None and launch.row.once_a_node and one.each and one.each > 1
+    for nodes in (one.command.words, *(launch.program for launch in one.chain[:-1])) if several else ():
+        words = forms(script, nodes)
         for _, start, end in wrappers(words):
-            name, text = (
-                os.path.basename(words[start] or ""),
-                " ".join(word or "$" for word in words[start:end]),
-            )
-            match = re.search(
-                r"(?:taskset -c|--cpu-list|numactl.* (?:-C|--physcpubind)[ =]) ?([\d,-]+)(?: |$)", text
-            )
+            name = os.path.basename(words[start] or "")
+            match = _CORES.search(" ".join(word or "$" for word in words[start:end]))
             cores = _listed_cores(match[1]) if match else 0
             if name in ("taskset", "numactl") and cores and has and has >= 2 * cores:
                 yield Hit(
@@ -512,6 +490,9 @@ def _of_wrapper(script: Script, one: RankGroup) -> Iterator[Hit]:
                     "leave it out, or bind each rank",
                 )
                 return
+
+
+_CORES = re.compile(r"(?:taskset -c|--cpu-list|numactl.* (?:-C|--physcpubind)[ =]) ?([\d,-]+)(?: |$)")
 
 
 def _of_map(one: RankGroup) -> Iterator[Hit]:
@@ -533,9 +514,7 @@ def _listed_cores(text: str) -> int:
 
 
 # Variables and options by which Open MPI binds its processes otherwise.
-_TO_CORES = re.compile(
-    r"(slot|node|core|ppr:\d+:node)(:.*)?"
-)  # by these one or two processes are bound to cores
+_TO_CORES = re.compile(r"(slot|node|core|ppr:\d+:node)(:.*)?")  # by these one or two are bound to cores
 _BINDINGS = re.compile(r"(OMPI|PRTE)_MCA_(hwloc|rmaps)_")
 _BINDS = re.compile(
     r"^-?-(bind|rankfile|rf|cpu-set|cpu-list|cpus-per|report-bindings)|(hwloc|rmaps)_base|^-rf$"
@@ -546,13 +525,14 @@ _BINDS = re.compile(
 _ALL_CORES = re.compile(r"\"?(\$\(nproc\)|`nproc`|\$\{?(SLURM_CPUS_ON_NODE|NCPUS)\}?)\"?")
 
 
-def _threads(script: Script, value: Node) -> int:
+def _threads(script: Script, value: Node | None) -> int:
     """Return the number of threads that a value is; 0 if it is unknown."""
     request = script.request
+    if value is None:
+        return 0
     if _ALL_CORES.fullmatch(value.text):
         return (request.cpus_per_rank or 0) * (request.ranks_per_node or 1)
-    text = script.constants.value(value) or ""
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 0
+    return number(script.constants.value(value), 5) or 0
 
 
 _CACHES = re.compile(
@@ -592,7 +572,7 @@ _ELSEWHERE = r"scratch|work|data|project|group|store|shared|local"  # often link
 def home_cache(script: Script) -> Iterator[Hit]:
     for name, value, node in script.assignments:
         match = _CACHES.fullmatch(name)
-        path = value.text.strip("\"'")
+        path = value.unquoted
         if match and script.in_job and re.match(_AT_HOME, path) and not re.search(_ELSEWHERE, path, re.I):
             why = "all ranks of all jobs compile into it" if match[2] else "it fills the quota"
             fix = "use a local disk: " + name + "=$(mktemp -d)" if match[2] else "use a directory for data"

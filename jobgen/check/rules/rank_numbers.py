@@ -95,7 +95,7 @@ def rank_number(script: Script) -> Iterator[Hit]:
 def _of_sum(script: Script, tree: Node) -> Iterator[tuple[Node, int]]:
     """Yield each RANK that is the number of the node times a number plus the rank on the node, and this number."""
     for name, value, node in assignments(tree):
-        match = _SUM.fullmatch(value.text.strip("\"'")) if name == "RANK" else None
+        match = _SUM.fullmatch(value.unquoted) if name == "RANK" else None
         found = script.constants.node(match[1]) if match and not match[1].isdigit() else None
         text = match[1] if match and found is None else script.constants.value(found) if found else ""
         if text and text.isascii() and text.isdigit() and len(text) < 5:

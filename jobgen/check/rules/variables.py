@@ -14,7 +14,7 @@ from jobgen.script import command_kinds
 from jobgen.script.beside import sourced
 from jobgen.script.commands import Command, commands
 from jobgen.script.script import Edit, Hit, Script
-from jobgen.script.syntax import LATER, Node, expansions, literal, uses
+from jobgen.script.syntax import LATER, Node, expansions, is_plain, literal, uses
 
 
 @rule(
@@ -110,7 +110,6 @@ def unquoted(script: Script) -> Iterator[Hit]:
         (name, node)
         for name, node in script.expansions
         if re.match(r"[A-Za-z_]", name)
-        and _splits(node)
         and "[@]" not in node.text
         and _is_path(node)
         and not re.search(r"ADDR|HOST|NODE|URL|_IP$", name)
@@ -147,9 +146,7 @@ def _is_of_site(script: Script, name: str, programs: Set[str]) -> bool:
     ours = re.match(r"(PBS|SLURM)_|(OLD)?PWD$|HOST", name)
     if ours is not None or name in script.values or name != name.upper():
         return False
-    if re.fullmatch(_OF_SITE, name) is not None:
-        return True
-    return name in programs  # the program of a module
+    return name in programs or re.fullmatch(_OF_SITE, name) is not None  # the program of a module
 
 
 def _quoted(node: Node) -> Edit:
@@ -171,29 +168,22 @@ _UNSPLIT = re.compile(
 )
 
 
-def _splits(node: Node) -> bool:
-    """Return whether the shell splits the result of this expansion into words."""
-    above = node.parent
-    while above is not None and above.type == "concatenation":
-        above = above.parent
-    return above is not None and above.type in ("command", "command_name", "file_redirect")
-
-
 def _is_path(node: Node) -> bool:
+    """Return whether the shell splits the result of this expansion into words where it expects a path."""
     word = node
     while word.parent is not None and word.parent.type == "concatenation":
         word = word.parent
     parent = word.parent
-    edits = parent is not None and parent.type == "command" and re.match(_EDITS, parent.text)
+    if parent is None or parent.type not in ("command", "command_name", "file_redirect"):
+        return False
+    edits = parent.type == "command" and re.match(_EDITS, parent.text)
     if edits and re.match(r"'|\"?(s|y|tr)?[/|#@,{$^]", word.text):
         return False  # an expression
     if word.type == "concatenation" and "/" in word.text and "=" not in word.text.partition("/")[0]:
-        name = parent.get("name") if parent is not None else None
-        return (name is None or name.text not in _NO_PATHS) and "://" not in word.text
-    if parent is None or parent.type == "file_redirect":
-        return parent is not None and parent.line == word.line  # behind a > at the end of a line is none
-    name = parent.get("name")
-    return parent.type == "command" and name is not None and name is not word and name.text in _PATHS
+        return parent.name not in _NO_PATHS and "://" not in word.text
+    if parent.type == "file_redirect":
+        return parent.line == word.line  # behind a > at the end of a line is none
+    return parent.type == "command" and word.field != "name" and parent.name in _PATHS
 
 
 # Commands whose output has no blanks, if their input has none.
@@ -229,8 +219,7 @@ def _may_split(script: Script, name: str, programs: Set[str]) -> bool:
 
 def _is_counter(value: Node) -> bool:
     """Return whether a value is the first number of a loop: ``for ((i = $1; i < 9; i++))``."""
-    assignment = value.parent
-    loop = assignment.parent if assignment is not None else None
+    loop = next(islice(value.above(), 1, None), None)  # around its assignment
     return loop is not None and loop.type == "c_style_for_statement"
 
 
@@ -303,8 +292,8 @@ def unknown_variable(script: Script) -> Iterator[Hit]:
         return  # misspelt-variable reports those that are near others
     # By the text, too: the tree leaves out what has a syntax error.
     written = re.findall(r"(?m)^\s*(\w+)(?:\[[^]]*\])?\+?=", script.tree.text)
-    elements = (node.get("name") for node in script.tree.all("subscript") if node.field == "name")
-    known = {*_set_names(script), *written, *(name.text for name in elements if name)}
+    elements = (node.name for node in script.tree.all("subscript") if node.field == "name")
+    known = {*_set_names(script), *written, *elements}
     for name, node in script.expansions:
         if (
             not re.fullmatch(r"[a-z_][a-z0-9_]*", name)
@@ -333,8 +322,8 @@ def _is_only_printed(script: Script, name: str) -> bool:
 
 def _takes(node: Node, hint: str) -> bool:
     """Return whether the variable with a similar name gets this value: ``sshkey=$ssh_key``."""
-    names = (above.get("name") for above in node.above() if above.type == "variable_assignment")
-    return any(name is not None and re.search(rf"\b{re.escape(name.text)}\b", hint) for name in names)
+    names = [above.name for above in node.above() if above.type == "variable_assignment"]
+    return any(re.search(rf"\b{re.escape(name)}\b", hint) for name in names if name)
 
 
 # Commands that set the variables that they name, and those that may set any.
@@ -364,25 +353,21 @@ def _set_names(script: Script) -> set[str]:
     read_files = [name for one in sourced(script)[0] for name in _set_names(one)]
     words = (word.text for command in script.named(*_READERS) for word in command.arguments)
     read = {name for word in words for name in re.findall(r"[A-Za-z_]\w*", word)}
-    declared = (node for node in script.tree.all("variable_name"))
+    declared = script.tree.all("variable_name")
     own = {node.text for node in declared if not node.under("simple_expansion", "expansion")}
     return {*script.values, *script.loop_variables, *read, *own, *read_files}
 
 
 def _uses(script: Script) -> Iterator[tuple[str, Node]]:
     """Yield the first use of each variable that must have a value: without a default, and not in a test."""
-    tested = {
-        name for node in script.tree.all("test_command", "case_statement") for name, _ in expansions(node)
-    }
-    seen = set(tested)
+    tests = script.tree.all("test_command", "case_statement")
+    seen = {name for node in tests for name, _ in expansions(node)}
     for name, node in script.expansions:
-        if name in seen:
-            continue
-        if node.type == "expansion" and not re.fullmatch(r"\$\{\w+\}", node.text):
-            seen.add(name)  # ${NAME:-default}, ${NAME:?}, or an array
-        elif re.fullmatch(r"[A-Za-z]\w+", name):
+        plain = is_plain(node)  # not ${NAME:-default}, ${NAME:?}, or an array
+        if name not in seen and (not plain or re.fullmatch(r"[A-Za-z]\w+", name)):
             seen.add(name)
-            yield name, node
+            if plain:
+                yield name, node
 
 
 class _Names:
@@ -487,10 +472,8 @@ def misspelt(script: Script) -> Iterator[Hit]:
 def _misspelt_of_job(script: Script, known: set[str]) -> Iterator[Hit]:
     """Yield the variables that are almost those that the scheduler sets in a job."""
     dialect = script.dialect
-    names, seen = (
-        _names_of_jobs(dialect.environment),
-        {*known, *dialect.environment, *dialect.foreign_variables},
-    )
+    names = _names_of_jobs(dialect.environment)
+    seen = {*known, *dialect.environment, *dialect.foreign_variables}
     for name, node in script.expansions:
         if name in seen or "_" not in name or name.startswith(dialect.foreign_prefixes):
             continue
@@ -533,12 +516,9 @@ def unchecked(script: Script) -> Iterator[Hit]:
         )
     found = list(_unchecked(script))
     if found:
-        first, node = found[0]
-        names = (
-            " and ".join([f"${name}" for name, _ in found])
-            if len(found) < 3
-            else (f"${first} and {len(found) - 1} other variables")
-        )
+        (first, node), *others = found
+        names = " and ".join([f"${name}" for name, _ in found])
+        names = names if len(found) < 3 else f"${first} and {len(others)} other variables"
         verb, are = ("has", "it is") if len(found) == 1 else ("have", "they are")
         yield Hit.at(
             node,
@@ -582,11 +562,9 @@ def _unchecked(script: Script) -> Iterator[tuple[str, Node]]:
 
 def is_printed(node: Node) -> bool:
     """Return whether a variable is only in a message."""
-    above = next((one for one in node.above() if one.type == "command"), None)
-    name = above.get("name") if above is not None else None
-    return (
-        name is not None and name.text in ("echo", "printf") and not node.under("file_redirect", "pipeline")
-    )
+    above = node.around("command")
+    written = node.under("file_redirect", "pipeline")
+    return above is not None and above.name in ("echo", "printf") and not written
 
 
 def _may_be_words(node: Node) -> bool:
@@ -602,7 +580,7 @@ def _unchecked_argument(script: Script) -> Node | None:
     tests = list(script.tree.all("test_command", "case_statement"))
     if any(re.search(r"\$\{?[1-9@*]", node.text) for node in tests):
         return None
-    tested = {name for node in tests for name, _ in expansions(node)}
+    tested = (name for node in tests for name, _ in expansions(node))
     if any(re.search(r"\$\{?[1-9]", value.text) for name in tested for value in script.values.get(name, ())):
         return None
     own = (node for name, node in script.expansions if re.fullmatch("[1-9]", name) and not is_printed(node))
