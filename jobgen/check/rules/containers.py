@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from jobgen.check.ranks.containers import Container, containers
 from jobgen.check.ranks.model import RankGroup, forms, ranks
 from jobgen.check.rule import WARNING, rule
-from jobgen.check.rules.launcher_options import others
+from jobgen.check.rules.launcher_options import idle_others
 from jobgen.launch.containers import RUNTIMES
 from jobgen.launch.wrappers import wrappers
 from jobgen.script.script import Hit, Script
@@ -20,6 +20,7 @@ _SHARED = re.compile(
     r"|~/|\$\{?(HOME|SCRATCH|PSCRATCH|WORK|PROJECT|PWD|SLURM_SUBMIT_DIR|PBS_O_WORKDIR)\}?/"
 )
 _HERE = re.compile(r"^(\$\{?(PWD|SLURM_SUBMIT_DIR|PBS_O_WORKDIR)\}?|\$\(pwd\)|`pwd`)(?=/|$)")
+_BINDS = re.compile(r"slurm|munge|/usr/bin/srun|-host|hostfile|machinefile|plm|ssh|launcher|\s-H\s")
 _OF_SITE = re.compile(r"--(scratch|home|global|cfs|volumes-from|mount-\w+|container-mount-home)\b")
 
 
@@ -54,14 +55,12 @@ def container_files(script: Script) -> Iterator[Hit]:
             if any(_OF_SITE.match(word or "") for word in container.words):
                 continue
             mounts = container.mounts
-            if not any("$" in mount and not _HERE.match(mount) for mount in mounts) and not any(
-                _is_below(file, mount) for mount in mounts
-            ):
-                yield Hit(
-                    one.line,
-                    f"{container.name} mounts {_listed(mounts)}: its container has no {file}",
-                    _fix(container, file),
-                )
+            unknown = any("$" in mount and not _HERE.match(mount) for mount in mounts)
+            if not unknown and not any(_is_below(file, mount) for mount in mounts):
+                only = f"only {', '.join(mounts)}" if mounts else "no directory"
+                folder, option = os.path.dirname(file), "--container-mounts=" if container.of_step else "-v "
+                reason = f"{container.name} mounts {only}: its container has no {file}"
+                yield Hit(one.line, reason, f"add {option}{folder}:{folder}")
                 return
 
 
@@ -89,17 +88,6 @@ def _of_step(one: RankGroup) -> Iterator[Container]:
 def _is_below(file: str, mount: str) -> bool:
     file, mount = (_HERE.sub(".", one).rstrip("/") for one in (file, mount))
     return file == mount or file.startswith(mount + "/") or mount in ("", "/")
-
-
-def _listed(mounts: tuple[str, ...]) -> str:
-    return f"only {', '.join(mounts)}" if mounts else "no directory"
-
-
-def _fix(container: Container, file: str) -> str:
-    folder = os.path.dirname(file)
-    if container.of_step:
-        return f"add --container-mounts={folder}:{folder}"
-    return f"add -v {folder}:{folder}"
 
 
 @rule(
@@ -135,15 +123,11 @@ def launcher_in_container(script: Script) -> Iterator[Hit]:
             continue
         words = forms(script, launch.whole)
         around = [one for one, start, _ in wrappers(words) if one.container]
-        binds = re.search(
-            r"slurm|munge|/usr/bin/srun|-host|hostfile|machinefile|plm|ssh|launcher|\s-H\s",
-            launch.command.node.text,
-        )
-        if around and not binds:
+        if around and not _BINDS.search(launch.command.node.text):
             yield Hit(
                 launch.line,
-                f"{launch.kind} of the image starts in the container on the first node, and reaches no other one: the "
-                f"other {others(script)} stay{'s' if script.request.nodes == 2 else ''} idle, or it fails",
+                f"{launch.kind} of the image starts in the container on the first node, and reaches no other one: "
+                f"{idle_others(script)}, or it fails",
             )
             return
 

@@ -55,17 +55,13 @@ def first_node_only(script: Script) -> Iterator[Hit]:
         launch = one.inner
         if launch is None or one.outer is not launch or launch.row.line.reaches_nodes:
             continue
-        if not script.starts(launch) or launch.command.background or launch.has("--standalone"):
-            continue
-        if depends_on_size(launch.command.node):
+        apart = launch.command.background or launch.has("--standalone")
+        if apart or not script.starts(launch) or depends_on_size(launch.command.node):
             continue
         count = launch.number(*launch.row.line.nodes) if launch.has(*launch.row.line.nodes) else 1
         own = f"ranks 0 to {one.each - 1}" if one.each and one.each > 1 else "the ranks of this node"
-        effect = (
-            "the other nodes stay idle"
-            if count == 1
-            else f"{own} wait forever for those of the other {others(script)}, where nothing starts them"
-        )
+        waiting = f"{own} wait forever for those of the other {others(script)}, where nothing starts them"
+        effect = "the other nodes stay idle" if count == 1 else waiting
         yield Hit(
             launch.line,
             f"a batch script runs {launch.title} on the first node only: {effect}",
@@ -88,8 +84,8 @@ def _without_hosts(script: Script) -> Iterator[Hit]:
         if local and not other:
             yield Hit(
                 command.line,
-                "horovodrun starts all ranks on the first node only, unless it gets the other hosts: the other "
-                f"{others(script)} stay{'s' if script.request.nodes == 2 else ''} idle",
+                "horovodrun starts all ranks on the first node only, unless it gets the other hosts: "
+                f"{idle_others(script)}",
                 "add --hostfile, or start the ranks with "
                 f"{script.dialect.scheduler.node_step or 'mpirun'} instead of horovodrun",
             )
@@ -98,28 +94,20 @@ def _without_hosts(script: Script) -> Iterator[Hit]:
 def _on_this_host(script: Script) -> Iterator[Hit]:
     """Yield an mpirun that gets no host but the first one."""
     for launch in script.launches:
-        hosts = launch.options.get("--host") or launch.options.get("-host") or launch.options.get("-H") or ""
-        local = hosts and all(_LOCAL_HOSTS.fullmatch(one) for one in hosts.split(","))
-        total = launch.number(*launch.row.line.ranks)
-        if (
-            local
-            and launch.row.of_mpi
-            and launch.outer is None
-            and script.only(launch)
-            and total
-            and total > 1
-        ):
-            yield Hit(
-                launch.line,
-                f"{launch.kind} starts all ranks on the first node: the other {others(script)} stay{'s' if script.request.nodes == 2 else ''} idle",
-                "leave --host out",
-                WARNING,
-            )
+        local = all(map(_LOCAL_HOSTS.fullmatch, launch.text("--host", "-host", "-H").split(",")))
+        several = (launch.number(*launch.row.line.ranks) or 1) > 1
+        if local and several and launch.row.of_mpi and launch.outer is None and script.only(launch):
+            reason = f"{launch.kind} starts all ranks on the first node: {idle_others(script)}"
+            yield Hit(launch.line, reason, "leave --host out", WARNING)
 
 
 def others(script: Script) -> str:
     count = (script.request.nodes or 2) - 1
     return f"{count} nodes" if count > 1 else "node"
+
+
+def idle_others(script: Script) -> str:
+    return f"the other {others(script)} stay{'s' if script.request.nodes == 2 else ''} idle"
 
 
 @rule(
@@ -161,11 +149,8 @@ def no_launcher(script: Script) -> Iterator[Hit]:
     waits = "lightning" in last.program.frameworks and tasks > 1 and not script.is_pbs
     if (not request.several and not waits) or _starts_others(script, last):
         return
-    effect = (
-        f"as rank 0 it waits forever for the other {tasks - 1} tasks, which nothing starts"
-        if waits
-        else f"the other {others(script)} stay{'s' if request.nodes == 2 else ''} idle"
-    )
+    waiting = f"as rank 0 it waits forever for the other {tasks - 1} tasks, which nothing starts"
+    effect = waiting if waits else idle_others(script)
     step, trains = script.dialect.scheduler.node_step or "mpirun", _trains(last)
     yield Hit(
         last.line,
@@ -187,6 +172,7 @@ _DISTRIBUTES = re.compile(
 )
 
 
+_STARTERS = ("subprocess", "submitit", "ray", "dask", "dask_mpi", "distributed", "parsl", "mpi4py")
 _STARTS = re.compile(r"\b(srun|mpirun|mpiexec|ibrun|aprun|jsrun)\b")
 
 
@@ -194,9 +180,7 @@ def _starts_others(script: Script, one: RankGroup) -> bool:
     """Return whether a program may start processes on other nodes itself, or is no program of a training."""
     source, words = one.program.source, " ".join(word or "$" for word in one.program.words)
     if source is not None:
-        return source.imports(
-            "subprocess", "submitit", "ray", "dask", "dask_mpi", "distributed", "parsl", "mpi4py"
-        )
+        return source.imports(*_STARTERS)
     texts = script.tree.all("string_content", "raw_string")
     return (
         not one.program.file
@@ -237,9 +221,8 @@ def _prepares(script: Script, command: Command) -> bool:
 def depends_on_size(node: Node) -> bool:
     """Return whether a condition around a command asks for the number of nodes or for the rank."""
     conditions = (above.get("condition") for above in node.above() if above.type == "if_statement")
-    return any(
-        one is not None and re.search(r"NODE|HOST|RANK|PROC|TASKS", one.text, re.I) for one in conditions
-    )
+    asks = re.compile(r"NODE|HOST|RANK|PROC|TASKS", re.I).search
+    return any(one is not None and asks(one.text) for one in conditions)
 
 
 @rule(
@@ -274,31 +257,12 @@ def standalone_nodes(script: Script) -> Iterator[Hit]:
         return
     for one in ranks(script):
         launch, outer = one.inner, one.outer
-        if (
-            launch is None
-            or not launch.row.once_a_node
-            or launch.row.line.config_file
-            or outer is launch
-            or outer is None
-            or (one.nodes or 1) < 2
-        ):
+        if launch is None or outer is None or outer is launch or (one.nodes or 1) < 2:
             continue
         words = " ".join(word.text for word in (*outer.whole, *launch.program))
-        joins = (
-            *launch.row.line.nodes,
-            "--rdzv-endpoint",
-            "--hostfile",
-            "-H",
-            "--node-rank",
-            "--no-ssh",
-            "--host",
-        )
-        own = launch.has("--standalone") or not launch.has(*joins)
-        if (
-            own
-            and not launch.unknown
-            and not re.search(r"NODEID|PROCID|NODENAME|RANK|hostname|ARGS|OPT", words)
-        ):
+        own = launch.row.once_a_node and not launch.row.line.config_file and not launch.unknown
+        own = own and (launch.has("--standalone") or not launch.has(*launch.row.line.nodes, *_JOINS))
+        if own and not re.search(r"NODEID|PROCID|NODENAME|RANK|hostname|ARGS|OPT", words):
             yield Hit(
                 launch.line,
                 f"{outer.kind} starts {launch.kind} on each of the {one.nodes} nodes, and each starts a training of "
@@ -308,6 +272,7 @@ def standalone_nodes(script: Script) -> Iterator[Hit]:
             return
 
 
+_JOINS = ("--rdzv-endpoint", "--hostfile", "-H", "--node-rank", "--no-ssh", "--host")
 _JOINED = {
     "deepspeed": "start it once with a hostfile, or on each node with --no_ssh, --node_rank, --master_addr and a hostfile",
     "colossalai": "start it once, with --hostfile",
@@ -346,35 +311,22 @@ def identical_tasks(script: Script) -> Iterator[Hit]:
         outer = one.outer
         if outer is None or not outer.row.line.reaches_nodes or outer.unknown:
             continue
-        tree = code(one.text) if one.text is not None else None
-        first = next(iter(commands(tree)), None) if tree is not None else None
-        begins = first is not None and tree is not None and tree.text.lstrip().startswith(first.node.text)
-        begins = begins and not _OF_TASK.search(first.node.text if first is not None else "")
-        if (
-            first is not None
-            and begins
-            and one.tasks
-            and one.tasks > 1
-            and _writes(first.name, first.literals)
-        ):
-            yield Hit(
-                one.line,
-                f"{outer.title} starts {first.name} {first.literals[0]} {one.tasks} times on each node, and all write the same files at the same time",
-                "start it once, in the script",
-            )
+        several = (one.tasks or 1) > 1
+        effect = f"{one.tasks} times on each node, and all write the same files at the same time"
+        first = _first(one.text) if one.text is not None and several else None
+        if first is not None and _writes(first.name, first.literals):
+            reason = f"{outer.title} starts {first.name} {first.literals[0]} {effect}"
+            yield Hit(one.line, reason, "start it once, in the script")
             return
         words = " ".join(word.text for word in outer.whole)
         if _OF_TASK.search(words):
             continue
         name = os.path.basename(one.program.words[0] or "") if one.program.words and one.text is None else ""
-        if one.tasks and one.tasks > 1 and _writes(name, one.program.arguments[1:]):
-            yield Hit(
-                one.line,
-                f"{outer.title} starts {name} {one.tasks} times on each node, and all write the same files at the same time",
-                "start it once on each node, or once in the script"
-                if not outer.row.by_scheduler
-                else f"write {outer.kind} --ntasks-per-node=1, with --ntasks for the number of nodes",
-            )
+        if several and _writes(name, one.program.arguments[1:]):
+            fix = "start it once on each node, or once in the script"
+            if outer.row.by_scheduler:
+                fix = f"write {outer.kind} --ntasks-per-node=1, with --ntasks for the number of nodes"
+            yield Hit(one.line, f"{outer.title} starts {name} {effect}", fix)
             return
         if one.program.is_single and one.total and one.total > 1:
             yield Hit(
@@ -388,13 +340,19 @@ def identical_tasks(script: Script) -> Iterator[Hit]:
 _OF_TASK = re.compile(r"PROCID|LOCALID|NODEID|RANK|multi-prog|TASK_PID|\$\$")  # it differs in each task
 
 
+def _first(text: Node) -> Command | None:
+    """Return the command with which the code in a text begins, if it is the same in each task."""
+    tree = code(text)
+    first = next(commands(tree), None)
+    begins = first is not None and tree.text.lstrip().startswith(first.node.text)
+    return first if first is not None and begins and not _OF_TASK.search(first.node.text) else None
+
+
 def _writes(name: str, arguments: Sequence[str]) -> bool:
     """Return whether a command writes files that its arguments name, the same in each process."""
     if name == "tar":
-        return any(
-            re.match(r"-[a-zA-Z]*x|--(extract|get)\b", word)
-            for word in ("-" + "".join(arguments[:1]), *arguments)
-        )
+        words = ("-" + "".join(arguments[:1]), *arguments)
+        return any(re.match(r"-[a-zA-Z]*x|--(extract|get)\b", word) for word in words)
     if name in ("pip", "pip3", "conda", "mamba", "git", "uv", "poetry", "pixi"):
         words = arguments[1:] if arguments[:1] == ("pip",) else arguments
         return bool(words) and words[0] in ("install", "create", "clone", "pull", "sync", "venv")
@@ -442,9 +400,8 @@ def nested_tasks(script: Script) -> Iterator[Hit]:
     for launch in script.launches if lines > 1 else ():
         once = any(re.search(r"\bpbsdsh(\s+-[vos])*\s+-[unhc]", text) for text in _starting(script, launch))
         if launch.remote == "pbsdsh" and launch.row.once_a_node and _starts_several(launch) and not once:
-            yield _nested(
-                launch, "pbsdsh", lines, "start one on each node: pbsdsh -u on Torque, mpiprocs=1 on PBS Pro"
-            )
+            fix = "start one on each node: pbsdsh -u on Torque, mpiprocs=1 on PBS Pro"
+            yield _nested(launch, "pbsdsh", lines, fix)
 
 
 def _starting(script: Script, launch: Launch) -> Iterator[str]:

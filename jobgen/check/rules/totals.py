@@ -28,6 +28,7 @@ from jobgen.script.launches import Launch
 from jobgen.script.mpi_of_script import recognized_mpi
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import LOOPS
+from jobgen.values.parsers import number as whole_number
 
 
 @rule(
@@ -66,19 +67,13 @@ def nodes_mismatch(script: Script) -> Iterator[Hit]:
             continue
         if count > request.nodes:
             waits = ": its ranks wait for those of the others until the rendezvous times out"
-            yield Hit(
-                launch.line,
-                f"{launch.title} gets {count} nodes, but the job requests {request.nodes}"
-                + ("" if launch.row.line.reaches_nodes else waits),
-                place=launch.place(*launch.row.line.nodes),
-            )
+            level, effect = None, "" if launch.row.line.reaches_nodes else waits
         elif (count > 1 or launch.row.remote_shell) and _has_all_nodes(script, launch):
-            yield Hit(
-                launch.line,
-                f"{launch.title} gets {counted(count, 'node')}, but the job requests {request.nodes}: {request.nodes - count} stay idle",
-                level=WARNING,
-                place=launch.place(*launch.row.line.nodes),
-            )
+            level, effect = WARNING, f": {request.nodes - count} stay idle"
+        else:
+            continue
+        reason = f"{launch.title} gets {counted(count, 'node')}, but the job requests {request.nodes}{effect}"
+        yield Hit(launch.line, reason, level=level, place=launch.place(*launch.row.line.nodes))
     yield from _on_fewer_nodes(script)
 
 
@@ -101,14 +96,11 @@ def _on_fewer_nodes(script: Script) -> Iterator[Hit]:
         each, total, nodes = _filled(script, outer), outer.number(*outer.row.line.ranks), script.request.nodes
         if outer.row.of_mpi and script.only(outer) and each and total and nodes and -(-total // each) < nodes:
             used = -(-total // each)
-            yield Hit(
-                one.line,
-                f"{outer.kind} puts {each} rank{'s' if each > 1 else ''} on a node: its {total} fill {used} of the {nodes} nodes of the job",
-                f"start {counted(total // nodes, 'rank')} on each: --map-by ppr:{total // nodes}:node, or -ppn of other MPIs"
-                if total % nodes == 0
-                else "compute it from the request",
-                WARNING,
-            )
+            reason = f"{outer.kind} puts {counted(each, 'rank')} on a node: its {total} fill {used} of the {nodes} nodes of the job"
+            fix = "compute it from the request"
+            if total % nodes == 0:
+                fix = f"start {counted(total // nodes, 'rank')} on each: --map-by ppr:{total // nodes}:node, or -ppn of other MPIs"
+            yield Hit(one.line, reason, fix, WARNING)
 
 
 def _filled(script: Script, outer: Launch) -> int | None:
@@ -137,13 +129,8 @@ def _has_all_nodes(script: Script, launch: Launch) -> bool:
     outer = launch.outer
     free = outer is None or (not outer.unknown and size(script, outer)[0] == script.request.nodes)
     around = launch.command.node.under(*LOOPS, "function_definition")
-    return (
-        launch.row.once_a_node
-        and free
-        and script.only(launch)
-        and not around
-        and not launch.command.background
-    )
+    alone = script.only(launch) and not around and not launch.command.background
+    return launch.row.once_a_node and free and alone
 
 
 @rule(
@@ -188,15 +175,12 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
         # The other devices are for a process in the background.
         chosen = bool(each and beside and seen.get(launch.command.node.start, each + 1) <= each)
         if each and has and each != has and (gpus if more else script.only(launch) and not chosen):
-            yield Hit(
-                launch.line,
-                f"{launch.title} starts {each} ranks on a node of {counted(has, 'GPU')}"
-                + ("" if more else f": {has - each} stay idle"),
-                f"write {has}, or request {each} GPUs"
-                if _of_all_machines(launch) is None
-                else "--num_processes is the number of all ranks: the machines times the GPUs of each",
-                place=launch.place(*launch.row.line.local_ranks),
-            )
+            idle = "" if more else f": {has - each} stay idle"
+            reason = f"{launch.title} starts {each} ranks on a node of {counted(has, 'GPU')}{idle}"
+            fix = f"write {has}, or request {each} GPUs"
+            if _of_all_machines(launch) is not None:
+                fix = "--num_processes is the number of all ranks: the machines times the GPUs of each"
+            yield Hit(launch.line, reason, fix, place=launch.place(*launch.row.line.local_ranks))
         yield from _beyond_slots(script, launch)
         yield from _beyond_cores(script, launch)
         yield from _beyond_devices(script, launch)
@@ -270,17 +254,12 @@ def _beyond_slots(script: Script, launch: Launch) -> Iterator[Hit]:
     each = own if own and script.request.cpus_per_rank else 1
     if not total or not slots or total * each <= slots or more or _counts_from_job(script, launch):
         return
-    of_cores = each > 1 or (
-        script.is_pbs and not script.request.ranks_per_node and slots != script.request.nodes
-    )
-    has = f"{slots} {'core' if of_cores else 'slot'}{'s' if slots > 1 else ''}"
+    by_cores = script.is_pbs and not script.request.ranks_per_node and slots != script.request.nodes
     gets = f"{total} ranks" if each == 1 else f"{total} ranks of {each} cores"
-    yield Hit(
-        launch.line,
-        f"{launch.kind} gets {gets}, but the job requests {has}",
-        "use the number that the scheduler sets in a variable",
-        place=launch.place(*launch.row.line.ranks),
-    )
+    has = counted(slots, "core" if each > 1 or by_cores else "slot")
+    reason = f"{launch.kind} gets {gets}, but the job requests {has}"
+    fix = "use the number that the scheduler sets in a variable"
+    yield Hit(launch.line, reason, fix, place=launch.place(*launch.row.line.ranks))
 
 
 def _beyond_cores(script: Script, launch: Launch) -> Iterator[Hit]:
@@ -349,15 +328,15 @@ def _of_horovodrun(script: Script, gpus: int | None) -> Iterator[Hit]:
     for command in script.own_running("horovodrun"):
         words = [script.constants.value(word) or "" for word in command.words]
         values = dict(pairwise(words)) | dict(word.partition("=")[::2] for word in words if "=" in word)
-        number = values.get("-np") or values.get("--num-proc") or ""
-        total = int(number) if number.isascii() and number.isdigit() and len(number) < 7 else 0
+        number = values.get("-np") or values.get("--num-proc")
+        total = whole_number(number, 6) or 0
         hosts = values.get("-H") or values.get("--hosts") or ""
         slots = sum(int(count) for count in re.findall(r":(\d{1,4})(?=,|$)", hosts))
         devices = (gpus or 0) * (script.request.nodes or 1)
         if hosts and total > slots and re.fullmatch(r"[\w.-]+:\d{1,4}(,[\w.-]+:\d{1,4})*", hosts):
             reason, fix = f"but its hosts have {slots} slots: it refuses that", "write as many slots as ranks"
         elif devices and total > devices:
-            reason = f"but the job requests {devices} GPU{'s' if devices > 1 else ''}"
+            reason = f"but the job requests {counted(devices, 'GPU')}"
             fix = f"write {devices}, or request {total} GPUs"
         else:
             continue
@@ -427,10 +406,8 @@ def world_size(script: Script) -> Iterator[Hit]:
         yield from _of_parallel(one)
         for name, has, starts in _trainer(one):
             if has != starts:
-                yield Hit(
-                    one.line,
-                    f"Lightning gets {name}={has}, but {one.outer.kind} starts tasks for {name}={starts}: it refuses that",
-                )
+                reason = f"Lightning gets {name}={has}, but {one.outer.kind} starts tasks for {name}={starts}: it refuses that"
+                yield Hit(one.line, reason)
                 return
 
 
@@ -445,11 +422,8 @@ def _of_world(script: Script) -> Iterator[Hit]:
         if code.group is not None:
             start, line, outer, total = code.group.start, code.group.line, code.group.outer, code.group.total
         elif script.starter is not None:
-            above, start, outer = (
-                script.starter.script,
-                script.starter.call.file.start,
-                script.starter.call.outer,
-            )
+            above, call = script.starter
+            start, outer = call.file.start, call.outer
             line = 1 + code.tree.text.count("\n", 0, numbered.start())
         value = RankEnvironment.of(above).in_effect("WORLD_SIZE", start)
         text = None if value is None else above.constants.value(value)
@@ -523,13 +497,10 @@ def _slots(script: Script, launch: Launch) -> int | None:
     request = script.request
     if not request.chunks:
         return request.ranks
-    if (
-        request.nodes
-        and request.ranks_per_node
-        and request.chunks[0].get("ppn", request.chunks[0].get("mpiprocs"))
-    ):
+    first = request.chunks[0]
+    if request.nodes and request.ranks_per_node and first.get("ppn", first.get("mpiprocs")):
         return request.nodes * request.ranks_per_node
-    if request.nodes and request.cpus_per_rank and "ncpus" in request.chunks[0]:
+    if request.nodes and request.cpus_per_rank and "ncpus" in first:
         if recognized_mpi(script, launch.options) == DEFAULT_MPI:
             return request.nodes  # without mpiprocs: one slot a chunk
         return request.nodes * request.cpus_per_rank
