@@ -199,6 +199,10 @@ class Scheduler:
         """Return why a directive does not belong to this scheduler; None if it does."""
         return None
 
+    def key(self, field: str) -> str:
+        """Return the key of the option for a field of a request; a dash, which no option has, without one."""
+        return key_of(self.request_forms.get(field, "-"))
+
     def directive(self, field: str, value: object) -> str:
         """Return the directive of a field of a request."""
         form = self.request_forms[field]

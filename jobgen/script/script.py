@@ -156,7 +156,7 @@ class Script:
     def options(self) -> tuple[DirectiveOption, ...]:
         return self.directives.options(self.dialect)
 
-    def options_of(self, *flags: str) -> Iterator[DirectiveOption]:
+    def options_of(self, *flags: str | None) -> Iterator[DirectiveOption]:
         """Yield the options with these flags, also those that others replace."""
         return (option for option in self.options if option.flag in flags)
 

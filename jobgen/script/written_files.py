@@ -25,10 +25,10 @@ def written(script: Script) -> Iterator[tuple[Node, str, str]]:
             yield node, signs[-1].lstrip("&"), file.unquoted
 
 
-def target(script: Script, redirection: Node) -> str | None:
-    """Return the path of a redirection; None if the text does not determine it."""
+def target(script: Script, redirection: Node) -> str:
+    """Return the path of a redirection, or its words if the text does not determine it."""
     file = redirection.get("destination")
-    return None if file is None else script.constants.value(file)
+    return "" if file is None else script.constants.value(file) or file.unquoted
 
 
 def of_this_job(script: Script, redirection: Node) -> bool:

@@ -10,6 +10,7 @@ from jobgen.check.ranks.model import RankGroup
 from jobgen.check.ranks.program import RankProgram
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, exported
+from jobgen.values.parsers import number
 
 VISIBLE: tuple[str, ...] = (
     "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES",
@@ -47,9 +48,8 @@ def visible(environment: RankEnvironment, group: RankGroup) -> Visible | None:
     own = [(name, node) for name, node in found if node.parent is place]
     for name in dict.fromkeys(name for name, _ in own or found):
         parts = [] if own else script.constants.parts(name, place)
-        node = next(
-            (node for key, node in own if key == name), parts[0].assignment if len(parts) == 1 else None
-        )
+        nodes = [node for key, node in own if key == name] or [part.assignment for part in parts]
+        node = nodes[0] if own or len(nodes) == 1 else None
         if node is None or node.start > place.start:
             continue
         if not own and not exported(node) and name not in environment.exports:
@@ -73,14 +73,9 @@ def count(program: RankProgram) -> tuple[str, int] | None:
     """Return the option of a program with a number of devices, and the number."""
     for option, name, value in program.options:
         short = re.match(r"-\w", option) and program.words[0] != "vllm"  # -tp of others is anything
-        if (
-            name.rpartition(".")[2] in COUNTS
-            and not short
-            and value.isascii()
-            and value.isdigit()
-            and len(value) < 5
-        ):
-            return option, int(value)
+        devices = number(value, 4) if name.rpartition(".")[2] in COUNTS and not short else None
+        if devices is not None:
+            return option, devices
     return None
 
 

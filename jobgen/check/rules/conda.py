@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from jobgen.check.rule import NOTE, WARNING, rule
+from jobgen.check.rules.environment import START_UP
 from jobgen.script.command_kinds import MODULE_COMMANDS
 from jobgen.script.commands import Command
 from jobgen.script.script import Edit, Hit, Script
@@ -45,11 +46,8 @@ _HOOK = b'eval "$(conda shell.bash hook)"'
 def source_activate(script: Script) -> Iterator[Hit]:
     for command in script.own_running("source", "."):
         if command.literals[:1] == ["activate"] and not (_is_here(script, command) or _is_second(command)):
-            if (
-                _login(script)
-                or _has_submitter_path(script)
-                or any(start < command.node.start for start in _providers(script))
-            ):
+            provided = any(start < command.node.start for start in _providers(script))
+            if provided or _login(script) or _has_submitter_path(script):
                 if not _OLD.search(script.tree.text):
                     yield Hit.at(command.node, "conda activate has replaced source activate", level=NOTE)
             else:
@@ -82,9 +80,7 @@ _NO_CONDA = re.compile(
 
 def _providers(script: Script) -> Iterator[int]:
     """Yield the offsets of the statements that may put conda on PATH."""
-    for command in script.commands:
-        if _provides_conda(command):
-            yield command.node.start
+    yield from (command.node.start for command in script.commands if _provides_conda(command))
     yield from (node.start for name, _, node in script.assignments if name in ("PATH", "BASH_ENV"))
 
 
@@ -92,19 +88,11 @@ def _provides_conda(command: Command) -> bool:
     if command.name in ("module", "ml"):
         return any(not _NO_CONDA.match(word.unquoted) for word in command.arguments)
     if command.name in ("source", "."):
-        words = command.literals
-        return words[:1] not in (["activate"], ["deactivate"])
-    return command.name in (
-        "eval",
-        "conda",
-        "mamba",
-        "micromamba",
-        "spack",
-        "setpkgs",
-        "vpkg_require",
-        "soft",
-        "use",
-    )
+        return command.literals[:1] not in (["activate"], ["deactivate"])
+    return command.name in _PROVIDERS
+
+
+_PROVIDERS = ("eval", "conda", "mamba", "micromamba", "spack", "setpkgs", "vpkg_require", "soft", "use")
 
 
 def _has_submitter_path(script: Script) -> bool:
@@ -148,21 +136,16 @@ def conda_init(script: Script) -> Iterator[Hit]:
     for command in script.own_running("conda", "mamba"):
         if command.literals[:1] == ["init"] and not _is_read(script, command):
             if _is_hooked(script, command):
-                yield Hit.at(
-                    command.node, fix="remove it: another command defines conda activate", level=NOTE
-                )
+                fix = "remove it: another command defines conda activate"
+                yield Hit.at(command.node, fix=fix, level=NOTE)
             else:
                 yield Hit.at(command.node, edits=(Edit(command.node.start, command.node.end, _HOOK),))
 
 
 def _is_hooked(script: Script, init: Command) -> bool:
     """Return whether another command defines ``conda activate`` before its first use behind ``conda init``."""
-    uses = (
-        one.node.start
-        for one in script.own_running("conda", "mamba")
-        if one.node.start > init.node.start and "activate" in one.literals
-    )
-    end = next(uses, init.node.start)
+    later = (one for one in script.own_running("conda", "mamba") if one.node.start > init.node.start)
+    end = next((one.node.start for one in later if "activate" in one.literals), init.node.start)
     before = (one.node.text for one in script.named("eval", "source", ".") if one.node.start < end)
     return any(_DEFINES.search(text) for text in before)
 
@@ -177,15 +160,12 @@ def _is_read(script: Script, init: Command) -> bool:
     for command in script.commands:
         if command.node.start < init.node.start:
             continue
-        names = [word.unquoted for word in command.arguments]
-        if command.name in ("source", ".") and any(name.endswith(_START_UP) for name in names):
+        names = (word.unquoted for word in command.arguments)
+        if command.name in ("source", ".") and any(name.endswith(START_UP) for name in names):
             return True
         if command.literals[:1] == ["activate"]:
-            return False
+            break
     return False
-
-
-_START_UP = (".bashrc", ".bash_profile", ".profile", ".zshrc")
 
 
 @rule(
@@ -218,7 +198,7 @@ def conda_hook(script: Script) -> Iterator[Hit]:
         for command in script.named("source", ".", "eval", "module", "ml", "conda", "mamba")
         if command.name in ("source", ".") or "activate" not in command.literals
     ]
-    if _login(script) or any(name == "BASH_ENV" for name, _, _ in script.assignments):
+    if _login(script) or "BASH_ENV" in script.values:
         return
     for command in script.own_running("conda", "mamba"):
         if command.literals[:1] == ["activate"] and not any(start < command.node.start for start in ready):
@@ -255,8 +235,7 @@ def conda_hook(script: Script) -> Iterator[Hit]:
     """,
 )
 def module_after_environment(script: Script) -> Iterator[Hit]:
-    found = (one for command in script.own_runs if (one := _change(command)) is not None)
-    changes = [one for one in found if not one.command.node.under(*LATER)]
+    changes = _changes(script)
     environment: _Change | None = None  # the last one that is active
     python = ""  # the last module of Python in front of it
     for at, change in enumerate(changes):
@@ -267,36 +246,24 @@ def module_after_environment(script: Script) -> Iterator[Hit]:
             environment = None
         elif environment is None:
             python = next(iter(pythons), python if change.kind == "load" else "")
-        elif (change.kind == "load" and not pythons) or (
-            change.kind == "purge" and not (python and environment.names == ("venv",))
-        ):
-            continue
-        else:
+        elif pythons if change.kind == "load" else python and environment.names == ("venv",):
             after = changes[at + 1 :]
-            again = change.kind == "purge" and any(
-                _PYTHON.search(name) for one in after for name in one.names
-            )
-            if (
-                any(one.kind == "activate" for one in after)
-                or again
-                or not _runs_python(script, change.command)
-            ):
+            again = any(_PYTHON.search(name) for one in after for name in one.names)
+            activates = any(one.kind == "activate" for one in after)
+            if activates or (again and not pythons) or not _runs_python(script, change.command):
                 return
             line = environment.command.line
-            yield Hit.at(
-                change.command.node,
-                f"the module {pythons[0]} comes in front of the environment of line {line}: python is the module's"
-                if pythons
-                else f"this unloads {python}, the Python of the environment of line {line}",
-            )
+            reason = f"this unloads {python}, the Python of the environment of line {line}"
+            if pythons:
+                reason = f"the module {pythons[0]} comes in front of the environment of line {line}: python is the module's"
+            yield Hit.at(change.command.node, reason)
             return
 
 
 def _runs_python(script: Script, before: Command) -> bool:
     """Return whether a command behind another one finds Python, or a launcher of it, by ``PATH``."""
-    return any(
-        _BY_PATH.search(one.node.text) for one in script.commands if one.node.start > before.node.start
-    )
+    later = (one.node for one in script.commands if one.node.start > before.node.start)
+    return any(_BY_PATH.search(node.text) for node in later)
 
 
 _BY_PATH = re.compile(r"(?<![\w/.$-])(?:python[\d.]*|torchrun|accelerate|deepspeed|pip3?)\s")
@@ -310,23 +277,24 @@ class _Change(NamedTuple):
     names: tuple[str, ...] = ()
 
 
+def _changes(script: Script) -> list[_Change]:
+    """Return the changes that the script certainly makes, once each."""
+    found = (one for command in script.own_runs if (one := _change(command)) is not None)
+    return [one for one in found if not one.command.node.under(*LATER)]
+
+
 def _change(command: Command) -> _Change | None:
     words = [word for word in command.literals if not word.startswith("-") or command.name == "ml"]
-    if command.name in ("conda", "mamba", "micromamba", "pyenv") and words[:1] in (
-        ["activate"],
-        ["deactivate"],
-    ):
+    changes = words[:1] in (["activate"], ["deactivate"])
+    if changes and command.name in ("conda", "mamba", "micromamba", "pyenv"):
         return _Change(command, words[0], ("conda",))
     if command.name == "deactivate":
         return _Change(command, "deactivate")
-    if command.name in ("source", ".") and words:
-        venv = words[0].endswith("bin/activate") and len(words) == 1
-        return (
-            _Change(command, "activate", ("venv" if venv else "conda",)) if "activate" in words[0] else None
-        )
-    if command.name in ("source", ".") and command.words[1:2]:
-        text = command.words[1].unquoted
-        return _Change(command, "activate", ("venv",)) if text.endswith("bin/activate") else None
+    if command.name in ("source", ".") and command.arguments:
+        file = words[0] if words else command.arguments[0].unquoted
+        venv = file.endswith("bin/activate") and len(words) < 2
+        found = _Change(command, "activate", ("venv" if venv else "conda",))
+        return found if venv or (words and "activate" in file) else None
     if command.name not in ("module", "ml") or not words:
         return None
     if words[0] in ("purge", "reset"):
@@ -369,23 +337,22 @@ _PYTHON = re.compile(
     """,
 )
 def purged_modules(script: Script) -> Iterator[Hit]:
-    found = (one for command in script.own_runs if (one := _change(command)) is not None)
-    changes = [one for one in found if not one.command.node.under(*LATER, "command_substitution")]
+    changes = [one for one in _changes(script) if not one.command.node.under("command_substitution")]
     for at, change in enumerate(changes):
         before = changes[at - 1] if at else None
         if change.kind != "purge" or before is None or before.kind != "load":
             continue
         own = (one.command.node.start for one in changes)
         first, last = before.command.node.start, change.command.node.start
-        between = [
-            one for one in script.commands if first < one.node.start < last and one.node.start not in own
-        ]
-        later = any(one.kind != "purge" for one in changes[at:]) or any(
+        between = {
+            one.name for one in script.commands if first < one.node.start < last and one.node.start not in own
+        }
+        others = any(one.kind != "purge" for one in changes[at:]) or any(
             script.named("spack", "conda", "eval")
         )
-        if not later and all(one.name in ("module", "ml", "echo", "export", "set", ":") for one in between):
-            yield Hit.at(
-                change.command.node,
-                f"this unloads {' '.join(before.names)} of line {before.command.line} before anything uses it",
+        if not others and between <= {"module", "ml", "echo", "export", "set", ":"}:
+            reason = (
+                f"this unloads {' '.join(before.names)} of line {before.command.line} before anything uses it"
             )
+            yield Hit.at(change.command.node, reason)
             return

@@ -88,9 +88,7 @@ def _seen_by_number(script: Script) -> Iterator[Hit]:
             group = next((one for one in ranks(script.starter.script) if one.command.node is place), None)
         source = group.program.source if group is not None else None
         opens = source is None or any(
-            "LOCAL_RANK" in FRAMEWORKS[key].variables
-            for key in FRAMEWORKS
-            if source.imports(*FRAMEWORKS[key].modules)
+            "LOCAL_RANK" in row.variables for row in FRAMEWORKS.values() if source.imports(*row.modules)
         )
         if source is not None and not opens:
             opens = "LOCAL_RANK" in source.reads and bool(_CHOOSES.search(source.text))
@@ -126,7 +124,7 @@ def _own_device(of_job: dict[str, str], one: RankGroup) -> str:
 
 def _several_on_a_node(script: Script) -> bool:
     request = script.request
-    return bool(request.ranks and request.ranks > (request.nodes or 1) and (request.nodes or 0) > 0)
+    return bool(request.ranks and request.nodes and request.ranks > request.nodes)
 
 
 def _number_of_device(one: RankGroup) -> tuple[str, bool]:
@@ -140,7 +138,7 @@ def _number_of_device(one: RankGroup) -> tuple[str, bool]:
     if source is not None:
         read = next((name for name in _LOCAL_IDS if name in source.reads), "")
         if "lightning" in one.program.frameworks:
-            return "Lightning counts its devices by the local rank", True
+            return _BY_LIGHTNING, True
         rows = (row for key, row in FRAMEWORKS.items() if key in one.program.frameworks)
         opener = next((row.title for row in rows if "LOCAL_RANK" in row.variables), "")
         if opener and "LOCAL_RANK" in code:
@@ -151,11 +149,10 @@ def _number_of_device(one: RankGroup) -> tuple[str, bool]:
     option = any(re.match(r"--(local[-_]rank|gpu|device)\b", word) for word in one.program.arguments)
     if numbered or (option and "SLURM_LOCALID" in code):
         return "its local rank, from SLURM_LOCALID, is the number of its device in nearly all programs", False
-    return (
-        ("Lightning counts its devices by the local rank", False)
-        if "lightning" in one.program.frameworks
-        else ("", False)
-    )
+    return (_BY_LIGHTNING, False) if "lightning" in one.program.frameworks else ("", False)
+
+
+_BY_LIGHTNING = "Lightning counts its devices by the local rank"
 
 
 @rule(
@@ -195,16 +192,13 @@ def visible_devices(script: Script) -> Iterator[Hit]:
         if not one.sets_ranks:
             how, sure = _number_of_device(one)
             if listed and one.tasks and one.tasks > listed[1] > 0 and (how or environment.has_devices(one)):
-                yield Hit(
-                    one.line,
-                    f"{one.tasks} ranks of a node see {counted(listed[1], 'device')} ({listed[0]})"
-                    + (
-                        f", but {how}: the ranks from {listed[1]} on fail"
-                        if how
-                        else ": some share one, or fail"
-                    ),
-                    level=None if sure else WARNING,
+                fails = (
+                    f", but {how}: the ranks from {listed[1]} on fail" if how else ": some share one, or fail"
                 )
+                reason = (
+                    f"{one.tasks} ranks of a node see {counted(listed[1], 'device')} ({listed[0]}){fails}"
+                )
+                yield Hit(one.line, reason, level=None if sure else WARNING)
                 return
             continue
         each = one.inner.number(*one.inner.row.line.local_ranks, "--num-processes")
@@ -304,14 +298,11 @@ def shared_devices(script: Script) -> Iterator[Hit]:
         if whole and last.sets_ranks:
             yield Hit(last.line, f"this runs beside {where} on all {has} devices of the node")
         elif idle and not whole:
-            named = any(_names_device(environment, one) for one in together)
-            yield Hit(
-                last.line,
-                f"this runs beside {where} on device {twice[0]}"
-                + ("" if named else ", unless the program chooses another")
-                + f": {counted(len(idle), 'device')} of the job stay{'s' if len(idle) == 1 else ''} idle",
-                level=None if named else NOTE,
-            )
+            named = any(visible(environment, one) or numbers(one.program) for one in together)
+            reason = f"this runs beside {where} on device {twice[0]}"
+            reason += "" if named else ", unless the program chooses another"
+            reason += f": {counted(len(idle), 'device')} of the job stay{'s' if len(idle) == 1 else ''} idle"
+            yield Hit(last.line, reason, level=None if named else NOTE)
             return
     yield from _overlapping(script, environment)
 
@@ -331,8 +322,8 @@ def _overlapping(script: Script, environment: RankEnvironment) -> Iterator[Hit]:
         for devices, line in running.items():
             common = own & devices
             if common and own - devices and devices - own:
-                numbers = ", ".join(map(str, sorted(common)))
-                reason = f"{seen.text} names device {numbers}, which the process of line {line} has, too"
+                named = ", ".join(map(str, sorted(common)))
+                reason = f"{seen.text} names device {named}, which the process of line {line} has, too"
                 yield Hit.at(seen.node, reason)
                 return
         if one.command.background and len(running) < _MOST:
@@ -355,9 +346,7 @@ def _used(environment: RankEnvironment, one: RankGroup, has: int) -> frozenset[i
     if one.sets_ranks and one.inner is not None:
         each = one.inner.number(*one.inner.row.line.local_ranks, "--num-processes")
         return frozenset(own[:each]) if each else None
-    if one.chain or (
-        any(name in one.command.node.text for name in ("VISIBLE_DEVICES", "GPU_ID")) and not seen
-    ):
+    if one.chain or (not seen and re.search("VISIBLE_DEVICES|GPU_ID", one.command.node.text)):
         return None
     named = numbers(one.program)
     if named is not None:
@@ -367,10 +356,6 @@ def _used(environment: RankEnvironment, one: RankGroup, has: int) -> frozenset[i
         for before, word in pairwise(one.program.words)
     ]
     return None if count(one.program) or any(map(_DEVICE_WORD.search, words)) else frozenset(own[:1])
-
-
-def _names_device(environment: RankEnvironment, one: RankGroup) -> bool:
-    return visible(environment, one) is not None or numbers(one.program) is not None
 
 
 _DEVICE_WORD = re.compile(r"(?i)\$|gpu|device|cuda|cpu|nproc|parallel|tp\b")  # what may name a device

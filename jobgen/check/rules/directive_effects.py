@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.errors import counted, shown
-from jobgen.schedulers.base import key_of
 from jobgen.schedulers.directive_options import read_options
 from jobgen.schedulers.request import DirectiveOption
 from jobgen.script.command_kinds import STATE, TOOLS
@@ -52,7 +51,7 @@ def inert(script: Script) -> Iterator[Hit]:
     for line in read.inert:
         if line in apart[1:] or (line in disabled and line not in apart):
             continue
-        own = list(settings(read_options(line.rest, dialect.scheduler, line.number), dialect.scheduler))
+        own = _settings(script, line)
         if own and all(key in dialect.log_options and option.value in logs for key, option in own):
             continue  # the log is there anyway
         more = f", and {counted(len(apart) - 1, 'more line')} like it" if line in apart and apart[1:] else ""
@@ -135,17 +134,16 @@ def foreign_scheduler(script: Script) -> Iterator[Hit]:
     """,
 )
 def late(script: Script) -> Iterator[Hit]:
-    texts = [
-        (node.line, node.line + node.text.count("\n"))
-        for node in script.tree.all("heredoc_body", "raw_string", "string")
-    ]
-    if script.dialect.needs_shebang and not "".join(script.lines[:1]).startswith("#!"):
+    begin = script.directives.first_command
+    texts = script.tree.all("heredoc_body", "raw_string", "string")
+    inner = [(node.line, node.line + node.text.count("\n")) for node in texts]
+    if script.dialect.needs_shebang and not script.line(1).startswith("#!"):
         return  # sbatch refuses the script
-    if is_template(first := script.line(script.directives.first_command)) or _is_unset(script, first):
+    if is_template(first := script.line(begin)) or _is_unset(script, first):
         return  # the first command may be none in the script that is made of the template
-    if script.directives.late and script.line(script.directives.first_command).startswith("<<<<<<< "):
+    if script.directives.late and first.startswith("<<<<<<< "):
         reason = "the directives below are ignored: git has left this mark of a conflict"
-        yield Hit(script.directives.first_command, reason, "resolve the conflict")
+        yield Hit(begin, reason, "resolve the conflict")
         return
     end = max((command.line for command in script.commands), default=0)
     bodies = (node.text for node in script.tree.all("heredoc_body"))
@@ -154,30 +152,24 @@ def late(script: Script) -> Iterator[Hit]:
     values = _late_values(script)
     in_turn = _values_in_turn(script)
     for line in script.directives.late if script.for_a_shell else ():
-        if any(first <= line.number <= last for first, last in texts):
+        if any(first <= line.number <= last for first, last in inner):
             continue  # part of a script that this one writes
-        below, keys = end < line.number, _keys(script, line)
+        below, own = end < line.number, _settings(script, line)
+        keys = {key for key, _ in own}
         if below and keys and keys <= script.heeded.keys():
             continue  # other values, which a person keeps
-        options = read_options(line.rest, script.dialect.scheduler, line.number)
-        if _is_in_effect(script, options):
-            continue
-        variable = any(has_variable(one.value) for one in options)
+        if own and all(key in script.heeded and script.heeded[key].value == one.value for key, one in own):
+            continue  # the same values are in effect
+        variable = any(has_variable(one.value) for one in _options(script, line))
+        fix = "a job has one value of it: submit a job for each" if in_turn & keys else ""
+        if variable:
+            fix = f"give it to {script.dialect.command}: directives expand no variables of the script"
+        mild = below if script.directives.live else script.for_another_scheduler
         yield Hit(
             line.number,
-            f"the directive is ignored: it follows the first command, in line "
-            f"{script.directives.first_command}",
-            f"give it to {script.dialect.command}: directives expand no variables of the script"
-            if variable
-            else "a job has one value of it: submit a job for each"
-            if in_turn & keys
-            else "",
-            level=NOTE
-            if (script.directives.live and below)
-            or writes_job
-            or (script.for_another_scheduler and not script.directives.live)
-            or _loses_nothing(script, line, values, in_turn)
-            else None,
+            f"the directive is ignored: it follows the first command, in line {begin}",
+            fix,
+            level=NOTE if mild or writes_job or _loses_nothing(script, line, values, in_turn) else None,
             edits=() if variable else _move(script, line),
         )
 
@@ -186,23 +178,26 @@ def _late_values(script: Script) -> dict[str, set[str]]:
     """Return the values of each option in the late directives, and the one in effect."""
     found = {key: {option.value} for key, option in script.heeded.items()}
     for line in script.directives.late:
-        options = read_options(line.rest, script.dialect.scheduler, line.number)
-        for key, option in settings(options, script.dialect.scheduler):
+        for key, option in _settings(script, line):
             found.setdefault(key, set()).add(option.value)
     return found
 
 
-def _keys(script: Script, line: Line) -> set[str]:
-    """Return the options of a directive."""
-    scheduler = script.dialect.scheduler
-    return {key for key, _ in settings(read_options(line.rest, scheduler, line.number), scheduler)}
+def _options(script: Script, line: Line) -> list[DirectiveOption]:
+    """Return the options of a directive that is not in effect."""
+    return read_options(line.rest, script.dialect.scheduler, line.number)
+
+
+def _settings(script: Script, line: Line) -> list[tuple[str, DirectiveOption]]:
+    """Return these options with the keys that identify their repetitions."""
+    return list(settings(_options(script, line), script.dialect.scheduler))
 
 
 def _values_in_turn(script: Script) -> set[str]:
     """Return the options that late directives have for one program after the other."""
     lines: dict[str, list[int]] = {}
     for line in script.directives.late:
-        for key in _keys(script, line):
+        for key in {key for key, _ in _settings(script, line)}:
             lines.setdefault(key, []).append(line.number)
     programs = [one.line for one in script.commands if one.name not in TOOLS | STATE]
     return {
@@ -218,26 +213,18 @@ def _is_unset(script: Script, text: str) -> bool:
     return found is not None and found[1] not in script.values
 
 
-def _is_in_effect(script: Script, options: Sequence[DirectiveOption]) -> bool:
-    """Return whether a late directive repeats values that are in effect."""
-    pairs = settings(options, script.dialect.scheduler)
-    equal = [key in script.heeded and script.heeded[key].value == one.value for key, one in pairs]
-    return bool(equal) and all(equal)
-
-
 def _loses_nothing(script: Script, line: Line, values: dict[str, set[str]], in_turn: set[str]) -> bool:
     """Return whether a late directive is in effect anyway, passes variables only, or is one of several
     alternatives."""
-    options = read_options(line.rest, script.dialect.scheduler, line.number)
     in_effect = script.heeded
     given = {key for key, _ in settings(script.given, script.dialect.scheduler)}
-    return bool(options) and all(
+    return bool(_options(script, line)) and all(
         key in script.dialect.passed_variables
         or key in given
         or (key == "-e" and "-j" in in_effect and in_effect["-j"].value == "oe")  # -e has no effect anyway
         or (key in in_effect and key in script.dialect.log_options)  # the log has its place
         or (len(values[key]) >= _ALTERNATIVES and key not in in_turn)
-        for key, option in settings(options, script.dialect.scheduler)
+        for key, _ in _settings(script, line)
     )
 
 
@@ -246,8 +233,7 @@ _ALTERNATIVES = 3  # values of an option, of which a person moves one up
 
 def _move(script: Script, line: Line) -> tuple[Edit, ...]:
     """Return the edits that put a late directive below the others, unless one of them has its option."""
-    options = read_options(line.rest, script.dialect.scheduler, line.number)
-    if any(key in script.heeded for key, _ in settings(options, script.dialect.scheduler)):
+    if any(key in script.heeded for key, _ in _settings(script, line)):
         return ()
     last = script.directives.live[-1].last if script.directives.live else 1
     start, end, place = (script.start_of(number) for number in (line.number, line.number + 1, last + 1))
@@ -390,14 +376,14 @@ def carriage_return(script: Script) -> Iterator[Hit]:
 )
 def repeated(script: Script) -> Iterator[Hit]:
     seen: dict[str, str] = {}
-    later = list(script.components)
+    later, grammar = list(script.components), script.dialect.scheduler.grammar
     for key, option in script.settings:
         if later and option.line > later[0]:
             seen, later = {}, later[1:]
-        which = script.dialect.scheduler.grammar.precedence(key)
-        once = which != "all" and option.value and script.dialect.scheduler.grammar.takes_value(key)
+        which = grammar.precedence(key)
+        once = which != "all" and option.value and grammar.takes_value(key)
         if once and seen.setdefault(key, option.value) != option.value:
-            label = key in (key_of(script.dialect.scheduler.request_forms["name"]), *_LABELS)
+            label = key in (script.dialect.scheduler.key("name"), *_LABELS)
             empty = re.search(r"\w", seen[key]) is None  # as of -w, --nodelist=NAME
             yield Hit.at(
                 option,
@@ -439,29 +425,23 @@ def no_shebang(script: Script) -> Iterator[Hit]:
     meant = script.directives.live or (script.commands and script.callers.options)
     if first.startswith("#!") or not (meant or re.match(r"\W*!\s*/", first)):
         return
-    if any(option.flag == script.dialect.shell_option for option in script.options):
-        return  # the shell is named by -S
-    if script.callers.completed:
-        return
+    if any(script.options_of(script.dialect.shell_option)) or script.callers.completed:
+        return  # the shell is named by -S, or it is a part of a script
     if script.dialect.needs_shebang:
         what, level = "sbatch refuses a script without it", ERROR if _stands(script) else None
     else:
         mild = _is_for_all_shells(script) or (script.is_pbs and not _stands(script))
         what, level = "the login shell runs it", NOTE if mild else None
     several = len(script.lines) in foreign_lines(script.lines, script.directives.first_command)
-    yield Hit(
-        1,
-        f"the first line does not name a shell with #!: {what}",
-        level=NOTE if several else level,
-    )
+    reason = f"the first line does not name a shell with #!: {what}"
+    yield Hit(1, reason, level=NOTE if several else level)
 
 
 def _stands(script: Script) -> bool:
     """Return whether a script without its first line is a whole one: it has the line elsewhere, or the name of the
     job, or a file beside it submits it."""
-    name = key_of(script.dialect.scheduler.request_forms["name"])
-    has_line = any("#!" in line for line in script.lines)
-    return has_line or name in script.heeded or bool(script.callers.options)
+    named = script.dialect.scheduler.key("name") in script.heeded
+    return named or any("#!" in line for line in script.lines) or bool(script.callers.options)
 
 
 def _is_for_all_shells(script: Script) -> bool:

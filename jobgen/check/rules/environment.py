@@ -9,6 +9,8 @@ from jobgen.check.rule import NOTE, WARNING, rule
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import Node, literal
 
+START_UP = (".bashrc", ".bash_profile", ".profile", ".zshrc")
+
 
 @rule(
     "bashrc",
@@ -37,15 +39,11 @@ def bashrc(script: Script) -> Iterator[Hit]:
         return  # lines for a person, with a script in between
     for command in script.named("source", "."):
         name = command.arguments[0].unquoted if command.arguments else ""
-        if name.endswith((".bashrc", ".bash_profile", ".profile", ".zshrc")) and (
-            "~" in name or "HOME" in name or "/home" in name
-        ):
-            yield Hit.at(
-                command.node,
-                f"{name} is for interactive shells: it may return at once in a job, and differs between users"
-                if name.endswith("rc")
-                else f"{name} is for login shells: it differs between users",
-            )
+        if name.endswith(START_UP) and re.search("~|HOME|/home", name):
+            reason = f"{name} is for login shells: it differs between users"
+            if name.endswith("rc"):
+                reason = f"{name} is for interactive shells: it may return at once in a job, and differs between users"
+            yield Hit.at(command.node, reason)
 
 
 @rule(
@@ -77,9 +75,8 @@ def personal_path(script: Script) -> Iterator[Hit]:
             inside = inside or f"{match[0]}/".startswith(inner)
             if not _SHARED.search(match[0]) and not inside:
                 [path] = re.findall(r"^/\w+/[^/]+(?:/[^/](?=/))?(?:/[^/]+)?", match[0])  # /home/GROUP/A/ALICE
-                yield Hit.at(
-                    node, f"{path} is below the home directory of one user: the script depends on it"
-                )
+                reason = f"{path} is below the home directory of one user: the script depends on it"
+                yield Hit.at(node, reason)
                 return
 
 
@@ -113,15 +110,14 @@ def _is_behind(node: Node, start: int) -> bool:
 
 def _is_inside(node: Node, start: int) -> bool:
     """Return whether a path is one in a container, or only in a message."""
-    above = next((one for one in node.above() if one.type in ("command", "variable_assignment")), None)
-    if above is not None and re.match(r"(SINGULARITY|APPTAINER)ENV_", above.text):
-        return True
-    name = above.get("name") if above is not None and above.type == "command" else None
-    if above is None or name is None:
+    above = node.around("command", "variable_assignment")
+    if above is None or re.match(r"(SINGULARITY|APPTAINER)ENV_", above.text):
+        return above is not None
+    if above.type != "command" or not above.name:
         return False
     before = node.source[above.start : node.start].decode("utf-8", "replace")
     return (
-        name.text in ("echo", "printf")
+        above.name in ("echo", "printf")
         or re.search(r"\b(ch-run|docker|podman|shifter)\s.*\s--\s", before, re.S) is not None
         or node.text[:start].endswith((":", "target=", "dst="))
         or (start == 0 and node.source[node.start - 1 : node.start] == b":")
@@ -156,12 +152,9 @@ def root_mpirun(script: Script) -> Iterator[Hit]:
     for prefix in ("OMPI", "PRTE"):
         first, second = f"{prefix}_ALLOW_RUN_AS_ROOT", f"{prefix}_ALLOW_RUN_AS_ROOT_CONFIRM"
         if (first in names) != (second in names):
-            there = first if first in names else second
-            yield Hit(
-                names[there].line,
-                f"mpirun runs as root only if both {first} and {second} are set",
-                f"export {second if there == first else first}=1, too",
-            )
+            there, missing = (first, second) if first in names else (second, first)
+            reason = f"mpirun runs as root only if both {first} and {second} are set"
+            yield Hit(names[there].line, reason, f"export {missing}=1, too")
 
 
 # Variables for the search of a fault, and what they do.
@@ -203,10 +196,9 @@ def debug_setting(script: Script) -> Iterator[Hit]:
         pattern, effect = _OF_DEBUGGING.get(name, ("", ""))
         text = literal(value)
         short = (script.request.walltime or 7200) < 7200
-        meant = _MEANT.search(f"{script.line(node.line - 1)}\n{script.line(node.line)}") or _needs(
-            script, name
-        )
-        meant = meant or f"{name}_SUBSYS" in script.values  # it prints the calls of these parts
+        said = _MEANT.search(f"{script.line(node.line - 1)}\n{script.line(node.line)}")
+        # With NCCL_DEBUG_SUBSYS it prints the calls of these parts.
+        meant = said or _needs(script, name) or f"{name}_SUBSYS" in script.values
         if pattern and text and re.fullmatch(pattern, text) and script.is_batch and not short and not meant:
             yield Hit.at(node, f"{name}={text} is for the search of a fault: {effect}")
 

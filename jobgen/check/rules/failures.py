@@ -108,11 +108,8 @@ def _reports(script: Script, work: Command) -> bool:
     later = [one for one in run(script) if one.node.start > work.node.end]
     texts = [script.functions.get(one.name, one.statement.text) for one in later]
     mailed = any(re.search(_MAIL, text) and re.search(_RESULTS, text) for text in texts)
-    return mailed or any(
-        re.search(_ENDING, script.functions.get(one.name, ""))
-        for one in later
-        if one.node.under("if_statement")
-    )
+    called = (script.functions.get(one.name, "") for one in later if one.node.under("if_statement"))
+    return mailed or any(re.search(_ENDING, text) for text in called)
 
 
 _MAIL = r"\b(?:mailx?|sendmail|mutt)\s"
@@ -179,8 +176,7 @@ def _succeeding(script: Script, node: Node, work: Command, calls: tuple[str, ...
 
 def _body(script: Script, function: str) -> list[Node]:
     """Return the body of a function, if nothing in it returns or exits."""
-    nodes = script.tree.all("function_definition")
-    named = (node for node in nodes if (name := node.get("name")) is not None and name.text == function)
+    named = (node for node in script.tree.all("function_definition") if node.name == function)
     bodies = [body for node in named if (body := node.get("body")) is not None][:1]
     return [one for one in bodies if not any(inner.name in ("return", "exit") for inner in commands(one))]
 
@@ -225,15 +221,12 @@ def _is_lost(script: Script, work: Command, end: _End) -> bool:
         return False
     if function and (not together or len(list(script.named(function))) > 1):
         return False  # it may run several times
-    if handled(work) or work.node.under(*LOOPS):
-        return False
     words = {work.name, *named(work)}
     from_input = is_python(work.program) and (not work.arguments or words & {"-", "venv", "pip"})
-    if from_input or words & INTERRUPTED:
+    if from_input or words & INTERRUPTED or handled(work) or work.node.under(*LOOPS):
         return False
-    if end.last.text == "wait" and any(
-        one.background and _SERVES.search(one.node.text) for one in run(script)
-    ):
+    beside = (one for one in run(script) if one.background and end.last.text == "wait")
+    if any(_SERVES.search(one.node.text) for one in beside):
         return False  # the job lasts until its time limit
     after = [one for one in run(script) if work.node.end < one.node.start]
     return not any(one.name == "exit" and one.arguments and one.node is not end.last for one in after)

@@ -146,7 +146,7 @@ def shared_config(script: Script) -> Iterator[Hit]:
     seen = set()
     for node, sign, text in islice(written(script), _MOST):
         file = node.get("destination")
-        name = target(script, node) or text
+        name = target(script, node)
         if file is None or sign == ">>" or name in seen or not re.fullmatch(_CONFIG, name):
             continue
         values = list(_values(node))

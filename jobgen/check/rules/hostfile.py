@@ -9,26 +9,27 @@ from functools import lru_cache
 
 from jobgen.check.ranks.model import HOSTFILES
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.errors import counted
 from jobgen.script.launches import Launch
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import Node, assignments, expansions, uses
 from jobgen.script.written_files import is_shared, may_have_reader, of_this_job, target, written
+from jobgen.values.parsers import number
 
 _HOSTFILE = re.compile(r"(host|machine)[_-]?(file|s|list|s?\.txt)?|nodes?[_-]?(file|list)|nodes\.txt", re.I)
 _MAY_BE_LOG = re.compile(r"nodes?[_-]?list|nodes\.txt", re.I)
+_OF_HOSTS = re.compile(r"hosts?names?|NODE_?(FILE|LIST)", re.I)
 _NO_READERS = {"echo", "printf", "cat", "rm", "touch", "ls", "chmod"}
 
 
 def _is_hostfile(script: Script, name: str) -> bool:
     """Return whether a file is a list of hosts: by its name, or because an option of a launcher names it."""
     last = name.rpartition("/")[2]
-    if last.endswith("nodes.txt") and not re.search(
-        r"hosts?names?|NODE_?(FILE|LIST)", script.tree.text, re.I
-    ):
-        return name in script.hostfiles  # nodes of a graph
     named = re.fullmatch(rf"[\w.]*?({_HOSTFILE.pattern})(\.\w+)?", last, re.I)
     if name in script.hostfiles or named is None or last.endswith((".log", ".out", ".err")):
         return name in script.hostfiles
+    if last.endswith("nodes.txt") and not _OF_HOSTS.search(script.tree.text):
+        return False  # nodes of a graph
     return not _MAY_BE_LOG.fullmatch(named[1]) or _is_read(script, last)
 
 
@@ -95,8 +96,8 @@ def shared_hostfile(script: Script) -> Iterator[Hit]:
     depend = script.heeded.get("--dependency")
     if not script.is_batch or (depend is not None and "singleton" in depend.value):
         return
-    for node, _, text in written(script):
-        name, file = target(script, node) or text, node.get("destination")
+    for node, _, _ in written(script):
+        name, file = target(script, node), node.get("destination")
         if (
             name in seen
             or not _is_hostfile(script, name)
@@ -150,14 +151,14 @@ def shared_hostfile(script: Script) -> Iterator[Hit]:
 )
 def appended_hostfile(script: Script) -> Iterator[Hit]:
     fresh = {text for _, sign, text in written(script) if sign != ">>"}
-    fresh |= {target(script, node) or "" for node, sign, _ in written(script) if sign != ">>"}
+    fresh |= {target(script, node) for node, sign, _ in written(script) if sign != ">>"}
     removed = set()
     for command in script.named("rm", "mktemp", "truncate", "mv", "unlink"):
         for word in command.arguments:
             removed |= {word.unquoted, script.constants.value(word) or ""}
     old = {os.path.normpath(one) for one in fresh | removed if one}
     for node, sign, text in written(script):
-        name = target(script, node) or text
+        name = target(script, node)
         if (
             sign == ">>"
             and _is_hostfile(script, name)
@@ -204,17 +205,15 @@ def appended_hostfile(script: Script) -> Iterator[Hit]:
     """,
 )
 def bare_hostfile(script: Script) -> Iterator[Hit]:
-    slots = any(
-        "slots=" in node.text
-        for node in script.tree.all("string_content", "raw_string", "word", "heredoc_body", "string")
-    )
+    texts = script.tree.all("string_content", "raw_string", "word", "heredoc_body", "string")
+    slots = any("slots=" in node.text for node in texts)
     for launch in script.launched("deepspeed"):
         node = launch.nodes.get("--hostfile", launch.nodes.get("-H"))
         if node is None:
             continue
         direct = "PBS_NODEFILE" in node.text or uses(script.constants.origin(node), "PBS_NODEFILE")
-        name = launch.options.get("--hostfile") or launch.options.get("-H") or ""
-        made = any((target(script, one) or text) == name for one, _, text in written(script))
+        name = launch.text("--hostfile", "-H")
+        made = any(target(script, one) == name for one, _, _ in written(script))
         if direct or (made and not slots):
             yield Hit(launch.line)
             return
@@ -258,14 +257,9 @@ def duplicate_hosts(script: Script) -> Iterator[Hit]:
     text = script.tree.text
     if "PBS_NODEFILE" not in text or re.search(r"\buniq\b|sort -u|sort .*-u|\+\+|declare -A|unique", text):
         return
-    for node, _, name in written(script):
-        whole = next(
-            (above for above in node.above() if above.type in ("for_statement", "while_statement")), None
-        )
-        if (
-            _is_hostfile(script, target(script, node) or name)
-            and "slots=" in (whole or node.parent or node).text
-        ):
+    for node, _, _ in written(script):
+        whole = node.around("for_statement", "while_statement") or node.parent or node
+        if "slots=" in whole.text and _is_hostfile(script, target(script, node)):
             yield Hit.at(
                 node,
                 f"$PBS_NODEFILE lists each host {script.request.lines_per_node} times, and DeepSpeed refuses "
@@ -309,39 +303,34 @@ def hostfile_slots(script: Script) -> Iterator[Hit]:
     if not gpus or script.request.exclusive or len(script.request.chunks) > 1:
         return
     for launch in script.launched("deepspeed"):
-        if launch.has("--include", "--exclude", "-i", "-e", "--num-gpus") or not launch.has(
-            "--hostfile", "-H"
-        ):
+        filtered = launch.has("--include", "--exclude", "-i", "-e", "--num-gpus")
+        if filtered or not launch.has("--hostfile", "-H"):
             continue
         for line, slots in _slots_written(script):
             if slots != gpus:
                 effect = "the other ranks fail" if slots > gpus else f"{gpus - slots} stay idle"
-                yield Hit(
-                    line,
-                    f"the hostfile has {slots} slots a host, and the job {gpus} device{'s' if gpus > 1 else ''} a node: {effect}",
-                    f"write slots={gpus}",
-                )
+                reason = f"the hostfile has {slots} slots a host, and the job {counted(gpus, 'device')} a node: {effect}"
+                yield Hit(line, reason, f"write slots={gpus}")
                 return
         return
 
 
 def _slots_written(script: Script) -> Iterator[tuple[int, int]]:
     """Yield the line and the number of each ``slots=N`` that the script writes into a hostfile."""
-    for node, _, text in written(script):
+    for node, _, _ in written(script):
         statement = node.parent
-        if statement is None or not _is_hostfile(script, target(script, node) or text):
+        if statement is None or not _is_hostfile(script, target(script, node)):
             continue
         for match in re.finditer(r"slots=(?:(\d+)\b|\$\{?(\w+)\}?)", statement.text):
             variable = script.constants.node(match[2] or "")
-            value = match[1] or (variable is not None and script.constants.value(variable)) or ""
-            if value.isascii() and value.isdigit() and len(value) < 4:
-                yield node.line, int(value)
+            slots = number(match[1] or (script.constants.value(variable) if variable else None), 3)
+            if slots is not None:
+                yield node.line, slots
     for command in script.named("sed"):
-        file = command.arguments[-1] if command.arguments else None
-        number = re.search(r"slots=(\d{1,3})\b", command.node.text)
-        if file is not None and number is not None:
-            path = script.constants.value(file) or file.unquoted
-            yield from [(command.line, int(number[1]))] if _is_hostfile(script, path) else []
+        found = re.search(r"slots=(\d{1,3})\b", command.node.text)
+        for file in command.arguments[-1:] if found else ():
+            if found and _is_hostfile(script, script.constants.value(file) or file.unquoted):
+                yield command.line, int(found[1])
 
 
 @rule(

@@ -351,8 +351,8 @@ def _first(text: Node) -> Command | None:
 def _writes(name: str, arguments: Sequence[str]) -> bool:
     """Return whether a command writes files that its arguments name, the same in each process."""
     if name == "tar":
-        words = ("-" + "".join(arguments[:1]), *arguments)
-        return any(re.match(r"-[a-zA-Z]*x|--(extract|get)\b", word) for word in words)
+        extracts = re.compile(r"-[a-zA-Z]*x|--(extract|get)\b").match
+        return any(map(extracts, ("-" + "".join(arguments[:1]), *arguments)))
     if name in ("pip", "pip3", "conda", "mamba", "git", "uv", "poetry", "pixi"):
         words = arguments[1:] if arguments[:1] == ("pip",) else arguments
         return bool(words) and words[0] in ("install", "create", "clone", "pull", "sync", "venv")

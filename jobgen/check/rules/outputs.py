@@ -13,7 +13,6 @@ from jobgen.check.rules.directories import at_start
 from jobgen.check.rules.options import without_dash
 from jobgen.check.rules.placeholders import EXPANDS_NOTHING
 from jobgen.errors import counted, shown
-from jobgen.schedulers.base import key_of
 from jobgen.schedulers.request import DirectiveOption
 from jobgen.script.callers import makes_folder
 from jobgen.script.commands import Command
@@ -22,7 +21,7 @@ from jobgen.script.syntax import literal
 
 
 def _outputs(script: Script) -> Iterator[DirectiveOption]:
-    return (option for option in script.options if option.flag in script.dialect.log_options)
+    return script.options_of(*script.dialect.log_options)
 
 
 @rule(
@@ -117,7 +116,8 @@ def output_directory(script: Script) -> Iterator[Hit]:
         made = _made(script, folder)
         if _exists(script, folder) or (made is None and os.path.isabs(folder)) or (made and copied):
             continue
-        if made is None and (_is_value(script) or _is_made_beside(script, folder)):
+        filled = script.placeholders or script.is_template  # the folder may be another one
+        if made is None and (filled or _is_made_beside(script, folder)):
             continue
         if made is None and copied and _makes_below(script, folder):
             continue
@@ -152,11 +152,6 @@ def _above(script: Script) -> Iterator[str]:
         yield from found
 
 
-def _is_value(script: Script) -> bool:
-    """Return whether a program or a person fills in the script, so that the folder may be another one."""
-    return bool(script.placeholders) or script.is_template
-
-
 def _is_made_beside(script: Script, folder: str) -> bool:
     """Return whether a file beside the script makes a folder, before it submits the script perhaps."""
     return script.folder is not None and makes_folder(script.folder, script.name, folder)
@@ -164,11 +159,8 @@ def _is_made_beside(script: Script, folder: str) -> bool:
 
 def _makes_below(script: Script, folder: str) -> bool:
     """Return whether the job makes a folder below this one: ``mkdir -p logs/$PBS_JOBID``."""
-    for command in script.named("mkdir"):
-        texts = (os.path.normpath(script.constants.text(word)) for word in command.arguments)
-        if any(text.startswith(f"{folder}/") for text in texts):
-            return True
-    return False
+    words = (word for command in script.named("mkdir") for word in command.arguments)
+    return any(os.path.normpath(script.constants.text(word)).startswith(f"{folder}/") for word in words)
 
 
 def _made(script: Script, folder: str) -> Command | None:
@@ -210,9 +202,8 @@ def _made(script: Script, folder: str) -> Command | None:
 def bad_array(script: Script) -> Iterator[Hit]:
     yield from rerun_array(script)
     dialect = script.dialect
-    array = key_of(dialect.scheduler.request_forms.get("array", ""))
-    for option in script.options:
-        if option.flag == array and not dialect.accepts_array(option.value):
+    for option in script.options_of(dialect.scheduler.key("array")):
+        if not dialect.accepts_array(option.value):
             reason = f"the array {shown(option.value)} is refused: allowed are {dialect.array_forms}"
             yield Hit.at(option, reason, without_dash(option, dialect))
 
@@ -251,7 +242,7 @@ def rerun_array(script: Script) -> Iterator[Hit]:
 )
 def array_output(script: Script) -> Iterator[Hit]:
     tasks = script.request.array
-    modes = [option.value for option in script.options if option.flag == "--open-mode"]
+    modes = [option.value for option in script.options_of("--open-mode")]
     mixed = bool(modes) and modes[-1].startswith("a")
     reason = "all tasks of the array append to this file: their lines are mixed" if mixed else ""
     if tasks and not re.fullmatch(r"(\d+)(-\1)?(%\d+)?", tasks):
@@ -286,8 +277,7 @@ def array_output(script: Script) -> Iterator[Hit]:
     """,
 )
 def unread_index(script: Script) -> Iterator[Hit]:
-    array = key_of(script.dialect.scheduler.request_forms.get("array", ""))
-    option = script.heeded.get(array)
+    option = script.heeded.get(script.dialect.scheduler.key("array"))
     if option is None or re.search(r"%0*1$", option.value) or not _has_several(option.value):
         return
     groups = ranks(script)
@@ -351,46 +341,42 @@ _READERS = ("source", ".", "eval", "bash", "sh", "zsh", "make", "snakemake", "pa
     """,
 )
 def array_range(script: Script) -> Iterator[Hit]:
-    option = script.heeded.get(key_of(script.dialect.scheduler.request_forms.get("array", "")))
+    option = script.heeded.get(script.dialect.scheduler.key("array"))
     ends = [int(number) for number in re.findall(r"(?<![:%\d])\d+", option.value, re.ASCII)] if option else []
     if not ends or "SLURM_ARRAY_TASK_COUNT" in script.tree.text:
         return
     for word in (word for one in script.named("sed", "awk") for word in one.arguments):
-        line = re.fullmatch(
-            r"[\"']?(?:NR==)?[\"']?\$\{?(\w+)\}?[\"']? *(?:p|q;d|q ?; ?d|!d)?[\"']?", word.text
-        )
+        line = _LINE.fullmatch(word.text)
         if line and min(ends) == 0 and _shift(script, line[1]) == 0:
-            yield Hit.at(
-                word,
-                "task 0 of the array gets nothing: the lines of a file are numbered from 1",
-                "start the array at 1",
-            )
+            reason = "task 0 of the array gets nothing: the lines of a file are numbered from 1"
+            yield Hit.at(word, reason, "start the array at 1")
             return
     for node in script.tree.all("subscript"):
-        name, index = node.get("name"), node.get("index")
-        values = script.values.get(name.text, []) if name is not None else []
-        if index is None or name is None or len(values) != 1 or values[0].type != "array":
+        name, index = node.name, node.get("index")
+        values = script.values.get(name, [])
+        if index is None or len(values) != 1 or values[0].type != "array":
             continue
         items = [child for child in values[0].children if child.type not in ("(", ")", "comment")]
         shift = _shift(script, index.text)
-        other = re.search(
-            rf"\b{name.text}(\[[^]]*\])?\+?=(?!\()|\{{#{name.text}|-A\s+{name.text}\b", script.tree.text
-        )
+        changes = rf"\b{name}(\[[^]]*\])?\+?=(?!\()|\{{#{name}|-A\s+{name}\b"
+        other = re.search(changes, script.tree.text)
         plain = (literal(item) is not None and not re.search(r"[*?{}]|^\[.*=", item.text) for item in items)
-        if shift is None or other or not all(plain):
-            continue
-        if max(ends) + shift >= len(items):
+        if shift is not None and not other and max(ends) + shift >= len(items) and all(plain):
+            last = len(items) - 1
+            fix = "give the array as many tasks as the list has items"
+            if min(ends) == 1 and max(ends) == len(items) and shift == 0:
+                fix = f"write {option.flag if option else ''}{' ' if script.is_pbs else '='}0-{last}"
             yield Hit.at(
                 node,
-                f"task {max(ends)} of the array gets nothing: {name.text} has {counted(len(items), 'item')}, with the numbers "
-                f"from 0 to {len(items) - 1}",
-                f"write {option.flag if option else ''}{'=' if not script.is_pbs else ' '}0-{len(items) - 1}"
-                if min(ends) == 1 and max(ends) == len(items) and shift == 0
-                else "give the array as many tasks as the list has items",
+                f"task {max(ends)} of the array gets nothing: {name} has {counted(len(items), 'item')}, with the numbers "
+                f"from 0 to {last}",
+                fix,
             )
             return
 
 
+# The line of a file with a number, as sed and awk print it.
+_LINE = re.compile(r"[\"']?(?:NR==)?[\"']?\$\{?(\w+)\}?[\"']? *(?:p|q;d|q ?; ?d|!d)?[\"']?")
 _INDEX = r"(?:SLURM_ARRAY_TASK_ID|PBS_ARRAY_INDEX|PBS_ARRAYID)"
 
 

@@ -13,6 +13,7 @@ from jobgen.script.command_kinds import PRINT
 from jobgen.script.commands import Command, commands
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import LOOPS, Node, function_of
+from jobgen.values.parsers import number
 
 # Commands that end at once, and those that are to end with the script.
 _TRIFLES = (
@@ -140,10 +141,10 @@ def endless_wait(script: Script) -> Iterator[Hit]:
     for wait in script.named("wait") if any(one.works for one in script.commands) else ():
         first = next((one for one in endless if _precedes(script, one.node, wait.node)), None)
         if first is not None and not wait.arguments and not wait.node.under("function_definition"):
-            yield Hit(
-                wait.line,
-                f"{first.name}, of line {first.line}, never ends, and wait waits for it until the time limit",
+            reason = (
+                f"{first.name}, of line {first.line}, never ends, and wait waits for it until the time limit"
             )
+            yield Hit(wait.line, reason)
             return
 
 
@@ -195,8 +196,8 @@ def unwaited(script: Script) -> Iterator[Hit]:
         around = [above for above in command.node.above() if above.type in (*LOOPS, "function_definition")]
         start = command.node.start
         for above in around:
-            name = above.get("name") if above.type == "function_definition" else None
-            call = calls.get(name.text) if name else None
+            name = above.name if above.type == "function_definition" else ""
+            call = calls.get(name)
             start = max(start, call.node.end) if call and not call.background else start
             if (name and not call) or bisect(busy, above.start) < bisect(busy, above.end):
                 break  # the function is not called, or does something else, too
@@ -212,8 +213,8 @@ def _sleeps(script: Script) -> Iterator[Hit]:
     last = script.commands[-1] if script.commands else None
     if not trains or last is None or last.name != "sleep" or any(script.named("wait")) or not script.is_batch:
         return
-    number = (script.constants.value(last.words[1]) if len(last.words) > 1 else None) or ""
-    if number == "infinity" or (number.isascii() and number.isdigit() and int(number) >= _LONG):
+    length = (script.constants.value(last.words[1]) if len(last.words) > 1 else None) or ""
+    if length == "infinity" or (number(length, 20) or 0) >= _LONG:
         reason = "the job sleeps on when the ranks have ended, and its status is that of sleep"
         yield Hit(last.line, reason, "wait for each process instead")
 
@@ -224,9 +225,11 @@ _LONG = 600  # s, of a sleep that is to last as long as a training
 def _tests_for_job(node: Node) -> bool:
     """Return whether a node is an ``if`` for runs outside of a job, as ``[ -z "$SLURM_JOB_ID" ]``."""
     condition = node.get("condition") if node.type == "if_statement" else None
-    name = r"\$\{?(?:SLURM_JOB_?ID|PBS_JOBID)\}?"
-    empty = rf"-z\s+\"?{name}|\"(\w?){name}\"\s*==?\s*\"\1\""
-    return condition is not None and re.search(empty, condition.text) is not None
+    return condition is not None and _IS_NO_JOB.search(condition.text) is not None
+
+
+_ID = r"\$\{?(?:SLURM_JOB_?ID|PBS_JOBID)\}?"
+_IS_NO_JOB = re.compile(rf"-z\s+\"?{_ID}|\"(\w?){_ID}\"\s*==?\s*\"\1\"")
 
 
 def _lasts(command: Command) -> bool:
@@ -274,9 +277,8 @@ def unfinished_copy(script: Script) -> Iterator[Hit]:
             if later.name in ("wait", "sleep") or _POLL.search(later.statement.text):
                 break
             if later.works and target in later.node.text:
-                yield Hit(
-                    command.line, f"{later.program} in line {later.line} starts while this still copies"
-                )
+                reason = f"{later.program} in line {later.line} starts while this still copies"
+                yield Hit(command.line, reason)
                 break
 
 
@@ -388,22 +390,19 @@ def _started_before(sleep: Command) -> list[_Program]:
 
 
 def _is_trifle(node: Node) -> bool:
-    if node.type in ("comment", ";", "\n", "variable_assignment", "declaration_command"):
-        return True
-    return node.type in ("command", "redirected_statement") and all(
-        one.name in _TRIFLES for one in commands(node)
-    )
+    if node.type in ("command", "redirected_statement"):
+        return all(one.name in _TRIFLES for one in commands(node))
+    return node.type in ("comment", ";", "\n", "variable_assignment", "declaration_command")
 
 
 def _next_work(script: Script, sleep: Command) -> _Program | None:
     """Return the next program, in a loop the next one of the same iteration; None if it only waits for a process."""
-    loop = next((above for above in sleep.node.above() if above.type in LOOPS), script.tree)
+    loop = sleep.node.around(*LOOPS) or script.tree
     blocks = {above.start for above in sleep.node.above()}
     after = [one for one in script.commands if sleep.node.end < one.node.start < loop.end]
     exits = (at for at, one in enumerate(after) if one.name == "exit" and _block(one) in blocks)
-    after = after[
-        : next(exits, None)
-    ]  # nothing follows an exit in the block of the sleep, or in one around it
+    # Nothing follows an exit in the block of the sleep, or in one around it.
+    after = after[: next(exits, None)]
     passed = ({*_TRIFLES, *_MONITORS, "seq"} - {"sleep"}).__contains__
     following = next((one for one in after if not passed(one.program)), None)
     return None if following is None or _polls(following, loop) else _program(following)
@@ -419,8 +418,5 @@ def _polls(command: Command, outside: Node) -> bool:
     """Return whether a command is in a loop with a sleep, or is called a wait."""
     loops = [one for one in command.node.above() if one.type in LOOPS and one.start > outside.start]
     inside = (one.name for loop in loops for one in commands(loop))
-    return (
-        re.match(r"(?i)wait", command.name) is not None
-        or "sleep" in inside
-        or _POLL.search(command.node.text) is not None
-    )
+    polls = _POLL.search(command.node.text) or re.match(r"(?i)wait", command.name)
+    return polls is not None or "sleep" in inside

@@ -10,9 +10,8 @@ from jobgen.check.ranks.model import ranks
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.check.rules.variables import is_printed
 from jobgen.errors import shown
-from jobgen.schedulers.base import key_of
 from jobgen.schedulers.directive_options import read_options
-from jobgen.schedulers.request import DirectiveOption
+from jobgen.schedulers.request import DirectiveOption, Request
 from jobgen.script.other_text import has_gap, has_variable
 from jobgen.script.request import resources
 from jobgen.script.script import Hit, Script
@@ -48,15 +47,14 @@ from jobgen.values.parsers import seconds as seconds_of
 )
 def no_walltime(script: Script) -> Iterator[Hit]:
     live, scheduler = script.directives.live, script.dialect.scheduler
-    if not live or not script.directives.first_command:
-        return
-    if _is_elsewhere(script) or _is_documented(script):
+    empty = not live or not script.directives.first_command
+    if empty or _is_elsewhere(script) or _is_documented(script):
         return
     late = [one for line in script.directives.late for one in read_options(line.rest, scheduler, line.number)]
     options = (*script.options, *late)  # late-directive reports those without effect
     names = _names(options)
     form = scheduler.request_forms["walltime"]
-    limits = {"walltime", "--time", "cput", key_of(form)}
+    limits = {"walltime", "--time", "cput", scheduler.key("walltime")}
     if not names & limits and not limits & _names(script.given):
         unsure = script.is_template or script.placeholders or _may_be_given(script)
         if unsure and _is_driven(script):
@@ -75,34 +73,29 @@ _SUBMISSION = re.compile(r"\s*#.*\b(?:sbatch|[mq]sub)\s(?:.*?\s)?(?:--time[= ]|-
 def _is_elsewhere(script: Script) -> bool:
     """Return whether a whole directive is to be filled in, or a submission in a comment has the time limit."""
     fields = (line.rest for line in script.directives.live if not line.rest.startswith("-"))
-    if any(has_gap(rest) or has_variable(rest) for rest in fields):
-        return True
-    return any(map(_SUBMISSION.match, script.lines))
+    named = any(has_gap(rest) or has_variable(rest) for rest in fields)
+    return named or any(map(_SUBMISSION.match, script.lines))
 
 
 def _may_be_given(script: Script) -> bool:
     """Return whether the command line may have the time limit, or the queue is named by it."""
     request = script.request
-    numbers = (
-        request.nodes,
-        request.ranks,
-        request.ranks_per_node,
-        request.cpus_per_rank,
-        request.gpus,
-        request.mem,
-    )
-    others = (request.gpus_per_node, request.queue, request.chunks, request.totals)
+    others = (request.gpus, request.mem, request.gpus_per_node, request.queue, request.totals)
     tasks = request.array and not any(re.fullmatch("[1-9@*]", name) for name, _ in script.expansions)
     is_time = _TIME_NAME.search(request.queue or "") is not None
-    few = not any((*numbers, *others, tasks)) or (len(script.options) == 1 and not request.queue)
+    few = not any((*_sizes(request), *others, tasks)) or (len(script.options) == 1 and not request.queue)
     return few or is_time or _has_options(script) or _has_nodes(script)
+
+
+def _sizes(request: Request) -> tuple[object, ...]:
+    """Return the numbers of nodes, ranks and cores of a request."""
+    return request.nodes, request.ranks, request.ranks_per_node, request.cpus_per_rank, request.chunks
 
 
 def _is_driven(script: Script) -> bool:
     """Return whether the size of the job comes from the command that submits it: no directive has a number, and the
     script reads it from variables that it does not set."""
-    request = script.request
-    if any((request.nodes, request.ranks, request.ranks_per_node, request.cpus_per_rank, request.chunks)):
+    if any(_sizes(script.request)):
         return False
     jobs = {name for name, key in script.dialect.job_variables.items() if key in ("nodes", "ranks")}
     return any(
@@ -141,7 +134,7 @@ def _has_options(script: Script) -> bool:
 def _is_documented(script: Script) -> bool:
     """Return whether a comment has the time limit of the queue or the QoS: ``# long  24hr``, ``# long MaxTime=1-0``,
     or a part of it, ``# short (1 GPU, 2 hours), long (...)``."""
-    names = [script.request.queue, *(one.value for one in script.options if one.flag == "--qos")]
+    names = [script.request.queue, *(one.value for one in script.options_of("--qos"))]
     named = "|".join(re.escape(name) for name in names if name)
     time = r"\d\s*(?:h|hrs?|hours?|days?|mins?|minutes?)\b"
     line = re.compile(
@@ -160,10 +153,8 @@ _HOURS = {6, 8, 12, 16, 18, 24, 36, 48, 72, 96, 168}
 
 
 def _times(script: Script) -> Iterator[tuple[DirectiveOption, str]]:
-    flags = ("--time", "--time-min", key_of(script.dialect.scheduler.request_forms.get("walltime", "-")))
-    for option in script.options:
-        if option.flag in flags:
-            yield option, option.value
+    for option in script.options_of("--time", "--time-min", script.dialect.scheduler.key("walltime")):
+        yield option, option.value
     for option, name, value in resources(script.options):
         if name in script.dialect.time_resources:
             yield option, script.dialect.time(value)
@@ -242,11 +233,9 @@ def short_walltime(script: Script) -> Iterator[Hit]:
             )
         elif script.dialect.bare_seconds and not colon and total < 300:
             yield Hit.at(option, f"{text} is {total} seconds for PBS", "write HH:MM:SS")
-        elif (
-            not script.dialect.bare_seconds
-            and text in _DAYS
-            and not _says_minutes(script, option.line, int(text))
-        ):
+        elif script.dialect.bare_seconds or text not in _DAYS:
+            continue
+        elif not _says_minutes(script, option.line, int(text)):
             fix = f"write {text}:00:00 for hours, 00:{text}:00 for minutes"
             yield Hit.at(option, f"{text} is {text} minutes for Slurm, not hours", fix, NOTE)
 
@@ -281,13 +270,11 @@ def late_limit(script: Script) -> Iterator[Hit]:
     total = script.request.walltime
     if not total or not script.in_job:
         return
-    for option in script.options:
+    for option in script.options_of("--signal"):
         _, _, before = option.value.partition("@")
-        if option.flag == "--signal" and before.isascii() and before.isdigit() and int(before[:9]) >= total:
-            yield Hit.at(
-                option,
-                f"the signal is to come {before} s before the end of a job of {total} s: Slurm sends it at once",
-            )
+        if before.isascii() and before.isdigit() and int(before[:9]) >= total:
+            reason = f"the signal is to come {before} s before the end of a job of {total} s: Slurm sends it at once"
+            yield Hit.at(option, reason)
     ends = f"the scheduler ends the job after {total / 3600:g} h"
     for command in script.commands:
         seconds, text = _timeout([script.constants.value(word) or "" for word in command.words])
