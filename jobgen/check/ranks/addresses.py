@@ -6,12 +6,13 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from jobgen.script.commands import commands
 from jobgen.script.other_text import has_variable
 from jobgen.script.script import Script
 from jobgen.script.syntax import LOOPS, Node, assignments, expansions
+from jobgen.values.parsers import number
 
 _ADDRESSES = ("--master-addr", "--main-process-ip")
 _ENDPOINT, _OF_RAY = "--rdzv-endpoint", "--address"
@@ -38,6 +39,7 @@ _FILE = r"\"?\$\{?PBS_NODEFILE\}?\"?"
 _NODE_FILE = (
     rf"(?:(?:cat|uniq|sort)(?:\s+-u)?\s+(?:<\s*)?{_FILE}|<\s*{_FILE})(?:\s*\|\s*(?:uniq|sort(?:\s+-u)?))*"
 )
+_Range: TypeAlias = tuple[int, int] | None
 _DEEPEST = 4
 _LAST_JOB = 67108863  # MaxJobId of Slurm
 _LAST_DIGITS = re.compile(
@@ -92,30 +94,32 @@ def _of_ray(script: Script) -> Iterator[Address]:
 
 def host(script: Script, address: Address) -> str:
     """Return the host of an address, if the text has it; else empty."""
-    text = script.constants.text(address.node)
-    text = text.partition("=")[2] if text.startswith("--") else text
-    text = re.sub(r":[^:]*$", "", text) if address.name in (_ENDPOINT, _OF_RAY) else text
+    text = _host_of(script.constants.text(address.node), address)
     return "" if has_variable(text) else text
+
+
+def _host_of(text: str, address: Address) -> str:
+    """Return a value without its option and its port."""
+    text = text.partition("=")[2] if text.startswith("--") else text
+    return re.sub(r":[^:}]*$", "", text) if address.name in (_ENDPOINT, _OF_RAY) else text
 
 
 def host_fault(script: Script, address: Address) -> str:
     """Return what an address is that is not that of one host of the job; empty if it may be one."""
-    text = address.node.unquoted
-    if address.name.startswith("--"):
-        text = text.partition("=")[2] if text.startswith("--") else text
-        text = re.sub(r":[^:}]*$", "", text) if address.name in (_ENDPOINT, _OF_RAY) else text
-    return _fault(script, text, address.node, 0)
+    return _fault(script, _host_of(address.node.unquoted, address), address.node, 0)
 
 
 def is_last_host(script: Script, address: Address) -> bool:
     """Return whether an address is the last host of the list, where the last ranks run."""
     text = address.node.unquoted.partition("=" if address.name.startswith("--") else "\0")
+    last = r"^[\"']?[$`(]+\s*scontrol\s+show\s+hostnames?\b[^|]*\|\s*tail\s+-n?\s*1\s*[)`]"
+    return any(re.search(last, value) for value in (text[0], text[2], *_values(script, address)))
+
+
+def _values(script: Script, address: Address) -> list[str]:
+    """Return the values of the variables in an address."""
     names = [name for name, _ in expansions(address.node)]
-    values = [text[0], text[2], *(value.text for name in names for value in script.values.get(name, []))]
-    return any(
-        re.search(r"^[\"']?[$`(]+\s*scontrol\s+show\s+hostnames?\b[^|]*\|\s*tail\s+-n?\s*1\s*[)`]", value)
-        for value in values
-    )
+    return [value.text for name in names for value in script.values.get(name, [])]
 
 
 def _fault(script: Script, text: str, node: Node, depth: int) -> str:
@@ -170,11 +174,8 @@ def _of_command(text: str) -> str:
 
 def loopback(script: Script, address: Address) -> bool:
     """Return whether the address is that which the host's own table has for its name."""
-    text = address.node.unquoted
-    names = [name for name, _ in expansions(address.node)]
-    values = [text, *(value.text for name in names for value in script.values.get(name, []))]
     pattern = r"[`(]\s*hostname\s+(--ip-address|-i)\s*[)`]"
-    return any(re.search(pattern, value) for value in values)
+    return any(re.search(pattern, value) for value in (address.node.unquoted, *_values(script, address)))
 
 
 def port_ranges(script: Script) -> Iterator[tuple[Address, int, int]]:
@@ -184,34 +185,28 @@ def port_ranges(script: Script) -> Iterator[tuple[Address, int, int]]:
             yield one, *limits
 
 
-def port_range(script: Script, node: Node, depth: int = 0) -> tuple[int, int] | None:
+def port_range(script: Script, node: Node, depth: int = 0) -> _Range:
     """Return the least and the greatest value of a port; None if the text does not determine them."""
-    text = (
-        script.constants.text(node).strip("\"'").rpartition(":")[2]
-        if depth == 0
-        else script.constants.value(node)
-    )
-    if text is not None and text.isascii() and text.isdigit() and len(text) < 7:
-        return int(text), int(text)
+    text = script.constants.text(node).strip("\"'").rpartition(":")[2]
+    if (port := number(script.constants.value(node) if depth else text, 6)) is not None:
+        return port, port
     if depth > _DEEPEST:
         return None
     if _LAST_DIGITS.fullmatch(node.text):
         return 0, 9999
-    inner = [
-        child for child in node.children if child.type not in ('"', "$((", "))", "(", ")", "$", "${", "}")
-    ]
+    signs = ('"', "$((", "))", "(", ")", "$", "${", "}")
+    inner = [child for child in node.children if child.type not in signs]
     if node.type in ("string", "arithmetic_expansion", "parenthesized_expression") and len(inner) == 1:
         return port_range(script, inner[0], depth + 1)
     if node.type in ("simple_expansion", "expansion", "variable_name", "word"):
         return _range_of_name(script, node, depth)
     if node.type == "binary_expression" and len(inner) == 3:
-        return _range_of(
-            inner[1].text, port_range(script, inner[0], depth + 1), port_range(script, inner[2], depth + 1)
-        )
+        left, right = (port_range(script, inner[at], depth + 1) for at in (0, 2))
+        return _range_of(inner[1].text, left, right)
     return None
 
 
-def _range_of_name(script: Script, node: Node, depth: int) -> tuple[int, int] | None:
+def _range_of_name(script: Script, node: Node, depth: int) -> _Range:
     names = [name for name, _ in expansions(node)]
     name = names[0] if names else node.text
     if name == "RANDOM":
@@ -224,9 +219,7 @@ def _range_of_name(script: Script, node: Node, depth: int) -> tuple[int, int] | 
     return None
 
 
-def _range_of(
-    sign: str, left: tuple[int, int] | None, right: tuple[int, int] | None
-) -> tuple[int, int] | None:
+def _range_of(sign: str, left: _Range, right: _Range) -> _Range:
     if sign == "%" and right and right[0] == right[1] > 0:
         return (0, right[0] - 1) if left is None or left[1] >= right[0] else left
     if left is None or right is None:
@@ -245,9 +238,7 @@ def drawn(text: str) -> bool:
 
 def drawn_in(tree: Node) -> Iterator[tuple[int, str]]:
     """Yield the line and the name of each address, port or id of the rendezvous that differs in each task."""
-    joins = (
-        re.search(r"\bRANK=|--nnodes|--num_machines", tree.text) is not None
-    )  # else each may be a job of its own
+    joins = re.search(r"\bRANK=|--nnodes|--num_machines", tree.text)  # else each may be a job of its own
     for node in tree.all("variable_assignment"):
         name = node.text.partition("=")[0]
         of_task = joins and _OF_TASK.search(node.text)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from jobgen.check.ranks.frameworks import FRAMEWORKS
 from jobgen.launch.command_line import is_python
 from jobgen.script.script import Script
+from jobgen.values.parsers import number
 
 _LARGEST = 500_000
 _KNOWN = sys.stdlib_module_names | {
@@ -67,16 +68,15 @@ class RankProgram(NamedTuple):
         if self.source is None or self.frameworks or self.source.imports(*_STARTERS, "torch.distributed"):
             return False
         roots = {one.partition(".")[0] for one in self.source.modules}
-        return roots <= _KNOWN and not any(
-            re.search(r"RANK|SLURM_|OMPI_|PMI|PALS", name) for name in self.source.reads
-        )
+        reads = any(re.search(r"RANK|SLURM_|OMPI_|PMI|PALS", name) for name in self.source.reads)
+        return roots <= _KNOWN and not reads
 
     @property
     def workers(self) -> int | None:
         """The processes of a data loader: an option, or the number in the file."""
         for _, name, text in self.options:
             if name.rpartition(".")[2] in _WORKERS:
-                return int(text) if text.isascii() and text.isdigit() and len(text) < 5 else None
+                return number(text, 4)
         return None if self.source is None else self.source.workers
 
     @property
@@ -92,8 +92,7 @@ class RankProgram(NamedTuple):
 
     def number(self, *names: str) -> int | None:
         """Return the number that an argument sets, as ``--trainer.devices 4`` or ``trainer.devices=4``."""
-        text = next((value for _, name, value in self.options if name in names), "")
-        return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else None
+        return number(next((value for _, name, value in self.options if name in names), None), 5)
 
 
 def program(script: Script, words: Sequence[str | None], readable: bool) -> RankProgram:
@@ -149,9 +148,8 @@ def _parsed(path: str, stamp: int) -> PythonSource | None:
         if one.arg in ("devices", "num_nodes") and (number := _number(one.value)) is not None
     }
     known = [number for number in workers if number]
-    return PythonSource(
-        text, frozenset(_modules(nodes)), needs, reads, sets, max(known, default=None), trainer
-    )
+    modules, most = frozenset(_modules(nodes)), max(known, default=None)
+    return PythonSource(text, modules, needs, reads, sets, most, trainer)
 
 
 def _modules(nodes: Sequence[ast.AST]) -> Iterator[str]:

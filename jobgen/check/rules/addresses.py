@@ -53,9 +53,8 @@ def master_local(script: Script) -> Iterator[Hit]:
     alone = {one.line for one in script.launches if not _meets_others(script, one)}
     for one in addresses(script):
         text = host(script, one)
-        if text in ("localhost", "127.0.0.1", "::1") and not (
-            one.name.startswith("--") and one.line in alone
-        ):
+        own = one.name.startswith("--") and one.line in alone
+        if text in ("localhost", "127.0.0.1", "::1") and not own:
             yield Hit(
                 one.line,
                 f"{text} is another machine on each of the {script.request.nodes} nodes: the ranks of the other "
@@ -239,9 +238,8 @@ def large_port(script: Script) -> Iterator[Hit]:
         if greatest > _GREATEST:
             always = least > _GREATEST
             reason = f"is {least}" if least == greatest else "grows with the id of the job"
-            yield Hit(
-                one.line, f"{one.name} {reason}, and there are 65535 ports", "", ERROR if always else None
-            )
+            reason = f"{one.name} {reason}, and there are 65535 ports"
+            yield Hit(one.line, reason, level=ERROR if always else None)
             return
 
 
@@ -318,9 +316,8 @@ def random_rendezvous(script: Script) -> Iterator[Hit]:
             continue  # each task may train alone
         several = (code.nodes or 1) > 1 or (not code.sets_ranks and (code.tasks or 1) > 1)
         for line, name in drawn_in(code.tree) if several else ():
-            yield Hit(
-                line, f"{name} differs in each task: the nodes get different values, and wait for each other"
-            )
+            reason = f"{name} differs in each task: the nodes get different values, and wait for each other"
+            yield Hit(line, reason)
             return
 
 

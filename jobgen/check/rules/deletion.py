@@ -46,23 +46,14 @@ def rm_variable(script: Script) -> Iterator[Hit]:
     tested = {name for node in tests for name, _ in expansions(node)}
     tested |= set(re.findall(r"\{(\w+):\?", script.tree.text))
     for command in (*script.own_running("rm"), *_in_traps(script)):
-        if not _recursive(command):
-            continue
-        for word in command.arguments:
+        for word in command.arguments if deletes_all(command) else ():
             names = [name for name, _ in expansions(word)]
-            if (
-                re.fullmatch(_WHOLE, word.text)
-                and names
-                and names[0] not in tested
-                and _may_be_empty(script, names[0])
-            ):
+            name = names[0] if names and re.fullmatch(_WHOLE, word.text) else None
+            if name is not None and name not in tested and _may_be_empty(script, name):
                 rest = re.sub(r"\$\{?\w+\}?|[\"']", "", word.text)
-                yield Hit.at(
-                    command.node,
-                    f"if {names[0]} is empty, rm deletes {rest}",
-                    f"write ${{{names[0]}:?}}",
-                    level=NOTE if names[0] in script.values or script.nounset else None,
-                )
+                level = NOTE if name in script.values or script.nounset else None
+                reason = f"if {name} is empty, rm deletes {rest}"
+                yield Hit.at(command.node, reason, f"write ${{{name}:?}}", level)
                 break
 
 
@@ -72,7 +63,8 @@ def _in_traps(script: Script) -> Iterator[Command]:
     yield from (one for text in texts for one in commands(code(text)) if one.name == "rm")
 
 
-def _recursive(command: Command) -> bool:
+def deletes_all(command: Command) -> bool:
+    """Return whether a call of rm deletes directories."""
     return any(re.match(r"--recursive$|-[a-zA-Z]*[rR]", word) for word in command.literals)
 
 
@@ -131,7 +123,7 @@ def rm_at_requeue(script: Script) -> Iterator[Hit]:
         place, inside = (command.node, ()) if call is None else (call.node, command.node.above())
         sometimes = any(one.type in _SOMETIMES and one.type != "function_definition" for one in inside)
         sometimes |= place.under(*_SOMETIMES) or on_condition(place) or on_condition(command.node)
-        if not _recursive(command) or sometimes or command.guarded:
+        if not deletes_all(command) or sometimes or command.guarded:
             continue
         for word in command.arguments:
             text = script.constants.text(word).strip("\"'").rstrip("/*")
@@ -192,14 +184,11 @@ def _saves(script: Script, one: RankGroup, path: str) -> bool:
     """,
 )
 def skipped_cleanup(script: Script) -> Iterator[Hit]:
-    if (
-        not script.errexit
-        or not script.is_batch
-        or any("EXIT" in one.literals for one in script.named("trap"))
-    ):
+    trapped = any("EXIT" in one.literals for one in script.named("trap"))
+    # The next job may need what a failure leaves.
+    submits = any(script.named(*script.dialect.scheduler.submit_commands))
+    if not script.errexit or not script.is_batch or trapped or submits:
         return
-    if any(script.named(*script.dialect.scheduler.submit_commands)):
-        return  # the next job may need what a failure leaves
     work = [one.node.end for one in script.commands if one.works and not one.guarded and not one.background]
     made = {
         word.unquoted.replace("{", "").replace("}", "")
@@ -211,7 +200,7 @@ def skipped_cleanup(script: Script) -> Iterator[Hit]:
         own = [word.unquoted.rstrip("/*").replace("{", "").replace("}", "") for word in command.arguments]
         temporary = next((path for path in own if path in made), None)
         sometimes = command.node.under("function_definition", "if_statement", *LOOPS)
-        if temporary and _recursive(command) and work and work[-1] < command.node.start and not sometimes:
+        if temporary and deletes_all(command) and work and work[-1] < command.node.start and not sometimes:
             yield Hit.at(command.node, fix=f"remove it in a trap: trap 'rm -rf \"{temporary}\"' EXIT")
             return
 
@@ -257,7 +246,7 @@ def _deletion(script: Script, path: str, start: int) -> int:
     """Return the line of an rm that deletes a directory behind a place, or when the script ends; 0 without one."""
     later = (one for one in script.own_running("rm") if one.node.start > start)
     for one in (*later, *_in_traps(script)):
-        sure = _recursive(one) and not one.node.under("if_statement", "function_definition")
+        sure = deletes_all(one) and not one.node.under("if_statement", "function_definition")
         if sure and path in [_plain(word.text) for word in one.arguments]:
             return one.line
     return 0

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from jobgen.check.ranks.model import code_of_tasks, ranks
 from jobgen.check.rule import WARNING, rule
+from jobgen.check.rules.deletion import deletes_all
 from jobgen.launch.command_line import is_python
 from jobgen.script.commands import Command, commands
 from jobgen.script.script import Hit, Script
@@ -50,15 +52,11 @@ _RANKED = re.compile(r"PROCID|LOCALID|NODEID|RANK|\$\$|RANDOM|mktemp|TMPDIR")
     """,
 )
 def first_node_files(script: Script) -> Iterator[Hit]:
-    if (
-        not script.request.several
-        or not script.is_batch
-        or any(script.named("sbcast", "pdcp", "ssh", "pbsdsh", "pdsh"))
-    ):
+    others = any(script.named("sbcast", "pdcp", "ssh", "pbsdsh", "pdsh"))
+    if not script.request.several or not script.is_batch or others:
         return
-    copies = [(one, path) for one in script.own_runs if _fills(one) and (path := _target(script, one))][
-        :_FIRST
-    ]
+    fills = ((one, _target(script, one)) for one in script.own_runs if _fills(one))
+    copies = list(islice(((one, path) for one, path in fills if path), _FIRST))
     steps = [one.program for one in script.launches if _stages(script, one.program)] if copies else []
     everywhere = " ".join(_text(script, word) for words in steps for word in words)
     staged = [(one, path) for one, path in copies if path not in everywhere]
@@ -179,9 +177,7 @@ def rm_in_ranks(script: Script) -> Iterator[Hit]:
         for at, command in enumerate(inner):
             words = [word for word in command.arguments if not word.text.startswith("-")]
             paths = [_text(script, word) for word in words]
-            deletes = command.name == "rm" and any(
-                re.match(r"--recursive$|-\w*[rR]", word) for word in command.literals
-            )
+            deletes = command.name == "rm" and deletes_all(command)
             own = any(_RANKED.search(path) or _LOCAL.match(path) for path in paths)
             own |= code.group is None and _is_open(inner[:at], paths)
             if deletes and tasks > 1 and not on_condition(command.node) and not own and at + 1 < len(inner):
@@ -222,27 +218,17 @@ def task_log(script: Script) -> Iterator[Hit]:
         own = {name: value.text for name, value, _ in assignments(code.tree)}
         works = {id(one.node) for one in commands(code.tree) if one.works}
         for node in code.tree.all("file_redirect") if code.total > 1 else ():
-            around = next((one for one in node.above() if one.type == "redirected_statement"), None)
-            file, sign = (
-                node.get("destination"),
-                next((one.text for one in node.children if ">" in one.text), ""),
-            )
+            around, file = node.around("redirected_statement"), node.get("destination")
+            sign = next((one.text for one in node.children if ">" in one.text), "")
             of_work = around is not None and id(around.get("body")) in works
             if file is None or not of_work or sign not in (">", "&>", ">|") or on_condition(node):
                 continue
             names = [name for name, _ in expansions(file)]
             text = " ".join([file.text, *(own.get(name, "") for name in names)])
-            known = all(name in own or name in _OF_JOB for name in names)
-            if (
-                known
-                and not _RANKED.search(text)
-                and not _VARIES.search(text)
-                and not _LOCAL.match(text.strip("\"'"))
-            ):
-                yield Hit(
-                    node.line,
-                    f"each of the {code.total} tasks empties {file.text}, and writes over the lines of the others",
-                )
+            apart = _RANKED.search(text) or _VARIES.search(text) or _LOCAL.match(text.strip("\"'"))
+            if not apart and all(name in own or name in _OF_JOB for name in names):
+                reason = f"each of the {code.total} tasks empties {file.text}, and writes over the lines of the others"
+                yield Hit(node.line, reason)
                 return
 
 

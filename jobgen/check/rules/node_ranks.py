@@ -14,6 +14,9 @@ from jobgen.script.syntax import LOOPS, Node, expansions
 
 _HOSTNAME = r"(?:\\?\$\(|\\?`)\s*(?:/bin/)?(?:hostname(?: -[a-zA-Z-]+)?|uname -n)\b[^)`]*[)`]|\\?\$\{?(?:HOSTNAME|SLURMD_NODENAME)\b\}?"
 _OWN_MASTER = rf"(?:MASTER_ADDR=|--master[-_]addr[= ]|--main_process_ip[= ]|--rdzv[-_]endpoint[= ])\\?[\"']?(?:{_HOSTNAME})"
+_HAS_HOSTNAME = re.compile(  # a variable with it
+    rf"(?m)(?:^|[\s;'\"])(\w+)=\\?[\"']?(?:{_HOSTNAME})(?::[\w\\${{}}]+)?\\?[\"']?\s*(?:;|&|$)"
+)
 _RANKS = (
     r"\$\{?(SLURM_(PROCID|NODEID|LOCALID)|OMPI_COMM_WORLD_\w*RANK|PMI_RANK|PALS_RANKID|MV2_COMM_WORLD_RANK)\b"
 )
@@ -57,18 +60,9 @@ def hostname_master(script: Script) -> Iterator[Hit]:
     if script.in_job and not script.request.several:
         return
     for node in _run_by_all(script):
-        names = "|".join(
-            re.findall(
-                rf"(?m)(?:^|[\s;'\"])(\w+)=\\?[\"']?(?:{_HOSTNAME})(?::[\w\\${{}}]+)?\\?[\"']?\s*(?:;|&|$)",
-                node.text,
-            )
-        )
-        own = (
-            rf"(?:--master[-_]addr|--main_process_ip|--rdzv[-_]endpoint)[= ]\\?[\"']?\$\{{?(?:{names})\b"
-            if names
-            else _OWN_MASTER
-        )
-        match = re.search(_OWN_MASTER, node.text) or re.search(own, node.text)
+        names = "|".join(_HAS_HOSTNAME.findall(node.text))
+        own = rf"(?:--master[-_]addr|--main_process_ip|--rdzv[-_]endpoint)[= ]\\?[\"']?\$\{{?(?:{names})\b"
+        match = re.search(_OWN_MASTER, node.text) or (re.search(own, node.text) if names else None)
         if match and not re.search(_OF_RANK_0, node.text) and "scontrol" not in node.text:
             yield Hit(node.line + node.text[: match.start()].count("\n"))
             return
@@ -84,10 +78,8 @@ def _run_by_all(script: Script) -> Iterator[Node]:
     inner = [one for one in script.launches if one.outer is not None and one.outer.row.line.reaches_nodes]
     lines = {one.line for one in inner if one.outer is not None and _is_for_all(one.outer)}
     for node in script.tree.all("heredoc_body"):
-        written = code_files.is_literal(node) and lines.intersection(
-            range(node.line, node.line + 1 + node.text.count("\n"))
-        )
-        if written or re.search(_RANKS, node.text):
+        own = range(node.line, node.line + 1 + node.text.count("\n"))
+        if (code_files.is_literal(node) and lines.intersection(own)) or re.search(_RANKS, node.text):
             yield node
     for launch in script.launches:
         if launch.outer is None and launch.row.line.reaches_nodes and _is_for_all(launch):
@@ -243,7 +235,7 @@ def missing_master(script: Script) -> Iterator[Hit]:
 )
 def serial_nodes(script: Script) -> Iterator[Hit]:
     for launch in script.launches:
-        loop = next((one for one in launch.command.node.above() if one.type in LOOPS), None)
+        loop = launch.command.node.around(*LOOPS)
         number = launch.place("--node-rank", "--machine-rank")
         names = {name for name, _ in expansions(number)} if number is not None else set()
         elsewhere = launch.remote or (launch.outer is not None and launch.outer.has("-w", "--nodelist"))
@@ -302,7 +294,7 @@ def _on_all(launch: Launch) -> bool:
 )
 def used_port(script: Script) -> Iterator[Hit]:
     for command in script.named("ss", "netstat", "lsof"):
-        around = next((above for above in command.node.above() if above.type == "command_substitution"), None)
+        around = command.node.around("command_substitution")
         others = around.text if around else ""
         picks = re.search(r"\|\s*(shuf|sort -R|head -n? ?1|tail -n? ?1)\b", others)
         if picks and not re.search(r"\b(comm|seq|wc|diff|while|until|python3?)\b|<\(|:\$|-v -?f", others):

@@ -40,8 +40,9 @@ from jobgen.script.script import Hit, Script
 )
 def unknown(script: Script) -> Iterator[Hit]:
     faulty, stray = set(trailing(script)), set[int]()  # trailing-comment reports the first
+    grammar = script.dialect.scheduler.grammar
     for line in script.directives.live:
-        if re.search(r"(?:^|\s)-wd(?!\S)", line.rest) and "w" not in script.dialect.scheduler.grammar.letters:
+        if re.search(r"(?:^|\s)-wd(?!\S)", line.rest) and "w" not in grammar.letters:
             faulty.add(line.number)
             reason = f"only NCI had the option -wd: another {script.dialect.command} refuses it"
             yield Hit(line.number, reason, "write -l wd at NCI", WARNING)
@@ -49,14 +50,11 @@ def unknown(script: Script) -> Iterator[Hit]:
     before = DirectiveOption(0, "", "", "")
     for option in script.options:
         # The value of an option that a plug-in adds looks like a word too many.
-        added = (
-            before.line == option.line
-            and before.flag[2:] not in script.dialect.scheduler.grammar.long_options
-        )
+        added = before.line == option.line and before.flag[2:] not in grammar.long_options
         free = not option.flag and before.flag.startswith("--") and added
         escaped = not option.flag and before.line == option.line and before.value.endswith("\\")
         before = option
-        if escaped and script.dialect.scheduler.grammar.long_options and _ESCAPES.holds(script.version):
+        if escaped and grammar.long_options and _ESCAPES.holds(script.version):
             faulty.add(option.line)
             if script.version is None:
                 reason = f"{script.dialect.title} before {_ESCAPES.since} refuses a backslash before a blank"
@@ -105,10 +103,8 @@ def _fault(option: DirectiveOption, script: Script) -> tuple[str, str] | tuple[s
 def accepted_elsewhere(script: Script, accepts: Callable[[Dialect], bool]) -> bool:
     """Return whether a scheduler with the same directives accepts an option, if the script may be for it."""
     prefix = script.dialect.scheduler.prefix
-    others = (
-        row for row in DIALECTS.values() if row.scheduler.prefix == prefix and row is not script.dialect
-    )
-    return not script.is_sure and any(map(accepts, others))
+    rows = [row for row in DIALECTS.values() if row.scheduler.prefix == prefix]
+    return not script.is_sure and any(accepts(row) for row in rows if row is not script.dialect)
 
 
 def without_dash(option: DirectiveOption, dialect: Dialect) -> str:
@@ -121,12 +117,11 @@ def without_dash(option: DirectiveOption, dialect: Dialect) -> str:
 def _long_fault(option: DirectiveOption, script: Script) -> tuple[str, str] | tuple[str, str, str] | None:
     dialect, command = script.dialect, script.dialect.command
     name, equals, _ = option.given[2:].partition("=")
-    whole = completions(name, dialect.scheduler.grammar.long_options)
+    known = dialect.scheduler.grammar.long_options
+    whole = completions(name, known)
     if name in dialect.step_options:
-        return (
-            f"--{name} is an option of a step, and {command} has none",
-            f"give it to {dialect.scheduler.node_step}",
-        )
+        fix = f"give it to {dialect.scheduler.node_step}"
+        return f"--{name} is an option of a step, and {command} has none", fix
     if len(whole) > 1:
         several = ", ".join(f"--{one}" for one in whole)
         return f"--{name} is ambiguous: {several}; {command} refuses the script", "write the whole name"
@@ -134,15 +129,10 @@ def _long_fault(option: DirectiveOption, script: Script) -> tuple[str, str] | tu
         return f"{command} has no option --{name}", "write --NAME=VALUE"
     if not whole:  # sites add options, so only likely typos are reported; those of pyxis begin with container
         meant = dialect.synonyms.get(name)
-        hint = (
-            ""
-            if name.startswith("container-")
-            else f"; did you mean --{meant}?"
-            if meant
-            else _exchanged(name, dialect.scheduler.grammar.long_options)
-            or nearest(name, dialect.scheduler.grammar.long_options, cutoff=0.8)
-        )
-        return (f"{command} has no option {option.given}{hint}", "correct the name") if hint else None
+        hint = f"; did you mean --{meant}?" if meant else _exchanged(name, known)
+        hint = hint or nearest(name, known, cutoff=0.8)
+        typo = not name.startswith("container-") and hint
+        return (f"{command} has no option {option.given}{hint}", "correct the name") if typo else None
     span = dialect.option_versions.get(f"--{whole[0]}")
     if span and (not span.holds(script.version) or (script.version is None and span.before)):
         reason = f"--{whole[0]} is an option of {dialect.title} {span} only: other versions refuse the script"
@@ -150,7 +140,7 @@ def _long_fault(option: DirectiveOption, script: Script) -> tuple[str, str] | tu
         form = dialect.scheduler.request_forms["directory"] if moves else ""
         fix = f"write {form.format(option.value)}" if moves else "remove it"
         return (reason, fix, WARNING) if script.version is None else (reason, fix)
-    if equals and not dialect.scheduler.grammar.long_options[whole[0]]:
+    if equals and not known[whole[0]]:
         return f"--{whole[0]} takes no value: {command} refuses the script", f"write --{whole[0]} alone"
     return None
 
@@ -266,9 +256,8 @@ def memory(script: Script) -> Iterator[Hit]:
 
 
 def _memories(script: Script) -> Iterator[tuple[DirectiveOption, str, str]]:
-    for option in script.options:
-        if option.flag in script.dialect.size_options:
-            yield option, option.flag, option.value
+    for option in script.options_of(*script.dialect.size_options):
+        yield option, option.flag, option.value
     for option, name, value in resources(script.options):
         if name in ("mem", "pmem", "vmem", "pvmem"):
             yield option, name, value
@@ -307,12 +296,11 @@ def bad_choice(script: Script) -> Iterator[Hit]:
             bad = [name for name in option.value.split(",") if name.strip().upper() not in MAIL_TYPES]
             if bad:
                 event = _event(bad[0].strip().upper())
-                reason = (
-                    f"--mail-type has no value {shown(bad[0])}{f'; did you mean {event}?' if event else ''}"
-                )
+                hint = f"; did you mean {event}?" if event else ""
                 events = [_event(name.strip().upper()) for name in option.value.split(",")]
                 fix = ",".join(dict.fromkeys(filter(None, events))) or "END,FAIL"
                 refused = script.dialect.value_fault(option.flag, option.value)
+                reason = f"--mail-type has no value {shown(bad[0])}{hint}"
                 yield Hit.at(option, reason, f"write {fix}", None if refused else WARNING)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from jobgen.check.ranks.environment import RankEnvironment
 from jobgen.check.ranks.frameworks import FRAMEWORKS, Framework
@@ -12,6 +13,7 @@ from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.script.commands import commands
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import Node, assignments, expansions
+from jobgen.values.parsers import number as number_of
 
 _RANK, _LOCAL, _NODE = "the rank in the job", "the rank on the node", "the number of the node"
 _TASKS_OF_NODE, _NODES = "the number of ranks on a node", "the number of nodes"
@@ -98,8 +100,8 @@ def _of_sum(script: Script, tree: Node) -> Iterator[tuple[Node, int]]:
         match = _SUM.fullmatch(value.unquoted) if name == "RANK" else None
         found = script.constants.node(match[1]) if match and not match[1].isdigit() else None
         text = match[1] if match and found is None else script.constants.value(found) if found else ""
-        if text and text.isascii() and text.isdigit() and len(text) < 5:
-            yield node, int(text)
+        if (each := number_of(text, 4)) is not None:
+            yield node, each
 
 
 _NODEID = r"\$?\{?SLURM_NODEID\}?"
@@ -134,11 +136,11 @@ def _settings(tree: Node, launcher_sets: bool) -> Iterator[tuple[int, str, str]]
     """
     pairs = [(name, value) for name, value, _ in assignments(tree)]
     for command in commands(tree):
-        for word, after in zip(command.words, (*command.words[1:], None), strict=True):
-            option, equals, _ = word.text.partition("=")
-            name = _OPTIONS.get(option.replace("_", "-"))
-            if name and (equals or after is not None):
-                pairs.append((name, word if equals or after is None else after))
+        for word, after in pairwise((*command.words, None)):
+            option, equals, _ = word.text.partition("=") if word else ("", "", "")
+            name, value = _OPTIONS.get(option.replace("_", "-")), word if equals else after
+            if name and value is not None:
+                pairs.append((name, value))
     for name, value in pairs:
         text = value.text.partition("=")[2] if value.text.startswith("--") else value.text
         match = _VALUE.fullmatch(text)
@@ -175,9 +177,8 @@ def _right(name: str, variable: str) -> str:
     number = {"RANK": _RANK, "NODE_RANK": _NODE}.get(name, _LOCAL)
     family = variable.partition("_")[0]
     own = (one for one, kind in NUMBERS.items() if kind == number and one.startswith(family))
-    return "$" + next(
-        own, {_RANK: "PMI_RANK", _LOCAL: "PMI_LOCAL_RANK"}.get(number, "the number of the node")
-    )
+    others = {_RANK: "PMI_RANK", _LOCAL: "PMI_LOCAL_RANK"}
+    return "$" + next(own, others.get(number, "the number of the node"))
 
 
 @rule(
@@ -217,9 +218,8 @@ def no_rank_variables(script: Script) -> Iterator[Hit]:
             continue
         if one.sets_ranks or not one.total or one.total == 1 or _sets_ranks(script, one):
             continue
-        names = (
-            "RANK and WORLD_SIZE" if row.title == "torch.distributed" else "RANK, WORLD_SIZE and LOCAL_RANK"
-        )
+        of_torch = row.title == "torch.distributed"
+        names = "RANK and WORLD_SIZE" if of_torch else "RANK, WORLD_SIZE and LOCAL_RANK"
         yield Hit(
             one.line,
             f"{outer.kind} sets no {names} in its {one.total} ranks, which {row.title} reads: {row.alone}",

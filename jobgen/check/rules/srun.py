@@ -13,7 +13,7 @@ from jobgen.schedulers.versions import Span
 from jobgen.script import code_files
 from jobgen.script.launches import Launch
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import LATER, Node, expansions, exported
+from jobgen.script.syntax import LATER, Node, expansions, exported, is_plain
 
 # Variables of a task; the batch script has those of the first task.
 _TASK = ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID")
@@ -80,10 +80,8 @@ _LOST = Span(since="22.05", before="23.11")  # CHANGELOG/slurm-23.11.md
     schedulers=("slurm",),
 )
 def srun_cpus(script: Script) -> Iterator[Hit]:
-    request = next((option for option in script.options if option.flag == "--cpus-per-task"), None)
-    if request is None or script.request.cpus_per_rank in (None, 1):
-        return
-    if {"SRUN_CPUS_PER_TASK", "SLURM_CPU_BIND"} & script.values.keys():
+    given = any(script.options_of("--cpus-per-task")) and script.request.cpus_per_rank not in (None, 1)
+    if not given or {"SRUN_CPUS_PER_TASK", "SLURM_CPU_BIND"} & script.values.keys():
         return
     version = script.version or _slurm_version(script)
     if not _LOST.holds(version):
@@ -95,18 +93,18 @@ def srun_cpus(script: Script) -> Iterator[Hit]:
         bound = launch.has("--cpu-bind", "--exact", "--overlap")
         if bound or launch.unknown or _program(script, launch) in _TRIFLES or not is_work(script, launch):
             continue
-        yield Hit(
-            launch.line,
-            fix=f"write srun --cpus-per-task={script.request.cpus_per_rank}, or export SRUN_CPUS_PER_TASK",
-            level=WARNING if version else None,
-        )
+        fix = f"write srun --cpus-per-task={script.request.cpus_per_rank}, or export SRUN_CPUS_PER_TASK"
+        yield Hit(launch.line, fix=fix, level=WARNING if version else None)
         return
+
+
+def _module_words(script: Script) -> str:
+    return " ".join(word for command in script.own_running("module", "ml") for word in command.literals)
 
 
 def _slurm_version(script: Script) -> str | None:
     """Return the version of the module of Slurm that the script loads."""
-    words = " ".join(word for command in script.own_running("module", "ml") for word in command.literals)
-    match = re.search(r"\bslurm/\D{0,9}(\d\d\.\d\d)", words)
+    match = re.search(r"\bslurm/\D{0,9}(\d\d\.\d\d)", _module_words(script))
     return match[1] if match else None
 
 
@@ -131,8 +129,8 @@ def _slurm_version(script: Script) -> str | None:
     """,
 )
 def export_list(script: Script) -> Iterator[Hit]:
-    found = [(option.line, option.value) for option in script.options if option.flag == "--export"]
-    found += [(launch.line, launch.options.get("--export") or "") for launch in _steps(script)]
+    found = [(option.line, option.value) for option in script.options_of("--export")]
+    found += [(launch.line, launch.text("--export")) for launch in _steps(script)]
     for line, value in found:
         parts = value.split(",")
         bad = [part for part in parts if part and not re.match(r"[A-Za-z_]\w*(=|$)", part, re.ASCII)]
@@ -193,11 +191,10 @@ def early_expansion(script: Script) -> Iterator[Hit]:
         if name not in _TASK or name in single or any(above.type == "heredoc_body" for above in node.above()):
             continue
         inside = any(one in in_sruns for above in node.above() for one in (above, *_redirected(above)))
-        assigned = next((above for above in node.above() if above.type == "variable_assignment"), None)
-        name_of = assigned.get("name") if assigned is not None else None
-        read = name_of is not None and name_of.text in used
+        assigned = node.around("variable_assignment")
+        read = assigned is not None and assigned.name in used
         passed = assigned is not None and exported(assigned) and bool(in_sruns)
-        if inside or ((read or passed) and not _in_function(node)):
+        if inside or ((read or passed) and not node.under("function_definition")):
             yield Hit.at(
                 node,
                 f"${name} is expanded once, before srun starts the tasks: all tasks get the first one's",
@@ -236,23 +233,16 @@ def _of_document(script: Script) -> Iterator[Hit]:
 def _of_mpi(script: Script) -> Iterator[Hit]:
     """Yield the variables of an MPI's ranks in the commands that start these ranks, and in exports."""
     starts = {id(one.command.node) for one in script.launches if one.row.line.reaches_nodes}
-    if not starts or re.search(
-        r"\$0\b|BASH_SOURCE", script.tree.text
-    ):  # the script starts itself in the ranks
-        return
+    if not starts or re.search(r"\$0\b|BASH_SOURCE", script.tree.text):
+        return  # the script starts itself in the ranks
     for name, node in script.expansions:
-        if (
-            not _OF_MPI.fullmatch(name)
-            or name in script.values
-            or node.text not in (f"${name}", f"${{{name}}}")
-        ):
+        if not _OF_MPI.fullmatch(name) or name in script.values or not is_plain(node):
             continue
         above = list(node.above())
         assigned = next((one for one in above if one.type == "variable_assignment"), None)
         elsewhere = any(one.type in ("heredoc_body", "function_definition", *LATER) for one in above)
-        if not elsewhere and (
-            any(id(one) in starts for one in above) or (assigned is not None and exported(assigned))
-        ):
+        passed = assigned is not None and exported(assigned)
+        if not elsewhere and (passed or any(id(one) in starts for one in above)):
             yield Hit.at(
                 node,
                 f"${name} is a variable of the ranks: in the script, which expands it, it is not set",
@@ -287,10 +277,6 @@ def _in_file_name(node: Node) -> bool:
     return before in (b"_", b"-", b".") or after in (b".", b"_")
 
 
-def _in_function(node: Node) -> bool:
-    return node.under("function_definition")
-
-
 @rule(
     "mpi-plugin",
     NOTE,
@@ -317,9 +303,7 @@ def _in_function(node: Node) -> bool:
     schedulers=("slurm",),
 )
 def mpi_plugin(script: Script) -> Iterator[Hit]:
-    loaded = " ".join(
-        word for command in script.own_running("module", "ml") for word in command.literals
-    ).lower()
+    loaded = _module_words(script).lower()
     modules = [pair for pair in _MPI.items() if re.search(rf"(^|[\s/]){pair[0]}\b", loaded)]
     if re.search(_OTHER_START, loaded):
         return
@@ -327,15 +311,10 @@ def mpi_plugin(script: Script) -> Iterator[Hit]:
     for launch in _steps(script) if modules else ():
         if id(launch) in torch:
             continue
-        plugin = launch.options.get("--mpi") or ""
+        plugin = launch.text("--mpi")
         for module, pattern in modules:
-            if plugin.rstrip("_v0123456789") not in (
-                "",
-                pattern.rstrip("2"),
-                "none",
-                "cray_shasta",
-                "cray_shast",
-            ):
+            usual = ("", pattern.rstrip("2"), "none", "cray_shasta", "cray_shast")
+            if plugin.rstrip("_v0123456789") not in usual:
                 yield Hit(
                     launch.line,
                     f"--mpi={plugin} is not the usual plug-in of {module}: if it was built without this one, each "
