@@ -165,7 +165,7 @@ def at_start(script: Script, command: Command) -> bool:
     names = script.dialect.job_variables
     word = command.arguments[-1] if command.arguments else command.node
     name = _path(_value(script, word)).strip("${}")
-    moved = any(option.flag in script.dialect.directory_options for option in script.options)
+    moved = any(script.options_of(*script.dialect.directory_options))
     return names.get(name) == "submit_dir" and not script.dialect.starts_at_home and not moved
 
 
@@ -210,13 +210,9 @@ def _proven(script: Script, command: Command) -> bool:
 
 def _level(script: Script, command: Command, after: list[Command]) -> str | None:
     path = _path(command.arguments[-1])
-    made = any(
-        one.node.start < command.node.start and any(_path(word) == path for word in one.arguments)
-        for one in script.named("mkdir")
-    )
-    if made or at_start(script, command) or not any(_depends(one) for one in after):
-        return NOTE
-    return None
+    before = (one for one in script.named("mkdir") if one.node.start < command.node.start)
+    made = any(_path(word) == path for one in before for word in one.arguments)
+    return NOTE if made or at_start(script, command) or not any(map(_depends, after)) else None
 
 
 def _depends(command: Command) -> bool:

@@ -39,9 +39,7 @@ from jobgen.script.script import Hit, Script
 )
 def exported_list(script: Script) -> Iterator[Hit]:
     lines = {line.number: line for line in script.directives.live}
-    for option in script.options:
-        if option.flag != "-v":
-            continue
+    for option in script.options_of("-v"):
         line = lines[option.line]
         bad = [part for part in option.value.split(",") if not re.match(r"[A-Za-z_]\w*(=|$)", part.strip())]
         if re.search(r"[\"'\\]", line.rest) or bad:
@@ -73,8 +71,8 @@ def exported_list(script: Script) -> Iterator[Hit]:
     schedulers=("pbs",),
 )
 def after_array(script: Script) -> Iterator[Hit]:
-    for option in script.options:
-        if option.flag == "-W" and re.search(r"\bafterok:[^,]*\[", option.value):
+    for option in script.options_of("-W"):
+        if re.search(r"\bafterok:[^,]*\[", option.value):
             yield Hit(option.line)
 
 
@@ -106,17 +104,15 @@ def after_array(script: Script) -> Iterator[Hit]:
 def home_directory(script: Script) -> Iterator[Hit]:
     if not script.is_batch:
         return
-    moved = any(script.own_running("cd", "pushd")) or any(
-        "PBS_O_WORKDIR" in name for name, _ in script.expansions
-    )
+    moved = any(script.own_running("cd", "pushd"))
+    moved |= any("PBS_O_WORKDIR" in name for name, _ in script.expansions)
     flags = {option.flag for option in script.options} | {name for _, name, _ in resources(script.options)}
     if moved or flags & {"-d", "-w", "wd"} or "brainlife" in script.tree.text or script.name == "main":
         return
     for command in script.own_runs:
         for word in [command.name, *command.literals]:
-            if re.fullmatch(r"(?!/|~)[\w./-]+\.(py|sh|exe|out)", word) and (
-                word in command.literals or "/" in word
-            ):
+            relative = re.fullmatch(r"(?!/|~)[\w./-]+\.(py|sh|exe|out)", word)
+            if relative and (word in command.literals or "/" in word):
                 yield Hit.at(
                     command.node,
                     f"PBS starts the job in the home directory, and {shown(word)} is resolved there",

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from jobgen.check.ranks.environment import ACTIVATES
+from jobgen.check.ranks.environment import reads_others
 from jobgen.check.ranks.model import code, is_work, ranks
 from jobgen.check.rule import WARNING, rule
+from jobgen.check.rules.traps import caught
 from jobgen.script.commands import commands
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import statement
@@ -24,11 +25,10 @@ class _Signal(NamedTuple):
 
 
 def _signals(script: Script) -> Iterator[_Signal]:
-    for option in script.options:
-        if option.flag == "--signal":
-            letters, _, name = option.value.partition("@")[0].rpartition(":")
-            name = name.upper().removeprefix("SIG")
-            yield _Signal(option.line, option.value, _NUMBERS.get(name, name), "B" in letters)
+    for option in script.options_of("--signal"):
+        letters, _, name = option.value.partition("@")[0].rpartition(":")
+        name = name.upper().removeprefix("SIG")
+        yield _Signal(option.line, option.value, _NUMBERS.get(name, name), "B" in letters)
 
 
 _NUMBERS = {"1": "HUP", "2": "INT", "10": "USR1", "12": "USR2", "15": "TERM"}
@@ -36,8 +36,7 @@ _NUMBERS = {"1": "HUP", "2": "INT", "10": "USR1", "12": "USR2", "15": "TERM"}
 
 def _caught(script: Script) -> set[str]:
     """Return the signals for which the script has a trap."""
-    words = {word.upper() for command in script.named("trap") for word in command.literals[1:]}
-    return {_NUMBERS.get(name, name) for name in (word.removeprefix("SIG") for word in words)}
+    return {_NUMBERS.get(name, name) for command in script.named("trap") for name in caught(command)}
 
 
 @rule(
@@ -71,11 +70,11 @@ def _caught(script: Script) -> set[str]:
 )
 def signal_to_steps(script: Script) -> Iterator[Hit]:
     yield from _ending_shells(script)
-    caught = _caught(script)
+    own = _caught(script)
     for signal in _signals(script):
         if signal.to_shell:
             continue
-        if signal.name in caught:
+        if signal.name in own:
             yield Hit(
                 signal.line,
                 f"without B: the signal goes to the job's steps, and the trap of this script never hears {signal.name}",
@@ -91,11 +90,9 @@ def _ending_shells(script: Script) -> Iterator[Hit]:
     outer = script.starter.call.outer if script.starter is not None else None
     if script.starter is not None and outer is not None and outer.row.by_scheduler and script.for_a_shell:
         names = _ending(script.starter.script) - _caught(script)
-        waits = (
-            one for one in script.commands if one.works and one.words[0].text != "exec" and not one.background
-        )
-        program = next(waits, None)
-        others = any(not ACTIVATES.search(one.node.text) for one in script.named("source", ".", "eval"))
+        waits = (one for one in script.commands if one.works and not one.background)
+        program = next((one for one in waits if one.words[0].text != "exec"), None)
+        others = reads_others(script.named("source", ".", "eval"))
         if names and program is not None and not others:
             yield Hit.at(program.node, _END.format("this shell", min(names)), _EXEC)
         return
@@ -129,19 +126,15 @@ def _lost_in_steps(script: Script, name: str) -> str:
     if any(is_work(script, one) for one in script.launches) or _calls_others(script):
         return ""
     last = next((one for one in reversed(list(ranks(script))) if not one.chain and one.program.file), None)
-    if last is None:
-        return ""
-    return (
-        f"the signal goes to the job's steps, and the job has none: {last.program.file} does not get {name}"
-    )
+    lost = "the signal goes to the job's steps, and the job has none"
+    return f"{lost}: {last.program.file} does not get {name}" if last is not None else ""
 
 
 def _calls_others(script: Script) -> bool:
     """Return whether the script runs other scripts, which may start steps or set traps."""
     words = (word for command in script.commands for word in command.literals)
-    return any(script.named("source", ".", "bash", "sh", "eval")) or any(
-        word.endswith(".sh") for word in words
-    )
+    calls = any(script.named("source", ".", "bash", "sh", "eval"))
+    return calls or any(word.endswith(".sh") for word in words)
 
 
 @rule(
@@ -167,10 +160,10 @@ def _calls_others(script: Script) -> bool:
     schedulers=("slurm",),
 )
 def signal_without_trap(script: Script) -> Iterator[Hit]:
-    caught = _caught(script)
+    own = _caught(script)
     others = any(script.named("source", ".", "eval", "exec")) or not script.for_a_shell
     for signal in _signals(script):
-        if signal.to_shell and signal.name in _ENDING and signal.name not in caught and not others:
+        if signal.to_shell and signal.name in _ENDING and signal.name not in own and not others:
             yield Hit(
                 signal.line,
                 f"{signal.name} goes to this script only, which has no trap for it: the script ends, and the job with it",

@@ -46,19 +46,14 @@ def gres_total(script: Script) -> Iterator[Hit]:
         )
     if not request.several or not request.nodes:
         return
-    count = request.gpus_per_node
+    count = request.gpus_per_node or 0
     each = [launch.number("--nproc-per-node", "--num-gpus") for launch in script.launches]
     proof = any(one and one * request.nodes == count for one in each)
-    for option in script.options:
-        if option.flag not in ("--gres", "--gpus-per-node") or not count:
-            continue
+    for option in script.options_of("--gres", "--gpus-per-node") if count else ():
         if proof or (count > 8 and count % request.nodes == 0 and request.accelerator == "gpu"):
-            yield Hit.at(
-                option,
-                f"{option.flag} counts per node: this requests {request.nodes} x {count} = "
-                f"{request.nodes * count}",
-                f"for {count} in total, write {count // request.nodes}",
-            )
+            total = request.nodes * count
+            reason = f"{option.flag} counts per node: this requests {request.nodes} x {count} = {total}"
+            yield Hit.at(option, reason, f"for {count} in total, write {count // request.nodes}")
 
 
 @rule(
@@ -88,24 +83,17 @@ def gres_total(script: Script) -> Iterator[Hit]:
 )
 def uneven_tasks(script: Script) -> Iterator[Hit]:
     request = script.request
-    flags = {option.flag: option for option in script.options}
-    if not request.nodes or "--ntasks" not in flags or not request.ranks:
+    totals = list(script.options_of("--ntasks"))
+    if not totals or not request.ranks or not request.nodes or not 1 < request.nodes < request.ranks:
         return
-    if (
-        request.nodes < 2
-        or request.ranks <= request.nodes
-        or not (request.gpus_per_node or request.ranks % request.nodes)
-        or {"--ntasks-per-node", "--distribution", "--ntasks-per-gpu", "--gpus-per-task"} & set(flags)
-    ):
-        return
-    if any(launch.has("--ntasks-per-node") for launch in script.launches):
-        return
-    yield Hit(
-        flags["--ntasks"].line,
-        f"{request.ranks} tasks on {request.nodes} nodes may be distributed unevenly",
-        f"add --ntasks-per-node={-(-request.ranks // request.nodes)}",
-        None if request.gpus_per_node and script.launches else NOTE,
+    placed = any(
+        script.options_of("--ntasks-per-node", "--distribution", "--ntasks-per-gpu", "--gpus-per-task")
     )
+    placed |= any(launch.has("--ntasks-per-node") for launch in script.launches)
+    if not placed and (request.gpus_per_node or request.ranks % request.nodes):
+        reason = f"{request.ranks} tasks on {request.nodes} nodes may be distributed unevenly"
+        fix = f"add --ntasks-per-node={-(-request.ranks // request.nodes)}"
+        yield Hit(totals[-1].line, reason, fix, None if request.gpus_per_node and script.launches else NOTE)
 
 
 @rule(
@@ -193,9 +181,8 @@ def refused_requeue(script: Script) -> Iterator[Hit]:
     option = script.heeded.get("--no-requeue")
     call = _REQUEUE.search(re.sub(r"(?m)^\s*#.*", "", script.tree.text))
     if option is not None and "--requeue" not in script.heeded and call:
-        yield Hit.at(
-            option, "scontrol requeue, which the script calls, is refused for a job with --no-requeue"
-        )
+        reason = "scontrol requeue, which the script calls, is refused for a job with --no-requeue"
+        yield Hit.at(option, reason)
 
 
 _REQUEUE = re.compile(r"\bscontrol\s+requeue\s+[\"']?\$\{?SLURM_(ARRAY_)?JOB_?ID")
@@ -221,8 +208,8 @@ _REQUEUE = re.compile(r"\bscontrol\s+requeue\s+[\"']?\$\{?SLURM_(ARRAY_)?JOB_?ID
     """,
 )
 def empty_dependency(script: Script) -> Iterator[Hit]:
-    for option in script.options:
-        if option.flag == "--dependency" and script.dialect.value_fault(option.flag, option.value):
+    for option in script.options_of("--dependency"):
+        if script.dialect.value_fault(option.flag, option.value):
             yield Hit.at(option, f"sbatch refuses the dependency {option.value}")
 
 
@@ -259,12 +246,8 @@ def submission_text(script: Script) -> Iterator[Hit]:
         for word in command.words:
             names = re.findall(r"(?:after\w*|--dependency).*?[:=]\"?\$(?:(\w+)|\{(\w+)\})", word.text)
             for name in filter(None, (one for pair in names for one in pair)):
-                values = script.values.get(name, [])
-                if (
-                    len(values) == 1
-                    and name not in script.changed
-                    and re.fullmatch(_WHOLE_TEXT, values[0].text)
-                ):
+                values = script.values.get(name, []) if name not in script.changed else []
+                if len(values) == 1 and re.fullmatch(_WHOLE_TEXT, values[0].text):
                     yield Hit.at(
                         word,
                         f"${name} is the whole message of sbatch, such as Submitted batch job 1234, and not the number",

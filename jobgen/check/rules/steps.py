@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import pairwise
 
-from jobgen.check.ranks.environment import ACTIVATES
+from jobgen.check.ranks.environment import reads_others
 from jobgen.check.ranks.model import TRIFLES, last_words, size
 from jobgen.check.rule import NOTE, WARNING, rule
 from jobgen.schedulers.versions import Span
@@ -68,7 +68,7 @@ def blocking_steps(script: Script) -> Iterator[Hit]:
     one_node = request.nodes == 1 or (request.nodes is None and request.ranks is not None)
     if not one_node or not script.is_batch or not _WHOLE_NODES.holds(script.version):
         return
-    steps = [one for one in script.launched("srun") if one.outer is None and not one.unknown]
+    steps = _steps(script)
     beside = [one for one in steps if one.command.background]
     if not beside or "--overcommit" in script.heeded:
         return
@@ -91,10 +91,13 @@ def blocking_steps(script: Script) -> Iterator[Hit]:
         )
 
 
+def _steps(script: Script) -> list[Launch]:
+    return [one for one in script.launched("srun") if one.outer is None and not one.unknown]
+
+
 def _whole_step(script: Script) -> tuple[Launch, Launch] | None:
     """Return a step in the background that starts all tasks of the job, and one that starts while it runs."""
-    request = script.request
-    steps = [one for one in script.launched("srun") if one.outer is None and not one.unknown]
+    request, steps = script.request, _steps(script)
     whole = (request.nodes or 1, request.ranks_per_node or request.ranks)
     if not script.is_batch or script.components or not request.cpus_per_rank or not whole[1]:
         return None
@@ -116,9 +119,8 @@ def _ends_at_once(script: Script, launch: Launch) -> bool:
     """Return whether the program of a step is a short one, or one that returns and leaves a daemon."""
     words = [os.path.basename(word or "$") for word in last_words(script, launch)]
     monitor = re.search(r"\b(dmon|pmon)\b|\s(-l|--loop)", " ".join(words))
-    return bool(words) and (
-        (words[0] in TRIFLES and not monitor) or bool(re.match(_DAEMONS, " ".join(words)))
-    )
+    short = words[:1] and words[0] in TRIFLES and not monitor
+    return bool(short or re.match(_DAEMONS, " ".join(words)))
 
 
 def _around(launch: Launch) -> list[int]:
@@ -217,7 +219,7 @@ _DAEMONS = (
 )
 def idle_component(script: Script) -> Iterator[Hit]:
     text = script.tree.text
-    sourced = any(not ACTIVATES.search(one.node.text) for one in script.named("source", "."))
+    sourced = reads_others(script.named("source", "."))
     other = any(one.row.of_mpi for one in script.launches) or sourced or re.search(r"\bssh\b", text)
     if not script.components or other:
         return
@@ -270,10 +272,6 @@ def _numbers(ranges: str) -> Iterator[int]:
 def exclusive_memory(script: Script) -> Iterator[Hit]:
     option = script.heeded.get("--exclusive")
     # Jobs without devices seldom need more than the default of all cores.
-    if (
-        option is not None
-        and script.request.exclusive
-        and script.request.gpus_per_node
-        and not script.heeded.keys() & set(_MEMORY)
-    ):
+    known = any(name in script.heeded for name in _MEMORY)
+    if option is not None and script.request.exclusive and script.request.gpus_per_node and not known:
         yield Hit(option.line)

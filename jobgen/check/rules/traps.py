@@ -21,7 +21,8 @@ def _handler(script: Script, command: Command) -> str:
     return next((script.functions[word] for word in text.split() if word in script.functions), text)
 
 
-def _caught(command: Command) -> set[str]:
+def caught(command: Command) -> set[str]:
+    """Return the signals of a trap, without the SIG of their names."""
     return {word.upper().removeprefix("SIG") for word in command.literals[1:]}
 
 
@@ -49,8 +50,8 @@ def _caught(command: Command) -> set[str]:
 )
 def trap_kill(script: Script) -> Iterator[Hit]:
     for command in script.named("trap"):
-        if lost := sorted(_caught(command) & {"KILL", "9", "STOP", "19"}):
-            if _caught(command) - set(lost):
+        if lost := sorted(caught(command) & {"KILL", "9", "STOP", "19"}):
+            if caught(command) - set(lost):
                 reason = f"{lost[0]} in this list has no effect: no process can catch it"
                 yield Hit.at(command.node, reason, f"remove {lost[0]}", NOTE)
             else:
@@ -84,7 +85,7 @@ def trap_status(script: Script) -> Iterator[Hit]:
     for command in script.named("trap"):
         handler = _handler(script, command).rstrip("\"'; }\n")
         ends = re.findall(r"(?:^|[\s;])exit\s+([^\s;]+)", handler)
-        if "EXIT" in _caught(command) and handler.endswith("0") and ends and set(ends) == {"0"}:
+        if "EXIT" in caught(command) and handler.endswith("0") and ends and set(ends) == {"0"}:
             yield Hit(command.line)
 
 
@@ -117,42 +118,32 @@ def trap_status(script: Script) -> Iterator[Hit]:
     """,
 )
 def trap_late(script: Script) -> Iterator[Hit]:
-    works = any(
-        command.works and not command.node.under("function_definition", "command_substitution")
-        for command in script.commands
-    )
-    if not works or any(script.named("wait")) or not script.is_batch:
+    works = [command for command in script.commands if command.works]
+    here = any(not one.node.under("function_definition", "command_substitution") for one in works)
+    if not here or any(script.named("wait")) or not script.is_batch:
         return
-    last = next((command for command in reversed(script.commands) if command.works), None)
+    last = works[-1]
     for command in script.named("trap"):
-        caught = _caught(command) & set(_CAUGHT)
-        both = caught <= {"TERM", "INT", "HUP"} and not _to_shell(
-            script
-        )  # the command in the foreground gets it, too
+        signals = caught(command) & set(_CAUGHT)
+        # The command in the foreground gets it, too.
+        both = signals <= {"TERM", "INT", "HUP"} and not _to_shell(script)
         if both and script.is_pbs:
             continue
-        if caught and command.arguments and literal(command.arguments[0]) not in ("", "-"):
-            names = ", ".join(sorted(caught))
-            if last is not None and last.words[0].text == "exec":
-                yield Hit.at(
-                    command.node,
-                    f"exec in line {last.line} replaces this shell, and its trap of {names} with it",
-                    "start the program with & and wait for it",
-                    level=NOTE if both else None,
-                )
-                return
-            yield Hit.at(
-                command.node,
-                f"bash runs the trap of {', '.join(sorted(caught))} too late: only after the command in the "
-                "foreground has ended",
-                level=NOTE if both else None,
+        if signals and command.arguments and literal(command.arguments[0]) not in ("", "-"):
+            names, fix = ", ".join(sorted(signals)), ""
+            reason = (
+                f"bash runs the trap of {names} too late: only after the command in the foreground has ended"
             )
+            if last.words[0].text == "exec":
+                reason = f"exec in line {last.line} replaces this shell, and its trap of {names} with it"
+                fix = "start the program with & and wait for it"
+            yield Hit.at(command.node, reason, fix, NOTE if both else None)
             return
 
 
 def _to_shell(script: Script) -> bool:
     """Return whether the scheduler sends a signal to the shell of the script only."""
-    return any(one.flag == "--signal" and re.match("R?BR?:", one.value) for one in script.options)
+    return any(re.match("R?BR?:", one.value) for one in script.options_of("--signal"))
 
 
 @rule(
@@ -187,9 +178,9 @@ def _to_shell(script: Script) -> bool:
     """,
 )
 def single_wait(script: Script) -> Iterator[Hit]:
-    traps = [one for one in script.named("trap") if not _caught(one).isdisjoint(_CAUGHT) and one.arguments]
+    traps = [one for one in script.named("trap") if not caught(one).isdisjoint(_CAUGHT) and one.arguments]
     handlers = [_handler(script, one) for one in traps]
-    at_exit = {_handler(script, one) for one in script.named("trap") if "EXIT" in _caught(one)}
+    at_exit = {_handler(script, one) for one in script.named("trap") if "EXIT" in caught(one)}
     if not traps or any(handler in at_exit for handler in handlers):
         return  # the job is to end then
     if any(re.search(r"\b(exit|wait|requeue|qrerun)\b", handler) for handler in handlers):
@@ -227,16 +218,14 @@ def trap_exec(script: Script) -> Iterator[Hit]:
         one
         for one in script.named("trap")
         if one.literals[:1] not in (["-"], [""], ["-p"], ["-l"])
-        and _caught(one) & {"EXIT", "0", *_CAUGHT}
+        and caught(one) & {"EXIT", "0", *_CAUGHT}
         and not _is_inside(one)
     ]
     for command in script.named("exec"):
         before = [one for one in traps if one.node.start < command.node.start]
         if before and command.arguments and not _is_inside(command):
-            yield Hit.at(
-                command.node,
-                f"exec replaces the shell: from here on the trap of line {before[-1].line} does nothing",
-            )
+            reason = f"exec replaces the shell: from here on the trap of line {before[-1].line} does nothing"
+            yield Hit.at(command.node, reason)
             return
 
 
