@@ -6,6 +6,7 @@ import dataclasses
 import os
 import re
 import sys
+from functools import partial
 from typing import NamedTuple
 
 from jobgen.check.places import Change, changes, columns, columns_of
@@ -23,10 +24,7 @@ from jobgen.script.submitted import scripts
 # The options of the command may be what is missing.
 _OF_OPTIONS = ("no-walltime", "missing-directive", "bad-select")
 # The scheduler accepts these values, and those of the command replace them.
-_OF_VALUES = (
-    *("array-output", "literal-variable", "output-directory", "output-variable"),
-    "repeated-directive",
-)
+_OF_VALUES = ("array-output", "literal-variable", "output-directory", "output-variable", "repeated-directive")
 
 
 # Marks of msub of Moab, and of the sbatch of JARVICE.
@@ -69,11 +67,12 @@ def check(
 
     The scripts that it hands to sbatch or qsub are read, too, and those beside it that it starts.
     """
-    script = _script(source, scheduler, folder, version, policies, file)
+    read = partial(_script, scheduler, folder, version, policies, os.path.basename(file))
+    script = read(source)
     whole, _ = _silenced(script)
     found = _findings(script, file)
     for above, text, has_options in scripts(script):
-        for one in _findings(_script(text, scheduler, folder, version, policies, file), file):
+        for one in _findings(read(text), file):
             if one.rule not in whole and not (has_options and one.rule in _OF_OPTIONS):
                 line, reason = one.line + above, _moved(one.reason, above)
                 found.add(one.moved(line, script.line(line))._replace(reason=reason))
@@ -102,15 +101,14 @@ def in_order(finding: Finding) -> tuple[str, int, str, str]:
 
 
 def _script(
-    source: bytes,
     scheduler: str | None,
     folder: str | None,
     version: str | None,
     policies: tuple[Policy, ...],
-    file: str,
+    name: str,
+    source: bytes,
 ) -> Script:
     dialect = scheduler or directives.guess(source.decode("utf-8", "replace").removesuffix("\n").split("\n"))
-    name = os.path.basename(file)
     return Script(
         *(source, dialect, folder, version, policies, name),
         named_scheduler=scheduler is not None,

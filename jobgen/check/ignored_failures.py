@@ -229,7 +229,7 @@ JUDGES = re.compile(r"\b(?:e?grep|diff|cmp)\b|\[+\s+(?:!\s*)?-[efs]\s")
 
 def _is_judged(script: Script, works: Sequence[Command], work: Command) -> bool:
     """Return whether a later condition searches the log or a result of a program, or ends the script."""
-    files = [_plain(word) for word in (*work.arguments, *_files(work))]
+    files = [word.unquoted for word in (*work.arguments, *work.files())]
     files = [text for text in files if re.search(r"[\w}]\.\w|[/$]", text)]
     for node in script.tree.all("if_statement", "list"):
         first = node.get("condition") or next(iter(node.children), node)
@@ -240,12 +240,8 @@ def _is_judged(script: Script, works: Sequence[Command], work: Command) -> bool:
         inner = {one.name for one in script.commands if one.node in node and one.node not in first}
         between = any(work.node.end < one.node.start < first.start for one in works)
         tells = not between and _MISSES.search(first.text) and inner <= {"echo", "printf"}
-        if (
-            tells
-            or "exit" in inner
-            or any(text in first.text for text in files)
-            or _SEARCHED_LOG.search(first.text)
-        ):
+        named = any(text in first.text for text in files) or _SEARCHED_LOG.search(first.text)
+        if tells or named or "exit" in inner:
             return True
     return False
 
@@ -256,7 +252,7 @@ _ITSELF = r"\$\{?0\b|BASH_SOURCE|JOB_?NAME"
 def _is_sent_again(script: Script, work: Command) -> bool:
     """Return whether the script submits itself after a program: a chain may go on after a failure."""
     for one in script.named("sbatch", "qsub", "msub"):
-        words = [word.text for word in (*one.arguments, *_files(one, "<"))]
+        words = [word.text for word in (*one.arguments, *one.files("<"))]
         names = [word for word in words if re.search(_ITSELF, word) or os.path.basename(word) == script.name]
         if names or not any(map(_OF_SCRIPT.search, words)):
             words = names or [word for word in words if re.fullmatch(r"\"?\$\{?\w+\}?\"?", word)]
@@ -338,7 +334,7 @@ def _inputs(script: Script, works: Sequence[Command], own: Sequence[Command]) ->
 
 def _feeds(script: Script, command: Command, later: Sequence[Command]) -> bool:
     """Return whether later commands read what a command writes."""
-    texts = [text for word in command.arguments if not (text := _plain(word)).startswith("-")]
+    texts = [text for word in command.arguments if not (text := word.unquoted).startswith("-")]
     program, *sources = command.program, *texts[:-1]
     target = texts[-1] if texts else ""
     if program in ("conda", "mamba", "micromamba"):
@@ -352,8 +348,8 @@ def _feeds(script: Script, command: Command, later: Sequence[Command]) -> bool:
         record = all(_OF_SCRIPT.search(text) or text == script.name for text in sources)
         read = target in (".", "./") or (len(target) > 1 and _is_named(target.rstrip("/."), later))
         return not record and read and not _is_new(script, command, target)
-    outputs = [_plain(word) for word in _files(command, ">", ">>", "&>", "&>>", ">|")]
-    words = [_plain(word) for word in command.arguments]
+    outputs = [word.unquoted for word in command.files(">", ">>", "&>", "&>>", ">|")]
+    words = [word.unquoted for word in command.arguments]
     outputs += [value for name, value in pairwise(words) if _OUTPUT.fullmatch(name)]
     outputs = [text for text in outputs if len(text) > 3 and not text.startswith("/dev/")]
     return _COMPILERS.fullmatch(program) is not None or any(_is_named(text, later) for text in outputs)
@@ -368,15 +364,11 @@ def _is_new(script: Script, command: Command, target: str) -> bool:
     """
     before = [one for one in run(script) if one.node.start < command.node.start and one.arguments]
     if target in (".", "./"):
-        moves = (_plain(one.arguments[-1]) for one in reversed(before) if one.name in ("cd", "pushd"))
+        moves = (one.arguments[-1].unquoted for one in reversed(before) if one.name in ("cd", "pushd"))
         target = next(moves, "")
     folder = target.rstrip("/*.")
-    made = {
-        _plain(word).rstrip("/*")
-        for one in before
-        for word in one.arguments
-        if one.name in ("mkdir", "rm", "\\rm")
-    }
+    makes = (one for one in before if one.name in ("mkdir", "rm", "\\rm"))
+    made = {word.unquoted.rstrip("/*") for one in makes for word in one.arguments}
     values = (folder, *(one.text for one in script.values.get(folder.strip("${}"), [])))
     return bool(folder) and (folder in made or any(map(_OF_JOB.search, values)))
 
@@ -386,21 +378,7 @@ _OF_JOB = re.compile(r"JOB_?ID|\$\$|TMPDIR|mktemp|\bdate\b")
 
 def _is_named(text: str, later: Sequence[Command]) -> bool:
     """Return whether a later command has a path, or one below it, among its words."""
-    return any(text in word.text for one in later for word in (*one.words, *_files(one, "<")))
-
-
-def _files(command: Command, *signs: str) -> list[Node]:
-    """Return the files of the redirections of a command with these signs, or all."""
-    whole = command.node.parent
-    if whole is None or whole.type != "redirected_statement":
-        return []
-    found = [one for one in whole.children if one.type == "file_redirect"]
-    found = [one for one in found if not signs or any(part.type in signs for part in one.children)]
-    return [file for one in found if (file := one.get("destination")) is not None]
-
-
-def _plain(word: Node) -> str:
-    return word.unquoted
+    return any(text in word.text for one in later for word in (*one.words, *one.files("<")))
 
 
 # Commands
@@ -450,7 +428,7 @@ def _is_unknown(script: Script, command: Command) -> bool:
     if "/" in name or "$" in name or command.works:
         return False
     of_file = re.fullmatch(r"[a-z]+(_[a-z]+)+", name) and any(script.named("source", "."))
-    return bool(of_file) or (len(command.words) == 1 and not _files(command))
+    return bool(of_file) or (len(command.words) == 1 and not command.files())
 
 
 def _prints(command: Command) -> bool:
@@ -478,7 +456,7 @@ def _code(command: Command) -> str:
     if above is None or above.type != "redirected_statement":
         return ""
     body = next((one.text for one in above.all("heredoc_body")), "")
-    return body or ("<" if _files(command, "<") else "")
+    return body or ("<" if command.files("<") else "")
 
 
 def _lists(command: Command) -> bool:

@@ -40,6 +40,15 @@ class Command(NamedTuple):
     def statement(self) -> Node:
         return statement(self.node)
 
+    def files(self, *signs: str) -> list[Node]:
+        """Return the files of the redirections with these signs, or all."""
+        whole = self.node.parent
+        if whole is None or whole.type != "redirected_statement":
+            return []
+        found = [one for one in whole.children if one.type == "file_redirect"]
+        found = [one for one in found if not signs or any(part.type in signs for part in one.children)]
+        return [file for one in found if (file := one.get("destination")) is not None]
+
     @property
     def guarded(self) -> bool:
         """Return whether the script handles a failure: by ``||``, ``&&``, ``if``, ``while`` or ``!``."""

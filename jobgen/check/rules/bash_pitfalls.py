@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.launch.wrappers import inputs_start, wrappers
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import Node
+from jobgen.script.syntax import Node, is_plain
 
 _COUNTS = re.compile(r"(?:\(\(|let) *[\"']? *(\w+)(?:\+\+|--) *[\"']? *(?:\)\))?")
 _TESTED = ("list", "negated_command", "pipeline")
@@ -83,9 +83,8 @@ def nounset_environment(script: Script) -> Iterator[Hit]:
     if not script.nounset or not script.in_job or any("+u" in one.literals for one in script.named("set")):
         return
     for name, node in script.expansions:
-        plain = node.type != "expansion" or re.fullmatch(r"\$\{\w+\}", node.text)
-        own = next((above for above in node.above() if above.type == "variable_assignment"), None)
-        if name in _SEARCH_PATHS and plain and own is not None and _is_first(script, own, name):
+        own = node.around("variable_assignment") if name in _SEARCH_PATHS and is_plain(node) else None
+        if own is not None and _is_first(script, own, name):
             reason = f"with set -u the script ends here where ${name} is not set"
             yield Hit.at(node, reason, f"write ${{{name}:-}}")
             return
@@ -94,10 +93,7 @@ def nounset_environment(script: Script) -> Iterator[Hit]:
 def _is_first(script: Script, own: Node, name: str) -> bool:
     """Return whether an assignment appends to a variable that the script has not set before."""
     values = script.values.get(name, [])
-    target = own.get("name")
-    return (
-        target is not None and target.text == name and bool(values) and own.start <= values[0].start < own.end
-    )
+    return own.name == name and bool(values) and values[0] in own
 
 
 @rule(
@@ -123,18 +119,13 @@ def _is_first(script: Script, own: Node, name: str) -> bool:
     """,
 )
 def array_braces(script: Script) -> Iterator[Hit]:
-    arrays = {
-        name for name, values in script.values.items() if any(value.type == "array" for value in values)
-    }
+    arrays = {name for name, value, _ in script.assignments if value.type == "array"}
     for name, node in script.expansions if arrays else ():
         behind = node.source[node.end :].split(b"\n", 1)[0].decode(errors="replace")
         index = re.match(r"\[(\$?\{?\w+\}?|@|\*|\$\(\([^)]*\)\))\]", behind)
         if name in arrays and node.type == "simple_expansion" and index:
-            yield Hit.at(
-                node,
-                f"${name}{index[0]} is the first item of {name}, with {index[0]} behind it",
-                f"write ${{{name}{index[0]}}}",
-            )
+            reason = f"${name}{index[0]} is the first item of {name}, with {index[0]} behind it"
+            yield Hit.at(node, reason, f"write ${{{name}{index[0]}}}")
             return
 
 

@@ -10,7 +10,7 @@ from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.rendering.runtime import MARK
 from jobgen.script.launches import Launch
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import Node, expansions
+from jobgen.script.syntax import Node, expansions, is_plain
 
 
 @rule(
@@ -125,13 +125,11 @@ def absent_count(script: Script) -> Iterator[Hit]:
     if not script.is_batch or script.components or "export-file" in script.tree.text:
         return
     tested = {name for node in script.tree.all("test_command") for name, _ in expansions(node)}
-    counted = (
-        (one.text, one) for one in script.tree.all("variable_name") if one.under("arithmetic_expansion")
-    )
+    names = script.tree.all("variable_name")
+    counted = ((one.text, one) for one in names if one.under("arithmetic_expansion"))
     for name, node in (*script.expansions, *counted):
-        option = _BY_OPTION.get(name) if name not in tested else None
-        plain = node.type != "expansion" or re.fullmatch(r"\$\{\w+\}", node.text)
-        if option is None or option in given or not plain or name in script.values or only_printed(node):
+        option = _BY_OPTION.get(name) if name not in tested and name not in script.values else None
+        if option is None or option in given or not is_plain(node) or only_printed(node):
             continue
         other = _counterpart(script, option)
         if other:
@@ -145,18 +143,10 @@ def absent_count(script: Script) -> Iterator[Hit]:
 
 def _counterpart(script: Script, option: str) -> str:
     """Return the option that requests in another form what an option would; empty without one."""
-    others = {
-        "--ntasks-per-node": ("--ntasks",),
-        "--cpus-per-task": ("--cpus-per-gpu",),
-    }.get(option, ("--gres", "--gpus-per-node", "--gpus", "--gpus-per-task"))
-    return next(
-        (
-            f"{key}={one.value}"
-            for key in others
-            if (one := script.heeded.get(key)) and (key != "--gres" or "gpu" in one.value)
-        ),
-        "",
-    )
+    counts = {"--ntasks-per-node": ("--ntasks",), "--cpus-per-task": ("--cpus-per-gpu",)}
+    others = counts.get(option, ("--gres", "--gpus-per-node", "--gpus", "--gpus-per-task"))
+    found = [(key, script.heeded[key].value) for key in others if key in script.heeded]
+    return next((f"{key}={value}" for key, value in found if key != "--gres" or "gpu" in value), "")
 
 
 @rule(
@@ -185,12 +175,8 @@ def _counterpart(script: Script, option: str) -> str:
 def node_total(script: Script) -> Iterator[Hit]:
     for launch in script.launches if script.request.several and script.in_job else ():
         word = launch.place(*launch.row.line.ranks)
-        if (
-            word is None
-            or launch.remote
-            or not script.only(launch)
-            or launch.has(*_PLACED, *launch.row.line.nodes)
-        ):
+        placed = launch.remote or launch.has(*_PLACED, *launch.row.line.nodes)
+        if word is None or placed or not script.only(launch):
             continue
         origin = script.constants.origin(word)
         value = origin.text.rpartition("=")[2].strip("\"'")
@@ -263,9 +249,8 @@ def _typed_numbers(script: Script) -> Iterator[Hit]:
     """Yield the numbers of GPUs with a type that a launcher gets, or that bash counts with."""
     given = {name: script.heeded[flag].value for name, flag in _BY_OPTION.items() if flag in script.heeded}
     typed = {name: value for name, value in given.items() if ":" in value and name not in script.values}
-    places = [
-        launch.place(*launch.row.line.local_ranks, *launch.row.line.ranks) for launch in script.launches
-    ]
+    lines = ((one, one.row.line) for one in script.launches)
+    places = [one.place(*line.local_ranks, *line.ranks) for one, line in lines]
     for node in (*filter(None, places), *script.tree.all("arithmetic_expansion")) if typed else ():
         for one in script.constants.origin(node).all("variable_name"):
             name, cut = one.text, one.parent is not None and re.search(r"[#%:/]", one.parent.text[2:])

@@ -265,8 +265,4 @@ def _is_apart(script: Script, command: Command) -> bool:
 
 
 def _writes_here(command: Command) -> bool:
-    whole = command.node.parent
-    if whole is None or whole.type != "redirected_statement":
-        return False
-    targets = (node.get("destination") for node in whole.children if node.type == "file_redirect")
-    return any(re.match(r"[\w.]*[A-Za-z.]", node.unquoted) for node in targets if node is not None)
+    return any(re.match(r"[\w.]*[A-Za-z.]", file.unquoted) for file in command.files())

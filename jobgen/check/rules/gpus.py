@@ -74,15 +74,13 @@ def forced_devices(script: Script) -> Iterator[Hit]:
     apart = len(parts) > 1 and sum(map(len, parts)) == len(frozenset().union(*parts))
     for name, numbers, node in found if script.is_batch else ():
         # Where the scheduler hides all others, the devices of a job have the numbers from 0.
-        count = script.request.gpus_per_node or (
-            0 if script.request.gpus else len(numbers)
-        )  # none: whole nodes
-        if apart and not script.request.gpus_per_node and not script.request.gpus:
-            count = max(map(max, parts)) + 1  # the processes share the devices of a whole node
+        requested = script.request.gpus_per_node or script.request.gpus
+        count = script.request.gpus_per_node or 0
+        if not requested:  # a whole node, whose devices the processes share
+            count = max(map(max, parts)) + 1 if apart else len(numbers)
         own = numbers <= set(range(count))
         if script.request.has_whole_nodes or (own and apart):
             continue  # no other job is on the node, or each process gets its part of the devices
-        requested = script.request.gpus_per_node or script.request.gpus
         yield Hit.at(
             node,
             f"{name} is set by hand: the scheduler may have allocated other devices, and the job then "
@@ -129,10 +127,8 @@ def container_driver(script: Script) -> Iterator[Hit]:
         subcommands = {"run"} if at is not None and names[at] in SEALED else {"exec", "run"}
         if at is None or not subcommands & set(names[at + 1 : at + 4]):
             continue
-        starts = (
-            place for place in range(at, len(names)) if is_python(names[place]) or names[place] in _STARTS
-        )
-        program = next(starts, None)
+        starts = (name in _STARTS or is_python(name) for name in names)
+        program = next((place for place, begins in enumerate(starts) if begins and place >= at), None)
         between = zip(values[at:program], words[at:program], strict=True)
         unknown = any(value is None and _MAY_BE_OPTIONS.match(word.text) for value, word in between)
         opens = _OPENS.search(" ".join(word.text for word in words[at:program]))
@@ -189,17 +185,9 @@ def old_nccl(script: Script) -> Iterator[Hit]:
     for command in script.commands:
         words = (one for word in command.arguments for one in script.words_of(word, command))
         found += [(word.line, name) for word in words for name in re.findall(_NCCL, word.text)]
-    without_ib = any(
-        name == "NCCL_IB_DISABLE" and literal(value) == "1" for name, value, _ in script.assignments
-    )
-    seen: set[tuple[int, str]] = set()
-    for line, name in found:
-        if (
-            name in _OLD_NCCL
-            and (line, name) not in seen
-            and not (without_ib and name.startswith("NCCL_IB_"))
-        ):
-            seen.add((line, name))
+    without_ib = any(literal(value) == "1" for value in script.values.get("NCCL_IB_DISABLE", ()))
+    for line, name in dict.fromkeys(found):
+        if name in _OLD_NCCL and not (without_ib and name.startswith("NCCL_IB_")):
             renamed = _OLD_NCCL[name].startswith("TORCH_")
             reason = f"PyTorch 2.2 has renamed {name}" if renamed else f"NCCL ignores {name}"
             yield Hit(line, reason, f"use {_OLD_NCCL[name]}")
@@ -233,33 +221,20 @@ def old_nccl(script: Script) -> Iterator[Hit]:
     """,
 )
 def cann(script: Script) -> Iterator[Hit]:
-    text = " ".join(
-        node.text for node in script.tree.all("word", "variable_name", "string_content", "raw_string")
-    )
-    on_cann = script.request.accelerator in _ON_CANN or any(
-        name in text.split() or f" {name}" in text for name in _NPU
-    )
-    sourced = any(
-        "set_env" in word.text or "setenv" in word.text or "scend" in word.text
-        for command in script.named("source", ".")
-        for word in command.arguments
-    )
-    if (
-        not on_cann
-        or sourced
-        or any(script.named("module", "ml", "singularity", "apptainer", "docker"))
-        or any(script.named("source", ".", "job_cann"))
-    ):
+    words = script.tree.all("word", "variable_name", "string_content", "raw_string")
+    text = " ".join(node.text for node in words)
+    named = any(name in text.split() or f" {name}" in text for name in _NPU)
+    on_cann = named or script.request.accelerator in _ON_CANN
+    if not on_cann or any(script.named(*_SETS_CANN)):
         return
-    where = next(
-        (option.line for option in script.options if any(name in option.value for name in _ON_CANN)), None
-    )
-    work = next(
-        (command.line for command in script.commands if command.name in _STARTS),
-        None,
-    )
-    if line := work or where:
+    options = (one.line for one in script.options if any(name in one.value for name in _ON_CANN))
+    work = (command.line for command in script.named(*_STARTS))
+    if line := next(work, None) or next(options, None):
         yield Hit(line)
+
+
+# What may set the variables of CANN.
+_SETS_CANN = ("module", "ml", "singularity", "apptainer", "docker", "source", ".", "job_cann")
 
 
 @rule(
@@ -291,9 +266,8 @@ def cann(script: Script) -> Iterator[Hit]:
 )
 def rank_table(script: Script) -> Iterator[Hit]:
     names = {name: node for name, _, node in script.assignments}
-    others = [
-        name for name in ("CM_CHIEF_IP", "CM_CHIEF_PORT", "CM_WORKER_SIZE", "CM_WORKER_IP") if name in names
-    ]
+    variables = ("CM_CHIEF_IP", "CM_CHIEF_PORT", "CM_WORKER_SIZE", "CM_WORKER_IP")
+    others = [name for name in variables if name in names]
     if "RANK_TABLE_FILE" in names and others:
         yield Hit(
             names["RANK_TABLE_FILE"].line,

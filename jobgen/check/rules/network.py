@@ -164,10 +164,6 @@ def _interfaces(script: Script) -> Iterator[tuple[int, str, str]]:
                 yield line, name, text
 
 
-def _is_ssh(node: Node) -> bool:
-    return not node.under("function_definition")
-
-
 @rule(
     "ssh-between-nodes",
     NOTE,
@@ -198,10 +194,9 @@ def ssh_nodes(script: Script) -> Iterator[Hit]:
     way = f"start it with {script.dialect.scheduler.node_step or 'pbs_tmrsh or pbsdsh'}"
     for command in script.named("ssh", "pdsh", "clush", "parallel-ssh", "pssh"):
         variable = any(word.type != "word" for word in command.arguments)
-        tunnel = any(
-            re.fullmatch(r"-[A-Za-z]*N", word) for word in command.literals
-        )  # ssh -N runs no command
-        if variable and not tunnel and _is_ssh(command.node):
+        # ssh -N runs no command.
+        tunnel = any(re.fullmatch(r"-[A-Za-z]*N", word) for word in command.literals)
+        if variable and not tunnel and not command.node.under("function_definition"):
             yield Hit.at(command.node, fix=way)
             return
     for launch in script.launches:
@@ -250,17 +245,15 @@ def _starts_by_ssh(launch: Launch) -> bool:
 def ssh_stdin(script: Script) -> Iterator[Hit]:
     seen: set[int] = set()
     for command in script.named(*_READERS):
-        loop = next((above for above in command.node.above() if above.type == "while_statement"), None)
+        loop = command.node.around("while_statement")
         if loop is None or loop.start in seen or command.background or not _reads_list(loop):
             continue
         own = command.node.parent
         redirected = own is not None and own.type == "redirected_statement" and "<" in own.text
         if not redirected and not re.search(_READERS[command.name], " ".join(command.literals)):
             seen.add(loop.start)
-            yield Hit.at(
-                command.node,
-                f"{command.name} reads the rest of the loop's input: the loop ends after the first host",
-            )
+            reason = f"{command.name} reads the rest of the loop's input: the loop ends after the first host"
+            yield Hit.at(command.node, reason)
 
 
 # The options with which a command does not read its standard input.
