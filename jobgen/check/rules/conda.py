@@ -278,7 +278,7 @@ class _Change(NamedTuple):
 
 
 def _changes(script: Script) -> list[_Change]:
-    """Return the changes that the script certainly makes, once each."""
+    """Return the changes outside of functions, branches and loops."""
     found = (one for command in script.own_runs if (one := _change(command)) is not None)
     return [one for one in found if not one.command.node.under(*LATER)]
 
