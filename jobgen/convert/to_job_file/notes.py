@@ -562,14 +562,20 @@ def background(script: Script, parts: Split) -> Iterator[Remark]:
         else:
             why = "runs beside the program, and ends with it"
             yield Remark(command.line, shown(command), why, lost=False)
-    if parts.after and parts.after[0].type == "&" and (started := parts.after[0].previous()) is not None:
-        names = [({command.name for command in commands(one)}, one) for one in parts.after]
+    signs = (
+        at for at, one in enumerate(parts.after) if one.type == "&" and one.previous() not in parts.after
+    )
+    if (at := next(signs, None)) is not None and (started := parts.after[at].previous()) is not None:
+        names = [({command.name for command in commands(one)}, one) for one in parts.after[at:]]
         beside = [one for one in takewhile(lambda one: "wait" not in one[0], names) if one[0] - _NO_TIME]
         busy = [one for has, one in beside if has - (_BRIEF - {"kill"})]
         if beside:
             why = f"the job starts it when the program of line {started.line} has ended, the script beside it"
             first = (busy or [beside[0][1]])[0]
             yield Remark(first.line, shown(first), why, lost=bool(busy))
+        if not busy and not any(has & {"wait", "sleep"} for has, _ in names):
+            why = "the script does not wait for it, and the scheduler ends it with the script; the job waits"
+            yield Remark(started.line, shown(started), why, lost=False)
 
 
 def unwaited(statements: Sequence[Node]) -> list[Node]:

@@ -471,6 +471,7 @@ def _launcher(file: JobFile, script: Script, launch: Launch, kind: str) -> list[
         file.remarks.append(Remark(launch.line, name, f"becomes {kind}", lost=False))
     launcher.set_mpi(file, script, launch, kind)
     launcher.ends(file, script, launch)
+    file.remarks += launcher.without_terminal(script, launch)
     if (port := launch.number("--master-port", "--main-process-port")) is not None:
         file.add("master_port", port, launch.line)
     rendezvous.master_addr(file, script)

@@ -236,10 +236,7 @@ def _without_terminal(call: Call, line: LaunchLine, script: Script) -> Iterator[
     if is_python(name):
         line.exports.append("PYTHONUNBUFFERED=1")
     else:
-        why = (
-            "the program has no terminal here, and may write its output late, in blocks: stdbuf -oL prevents "
-        )
-        why += "that, or PYTHONUNBUFFERED=1 for Python"
+        why = f"{differences.NO_TERMINAL}, or PYTHONUNBUFFERED=1 for Python"
         yield Remark(call.command.line, "--unbuffered", why, lost=False)
 
 
