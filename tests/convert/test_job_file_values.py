@@ -428,7 +428,7 @@ def test_options_of_an_empty_variable(value: str) -> None:
             ["env", "MASTER_PORT=$MASTER_PORT", "bash", "-c", "for i in 1 2; do ./a $i; done"],
             "none",
         ),
-        ("MASTER_PORT=1 python a.py", ["env", "MASTER_PORT=1", "python3", "a.py"], "none"),
+        ("MASTER_PORT=1 python a.py", ["env", "MASTER_PORT=1", "python", "a.py"], "none"),
         ("MASTER_PORT=1\n./a", ["./a"], "none"),
         ("export MASTER_PORT=1\nsrun ./a", ["./a"], "mpirun"),
         ("srun ./a", ["./a"], "none"),

@@ -92,7 +92,7 @@ _FINDS_NONE = re.compile(
 _NO_PYTHON = re.compile(
     r"(?i)(load|add|unload|rm|swap|switch|-.*)$|(?!.*(python|conda|torch|tensorflow))(\S+/)?(cuda|cudnn|cudatoolkit"
     r"|nccl|gcc|gnu|nvhpc|openmpi|mpich|mvapich2?|impi|intel-?mpi|hdf5|fftw|mkl|openblas|gsl|boost|cmake|git|java"
-    r"|singularity|apptainer|slurm)([-_/.\d]\S*)?$"
+    r"|singularity|apptainer|shifter|slurm|intel|nvidia|mpi|compilers?|netcdf|pgi|prgenv|craype)([-_/.\d]\S*)?$"
 )  # modules with compilers, libraries and tools
 
 

@@ -63,7 +63,7 @@ def write(file: JobFile, script: Script, launch: Launch | None) -> None:
 def _nodes_of(script: Script, launch: Launch, nodes: int) -> Iterator[Remark]:
     """Yield a remark if a launcher does not start one group of ranks on all nodes, as jobgen does."""
     row, names = launch.row, launch.row.line.nodes
-    of_node = row.once_a_node and not row.filters_devices  # it starts the ranks of its own node only
+    of_node = not row.line.reaches_nodes  # it starts the ranks of its own node only
     inner = launch.outer is not None or bool(launch.remote)
     is_default = not launch.has(*names) and not launch.unknown and "PET_NNODES" not in script.values
     count = 1 if of_node and is_default and not row.line.config_file else launch.number(*names)
