@@ -321,6 +321,33 @@ def test_names_in_comments_are_no_variables_of_the_job() -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "first", "group"),
+    [
+        ("torchrun --nproc-per-node 4 t.py", 0, 0),
+        ("torchrun --nnodes 2 --nproc-per-node 4 t.py", 1, 0),
+        ("torchrun --nnodes=$SLURM_NNODES --nproc-per-node 4 t.py", 1, 0),
+        ("A='--nnodes 2 --nproc-per-node 4'\ntorchrun $A t.py", 1, 0),
+        ("accelerate launch --num_machines 2 --num_processes 8 t.py", 1, 0),
+        ("accelerate launch --config_file c.yaml t.py", 1, 0),
+        ("deepspeed t.py", 0, 0),
+        ("srun torchrun --nnodes 2 --nproc-per-node 4 t.py", 0, 0),
+        ("srun torchrun $A --nproc-per-node 4 t.py", 0, 0),
+        ("srun torchrun --nproc-per-node 4 t.py", 0, 1),
+        ("srun bash -c 'torchrun --standalone --nproc-per-node 4 t.py'", 0, 1),
+        ("C='python -m torch.distributed.launch --nproc-per-node 4 t.py'\nsrun $C", 0, 1),
+        ("export PET_NNODES=2\nsrun torchrun --nproc-per-node 4 t.py", 0, 0),
+        ("f() { torchrun --nnodes 2 --nproc-per-node 4 t.py; }\nexport -f f\nsrun bash -c f", 0, 0),
+    ],
+)
+def test_launchers_of_one_node(line: str, first: int, group: int) -> None:
+    """torchrun and accelerate start the ranks of their own node, and torchrun has one node by default."""
+    text = SLURM.format("-N 2 --ntasks-per-node=1 --gres=gpu:4 -c 8", line)
+    assert len(reasons(text, "on the first of the 2 nodes only")) == first
+    assert len(reasons(text, "a group of ranks for a node")) == group
+    assert bool(reasons(text, "uses 1 of 2 nodes")) == line.startswith("torchrun --nproc")
+
+
+@pytest.mark.parametrize(
     ("line", "named"),
     [
         ("module purge", True),
@@ -329,6 +356,10 @@ def test_names_in_comments_are_no_variables_of_the_job() -> None:
         ("module purge x", False),
         ("module load cuda/12.1 gcc gpu/cudnn-8", True),
         ("ml openmpi3", True),
+        ("module load intel/2018.05 openmpi/3.0.2", True),
+        ("module load PrgEnv-gnu netcdf-c/4.9", True),
+        ("module load intel/python-3.9", False),
+        ("module load cray-python", False),
         ("module load cuda pytorch", False),
         ("module load cuda/12-pytorch", False),
         ("module load $M", False),

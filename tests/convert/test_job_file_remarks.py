@@ -110,6 +110,11 @@ DIFFERENCES = {
     "a shell of a directive": (TORQUE, "#PBS -S /bin/tcsh\n", "./a", 3, "commands in bash", True),
     "a clock": (SLURM, "", "t=$SECONDS\nsrun ./a\necho $((SECONDS - t))", 5, "a clock, of their own", False),
     "no value": (SLURM, "-o", "srun ./a", 2, "has no value", True),
+    "a program that nothing waits for": (SLURM, "", "srun ./a &\ndate", 3, "does not wait for it", False),
+    "a group that nothing waits for": (SLURM, "", "{ srun ./a; } &\nexit", 3, "does not wait for it", False),
+    "a wait for another program": (SLURM, "", "./b &\nwait $!\nnohup ./a > x 2>&1 &", 5, "does not wait", False),
+    "a program without the terminal of its step": (SLURM, "", "srun -u ./a", 3, "no terminal here", False),
+    "a container without it": (SLURM, "", "srun --unbuffered apptainer exec i ./a", 3, "no terminal here", False),
     "a python": (SLURM, "", "srun python t.py", 3, "python3", False),
     "a python without an environment": (SLURM, "", "conda install x\npython t.py", 4, "python3", False),
     "chunks with a half of a place": (
@@ -132,6 +137,12 @@ def test_a_difference_has_a_remark(name: str) -> None:
 
 
 EQUAL = {
+    "a program with its wait": (SLURM, "", "for i in 1; do srun ./a & done\nwait", "does not wait for it"),
+    "another one in a group": (SLURM, "", "srun ./a\n{ date & }", "does not wait for it"),
+    "a program with a wait for all": (SLURM, "", "./a &\necho x\nwait", "does not wait for it"),
+    "a program that the script sleeps for": (SLURM, "", "./a &\nsleep 9", "does not wait for it"),
+    "a python of an unbuffered step": (SLURM, "", "C='python a.py'\nsrun -u bash -c \"cd x; $C\"", "no terminal"),
+    "a tool of an unbuffered step": (SLURM, "", "srun -u hostname", "no terminal"),
     "a step with its wait": (SLURM, "", "srun ./a &\nid=$!\necho x\nwait $id\n./b", "the script beside it"),
     "a status that is kept": (SLURM, "-c 1", "set -e\nsrun bash a.sh\nrc=$?\ncp a b\nexit $rc", "ends with the status"),
     "another device": (SLURM, "--gres=dcu:1", "srun python t.py --cuda", "requests none"),

@@ -91,11 +91,11 @@ PROGRAMS = {
     "options of srun": ("srun --export=ALL,A=1 --gpu-bind=closest ./a", {"env": {"A": "1"}, "launcher_arg": ["--gpu-bind=closest"]}),
     "a constant of options": ("O='--unbuffered --wait=60'\nsrun $O ./a", {"command": ["./a"]}),
     "an argument of torch.distributed.launch": (
-        "srun --ntasks-per-node=1 python -m torch.distributed.launch --nproc_per_node=4 t.py --x",
+        "srun --ntasks-per-node=1 python -m torch.distributed.launch --nnodes=2 --nproc_per_node=4 t.py --x",
         {"launcher": "torchrun", "command": ["t.py", "--local_rank=$LOCAL_RANK", "--x"], "ranks_per_node": 4},
     ),
     "torch.distributed.launch in a variable": (
-        'RUN="python -m torch.distributed.launch --nproc_per_node=4"\nsrun --ntasks-per-node=1 $RUN t.py --x',
+        'RUN="python -m torch.distributed.launch --nnodes=2 --nproc_per_node=4"\nsrun --ntasks-per-node=1 $RUN t.py --x',
         {"launcher": "torchrun", "command": ["t.py", "--local_rank=$LOCAL_RANK", "--x"], "ranks_per_node": 4},
     ),
     "colossalai": ("colossalai run --nproc_per_node 4 t.py", {"launcher": "colossalai", "command": ["t.py"], "ranks_per_node": 4}),
@@ -428,7 +428,7 @@ def test_options_of_an_empty_variable(value: str) -> None:
             ["env", "MASTER_PORT=$MASTER_PORT", "bash", "-c", "for i in 1 2; do ./a $i; done"],
             "none",
         ),
-        ("MASTER_PORT=1 python a.py", ["env", "MASTER_PORT=1", "python3", "a.py"], "none"),
+        ("MASTER_PORT=1 python a.py", ["env", "MASTER_PORT=1", "python", "a.py"], "none"),
         ("MASTER_PORT=1\n./a", ["./a"], "none"),
         ("export MASTER_PORT=1\nsrun ./a", ["./a"], "mpirun"),
         ("srun ./a", ["./a"], "none"),

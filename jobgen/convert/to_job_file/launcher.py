@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 
-from jobgen.convert import aprun
+from jobgen.convert import aprun, differences
 from jobgen.convert.result import Remark, hint, shortened, shown
 from jobgen.convert.several_words import may_have_options
 from jobgen.convert.to_job_file.builder import JobFile
@@ -14,7 +14,7 @@ from jobgen.convert.to_job_file.program_line import known, option_text
 from jobgen.convert.to_job_file.wrappers import binds
 from jobgen.convert.to_scheduler.launch_calls import other_options
 from jobgen.convert.variable_names import names_own_job
-from jobgen.launch.command_line import option_name, values_of
+from jobgen.launch.command_line import is_python, option_name, values_of
 from jobgen.launch.containers import RUNTIMES
 from jobgen.launch.expansion import names
 from jobgen.launch.launchers import DEFAULT_MPI, LAUNCHERS, MPI_FLAVOURS
@@ -244,6 +244,20 @@ def ends(file: JobFile, script: Script, launch: Launch) -> None:
     name = (texts[command_start(texts) :] or [""])[0]
     if not end_together(script, name):
         file.hint(launch.line, launch.kind, "without -K the other ranks go on if one fails: jobgen ends all")
+
+
+def without_terminal(script: Script, launch: Launch) -> Iterator[Remark]:
+    """Yield a remark on the output of a program to which ``srun -u`` gives a terminal; jobgen keeps that of
+    Python unbuffered."""
+    if not launch.row.by_scheduler or not launch.has("-u", "--unbuffered"):
+        return
+    program = program_of(script, launch)
+    texts = [script.constants.value(word) or word.text for word in program]
+    read = [name for word in program for name, _ in expansions(word)]
+    texts += [value.text for name in read for value in script.values.get(name, ())]
+    words = [os.path.basename(word) for word in re.split(r"[\s'\"`;()]+", " ".join(texts))]
+    if words[command_start(words)] not in TOOLS and not any(map(is_python, words)):
+        yield hint(launch.line, "--unbuffered", differences.NO_TERMINAL)
 
 
 def _choose_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> None:

@@ -89,7 +89,7 @@ _FINDS_NONE = re.compile(
 _NO_PYTHON = re.compile(
     r"(?i)(load|add|unload|rm|swap|switch|-.*)$|(?!.*(python|conda|torch|tensorflow))(\S+/)?(cuda|cudnn|cudatoolkit"
     r"|nccl|gcc|gnu|nvhpc|openmpi|mpich|mvapich2?|impi|intel-?mpi|hdf5|fftw|mkl|openblas|gsl|boost|cmake|git|java"
-    r"|singularity|apptainer|slurm)([-_/.\d]\S*)?$"
+    r"|singularity|apptainer|shifter|slurm|intel|nvidia|mpi|compilers?|netcdf|pgi|prgenv|craype)([-_/.\d]\S*)?$"
 )  # modules with compilers, libraries and tools
 
 
@@ -596,14 +596,20 @@ def background(script: Script, parts: Split) -> Iterator[Remark]:
             yield remark_on(command, why, lost=True)
         else:
             yield remark_on(command, "runs beside the program, and ends with it")
-    if parts.after and parts.after[0].type == "&" and (started := parts.after[0].previous()) is not None:
-        names = [({command.name for command in commands(one)}, one) for one in parts.after]
+    signs = (
+        at for at, one in enumerate(parts.after) if one.type == "&" and one.previous() not in parts.after
+    )
+    if (at := next(signs, None)) is not None and (started := parts.after[at].previous()) is not None:
+        names = [({command.name for command in commands(one)}, one) for one in parts.after[at:]]
         beside = [one for one in takewhile(lambda one: "wait" not in one[0], names) if one[0] - _NO_TIME]
         busy = [one for has, one in beside if has - (_BRIEF - {"kill"})]
         if beside:
             why = f"the job starts it when the program of line {started.line} has ended, the script beside it"
             first = (busy or [beside[0][1]])[0]
             yield remark_on(first, why, lost=bool(busy))
+        if not busy and not any(has & {"wait", "sleep"} for has, _ in names):
+            why = "the script does not wait for it, and the scheduler ends it with the script; the job waits"
+            yield remark_on(started, why)
 
 
 def unwaited(statements: Sequence[Node]) -> list[Node]:

@@ -31,6 +31,7 @@ from jobgen.values.parsers import mebibytes, number
 _EACH = ("--nproc-per-node", "--num-gpus", *EACH)
 _CORES = ("-c", "--cpus-per-task", "--depth", "-d")
 _DEVICE = ("gpu", "auto")  # one rank for each device
+_ELSEWHERE = ("function_definition", "heredoc_body")  # code that may run on other nodes, too
 
 
 def write(file: JobFile, script: Script, launch: Launch | None) -> None:
@@ -55,9 +56,25 @@ def write(file: JobFile, script: Script, launch: Launch | None) -> None:
     file.remarks += _unknown_cores(file, script, launch) if launch else ()
     file.remarks += _of_whole_nodes(script, launch, gpus, file.values["cpus_per_rank"])
     file.remarks += differences.ranks_of_whole_nodes(script) if each == 1 else ()
-    if launch is not None and (count := launch.number(*launch.row.line.nodes)) and count != nodes:
+    file.remarks += _nodes_of(script, launch, nodes) if launch else ()
+
+
+def _nodes_of(script: Script, launch: Launch, nodes: int) -> Iterator[Remark]:
+    """Yield a remark if a launcher does not start one group of ranks on all nodes, as jobgen does."""
+    row, names = launch.row, launch.row.line.nodes
+    of_node = not row.line.reaches_nodes  # it starts the ranks of its own node only
+    inner = launch.outer is not None or bool(launch.remote)
+    is_default = not launch.has(*names) and not launch.unknown and "PET_NNODES" not in script.values
+    count = 1 if of_node and is_default and not row.line.config_file else launch.number(*names)
+    if count == 1 < nodes and of_node and inner:
+        why = f"the script has a group of ranks for a node; jobgen has one for all {nodes} nodes"
+        yield Remark(launch.line, "1 node", why)
+    elif count and count != nodes:
         why = f"the launcher uses {count} of {nodes} nodes; jobgen starts ranks on all of them"
-        file.lose(launch.line, counted(count, "node"), why)
+        yield Remark(launch.line, counted(count, "node"), why)
+    elif of_node and nodes > 1 and not inner and not launch.command.node.under(*_ELSEWHERE):
+        why = f"the script starts it on the first of the {nodes} nodes only, jobgen on each"
+        yield hint(launch.line, name_of(launch), why)
 
 
 def _of_whole_nodes(

@@ -364,7 +364,13 @@ def _prefixed(
     by_launcher = launch is not None and launch.row.once_a_node
     plain = program_line.without_time(words.words)
     direct = plain[0].endswith(".py") and not by_launcher  # by the interpreter of its first line
-    if plain[0] == "python" and old:
+    pairs = []
+    ours = {*_OURS} - ({*RANK_VARIABLES} if launch is None else set())
+    for name, value, node in assignments(command.node):
+        if node.parent is command.node and name not in ours:
+            text = program_line.read(script, [value], words).words if value is not node else []
+            pairs.append(f"{name}={''.join(text)}")
+    if plain[0] == "python" and (old or pairs):  # env finds it as the script does
         program = plain
     elif direct and (old or "/" not in plain[0]):  # in PATH
         program = ["env", *plain]
@@ -379,12 +385,6 @@ def _prefixed(
         file.hint(command.line, plain[0], why)
     elif launch is not None and by_launcher:
         file.remarks += notes.old_launcher(launch, words.words, old)
-    pairs = []
-    ours = {*_OURS} - ({*RANK_VARIABLES} if launch is None else set())
-    for name, value, node in assignments(command.node):
-        if node.parent is command.node and name not in ours:
-            text = program_line.read(script, [value], words).words if value is not node else []
-            pairs.append(f"{name}={''.join(text)}")
     return _behind_env(pairs, program) if pairs else program
 
 
@@ -450,6 +450,7 @@ def _launcher(file: JobFile, script: Script, launch: Launch, kind: str) -> list[
         file.hint(launch.line, name, f"becomes {kind}")
     launcher.set_mpi(file, script, launch, kind)
     launcher.ends(file, script, launch)
+    file.remarks += launcher.without_terminal(script, launch)
     if (port := launch.number("--master-port", "--main-process-port")) is not None:
         file.add("master_port", port, launch.line)
     rendezvous.master_addr(file, script)

@@ -239,8 +239,7 @@ def _without_terminal(call: Call, line: LaunchLine, script: Script) -> Iterator[
     if is_python(name):
         line.exports.append("PYTHONUNBUFFERED=1")
     else:
-        why = "the program has no terminal here, and may write its output late, in blocks: "
-        why += "stdbuf -oL prevents that, or PYTHONUNBUFFERED=1 for Python"
+        why = f"{differences.NO_TERMINAL}, or PYTHONUNBUFFERED=1 for Python"
         yield call.hint(why, "--unbuffered")
 
 
