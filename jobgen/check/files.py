@@ -205,7 +205,9 @@ def _scripts_below(folder: str) -> Iterator[str]:
             path = os.path.join(place, name)
             if not os.path.isfile(path):
                 continue
-            other = name.endswith((".toml", "~", *_DOCUMENTS)) or _LOG.search(name) is not None
+            other = (
+                name[0] == "." or name.endswith((".toml", "~", *_DOCUMENTS)) or _LOG.search(name) is not None
+            )
             if name == JOB_FILE or (not other and _has_directives(path)):
                 yield path
 

@@ -280,7 +280,8 @@ _ENVIRONMENT = re.compile(r"(?i)activate\b|env|conda|torch|tensorflow|py")  # in
 
 def _environments(script: Script, works: Sequence[Command], own: Sequence[Command]) -> Iterator[Command]:
     """Yield the last activation, or modules of the GPU: without them a program of python runs differently."""
-    selecting = [one for one in own if _activates(one) or _loads_gpu(one)]
+    ends = ("source", ".") if script.asks_for_sh else ()  # sh ends at a file that it cannot read
+    selecting = [one for one in own if one.name not in ends and (_activates(one) or _loads_gpu(one))]
     last = max((one.node.start for one in works if selecting and _is_of_python(script, one)), default=0)
     before = [one for one in selecting if one.node.start < last]
     found = sorted(filter(_activates, before), key=lambda one: "activate" in one.node.text)

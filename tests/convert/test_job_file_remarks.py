@@ -80,7 +80,11 @@ DIFFERENCES = {
     "all cores": (SLURM, "--exclusive", "./a", 2, "has all cores and GPUs of the node", False),
     "an exit of the program": (SLURM, "", "for i in 1 2; do\n  ./a || exit 1\ndone\ncp a b", 6, "after an exit", False),
     "options of aprun": (TORQUE, "", "aprun -j 1 -n 4 ./a", 3, "without it", True),
-    "unknown options": (SLURM, "", "srun $OPTIONS python3 t.py", 3, "if it has options or a launcher", True),
+    "an option of the submission": (SLURM, "", "python3 t.py $SWITCH", 3, "in the program it is one word", False),
+    "workers of a loop": (
+        SLURM, "-N 2", "for i in 1 2; do\n  srun -N 1 -n 1 ./worker &\ndone\npython3 t.py", 6, "line 4 has ended, the script beside", True,
+    ),
+    "unknown options": (SLURM, "", "srun $OPTIONS python3 t.py", 3, "runs: it is left out", True),
     "an old launcher": (GPUS, "", "python3 -m torch.distributed.launch --nproc_per_node=2 t.py", 3, "since 1.10", False),
     "another shell": ("#!/bin/zsh\n#SBATCH -n 1 {}\n{}\n", "", "./a", 1, "splits words", False),
     "tasks that differ": (SLURM, "-n 4", "make -j $SLURM_NTASKS\nmake x", 3, "and 4 in the script", False),

@@ -23,6 +23,7 @@ from jobgen.check.ignored_failures import (
     run,
 )
 from jobgen.check.rule import NOTE, WARNING, rule
+from jobgen.check.rules.processes import is_service
 from jobgen.check.rules.shell_and_paths import plain_sh
 from jobgen.errors import shown
 from jobgen.launch.command_line import is_python
@@ -66,6 +67,7 @@ def no_errexit(script: Script) -> Iterator[Hit]:
     if script.errexit or not run(script) or _keeps_status(script):
         return
     works = [command for command in run(script) if is_work(command)] or programs(script)
+    works = [command for command in works if not is_service(command)]
     if not works:
         return
     work, end = works[-1], _end(script, works[-1])

@@ -553,7 +553,10 @@ def _unchecked(script: Script) -> Iterator[tuple[str, Node]]:
     passed = {
         part.partition("=")[0] for option in script.options for part in option.value.split(",") if "=" in part
     }
+    unused = set(re.findall(r"(?m)^\s*#\s*(?:export\s+)?([A-Za-z_]\w*)=", script.tree.text))
     for name, node in _uses(script):
+        if name in unused and node.under("heredoc_body"):
+            continue  # an option of a namelist that is off
         if of_jobs.near(name) or all(is_printed(one) or _may_be_words(one) for one in uses[name]):
             continue  # misspelt-variable reports it, nothing depends on it, or it may be empty on purpose
         if not (name in known | passed or re.fullmatch(rf"{_OUTSIDE}|[a-z_].*", name) or names.near(name)):

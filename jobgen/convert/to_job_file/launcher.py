@@ -109,8 +109,9 @@ def write(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]
         else:
             file.lose(launch.line, given, f"jobgen starts {kind} without it")
     for word in _unread(script, launch):
-        why = "is known only when the job runs: if it has options or a launcher, the job file lacks them"
-        file.lose(launch.line, shown(word), why)
+        kept = any(word is one for one in program_of(script, launch))
+        more = "if it has options or a launcher, the job file lacks them" if kept else "it is left out"
+        file.lose(launch.line, shown(word), f"is known only when the job runs: {more}")
     if arguments and not file.try_add("launcher_arg", [*file.list("launcher_arg"), *arguments]):
         file.remarks += [Remark(launch.line, one, "is no option") for one in arguments]
     if launch.outer is not None:

@@ -41,7 +41,17 @@ from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
 from jobgen.script.script_arguments import first_read
-from jobgen.script.syntax import LATER, LOOPS, Node, assignments, expansions, exported, literal, parse
+from jobgen.script.syntax import (
+    LATER,
+    LOOPS,
+    Node,
+    assignments,
+    expansions,
+    exported,
+    in_background,
+    literal,
+    parse,
+)
 from jobgen.script.word_lists import code_text
 from jobgen.values.parsers import mebibytes, number
 
@@ -296,7 +306,7 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
         of_rank = name in of_ranks() or name in RANK_VARIABLES
         if name.isdigit() or not (of_rank or ours or _is_set(script, name)):
             what = "an argument of the script" if name.isdigit() else "not set anywhere in the script"
-            one_word = "in the program it is one word; " * (name.isdigit() and _is_bare(program, name))
+            one_word = "in the program it is one word; " * _may_be_several(program, name)
             why = f"is {what}: {one_word}if it is missing the job ends, and the script would go on"
             yield hint(program.line, f"${name}", why)
         if _in_conditions(script, name, program):
@@ -312,6 +322,12 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
         verb, each = ("are arguments", "each") if "," in what else ("is an argument", "it")
         why = f"{verb} of the script: in the program {each} is one word, also if it is missing"
         yield hint(min(one.line for one in given), what, why)
+
+
+def _may_be_several(command: Command, name: str) -> bool:
+    """Return whether a variable may be several words of a command, or none, such as options."""
+    alone = (node.parent is command.node for one, node in expansions(command.node) if one == name)
+    return _is_bare(command, name) if name.isdigit() else any(alone)
 
 
 def _is_bare(command: Command, name: str) -> bool:
@@ -599,8 +615,10 @@ def background(script: Script, parts: Split) -> Iterator[Remark]:
     signs = (
         at for at, one in enumerate(parts.after) if one.type == "&" and one.previous() not in parts.after
     )
-    if (at := next(signs, None)) is not None and (started := parts.after[at].previous()) is not None:
-        names = [({command.name for command in commands(one)}, one) for one in parts.after[at:]]
+    at = next(signs, None)
+    started = _in_a_loop(script, parts) if at is None else parts.after[at].previous()
+    if started is not None:
+        names = [({command.name for command in commands(one)}, one) for one in parts.after[at or 0 :]]
         beside = [one for one in takewhile(lambda one: "wait" not in one[0], names) if one[0] - _NO_TIME]
         busy = [one for has, one in beside if has - (_BRIEF - {"kill"})]
         if beside:
@@ -610,6 +628,15 @@ def background(script: Script, parts: Split) -> Iterator[Remark]:
         if not busy and not any(has & {"wait", "sleep"} for has, _ in names):
             why = "the script does not wait for it, and the scheduler ends it with the script; the job waits"
             yield remark_on(started, why)
+
+
+def _in_a_loop(script: Script, parts: Split) -> Node | None:
+    """Return the program if a loop leaves it in the background."""
+    loop = parts.after[0].previous() if parts.after else None
+    if loop is None or loop.type not in LOOPS:
+        return None
+    inside = (one.command.node for one in script.launches if one.command.node in loop)
+    return next(filter(in_background, inside), None)
 
 
 def unwaited(statements: Sequence[Node]) -> list[Node]:
