@@ -51,6 +51,11 @@ class Grammar(NamedTuple):
             return "all"
         return "first" if key.split(" ")[0] in self.heeds_first else "last"
 
+    def word(self, text: str) -> str:
+        """Return a value as one word of a directive: in quotes if blanks or a comment sign would end it."""
+        ends = r"[\s#]" if self.comments else r"\s"
+        return f'"{text}"' if re.search(ends, text) and '"' not in text else text
+
     def takes_value(self, key: str) -> bool:
         """Return whether the option with this key has a value."""
         if key.startswith("--"):
@@ -199,19 +204,10 @@ class Scheduler:
         """Return why a directive does not belong to this scheduler; None if it does."""
         return None
 
-    def key(self, field: str) -> str:
-        """Return the key of the option for a field of a request; a dash, which no option has, without one."""
-        return key_of(self.request_forms.get(field, "-"))
-
     def directive(self, field: str, value: object) -> str:
         """Return the directive of a field of a request."""
         form = self.request_forms[field]
-        return form.format(value if form == "{}" else self.word(str(value)))
-
-    def word(self, text: str) -> str:
-        """Return a value as one word of a directive: in quotes if blanks or a comment sign would end it."""
-        ends = r"[\s#]" if self.grammar.comments else r"\s"
-        return f'"{text}"' if re.search(ends, text) and '"' not in text else text
+        return form.format(value if form == "{}" else self.grammar.word(str(value)))
 
     def lines(self, key: str, value: object) -> list[str]:
         """Return the directives of one option of ``forms`` or ``lists``."""

@@ -383,7 +383,7 @@ def repeated(script: Script) -> Iterator[Hit]:
         which = grammar.precedence(key)
         once = which != "all" and option.value and grammar.takes_value(key)
         if once and seen.setdefault(key, option.value) != option.value:
-            label = key in (script.dialect.scheduler.key("name"), *_LABELS)
+            label = key in (script.dialect.key("name"), *_LABELS)
             empty = re.search(r"\w", seen[key]) is None  # as of -w, --nodelist=NAME
             yield Hit.at(
                 option,
@@ -440,7 +440,7 @@ def no_shebang(script: Script) -> Iterator[Hit]:
 def _stands(script: Script) -> bool:
     """Return whether a script without its first line is a whole one: it has the line elsewhere, or the name of the
     job, or a file beside it submits it."""
-    named = script.dialect.scheduler.key("name") in script.heeded
+    named = script.dialect.key("name") in script.heeded
     return named or any("#!" in line for line in script.lines) or bool(script.callers.options)
 
 

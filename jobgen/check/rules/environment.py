@@ -196,9 +196,9 @@ def debug_setting(script: Script) -> Iterator[Hit]:
         pattern, effect = _OF_DEBUGGING.get(name, ("", ""))
         text = literal(value)
         short = (script.request.walltime or 7200) < 7200
-        said = _MEANT.search(f"{script.line(node.line - 1)}\n{script.line(node.line)}")
+        comment = _MEANT.search(f"{script.line(node.line - 1)}\n{script.line(node.line)}")
         # With NCCL_DEBUG_SUBSYS it prints the calls of these parts.
-        meant = said or _needs(script, name) or f"{name}_SUBSYS" in script.values
+        meant = comment or _needs(script, name) or f"{name}_SUBSYS" in script.values
         if pattern and text and re.fullmatch(pattern, text) and script.is_batch and not short and not meant:
             yield Hit.at(node, f"{name}={text} is for the search of a fault: {effect}")
 

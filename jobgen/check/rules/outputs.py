@@ -202,7 +202,7 @@ def _made(script: Script, folder: str) -> Command | None:
 def bad_array(script: Script) -> Iterator[Hit]:
     yield from rerun_array(script)
     dialect = script.dialect
-    for option in script.options_of(dialect.scheduler.key("array")):
+    for option in script.options_of(dialect.key("array")):
         if not dialect.accepts_array(option.value):
             reason = f"the array {shown(option.value)} is refused: allowed are {dialect.array_forms}"
             yield Hit.at(option, reason, without_dash(option, dialect))
@@ -277,7 +277,7 @@ def array_output(script: Script) -> Iterator[Hit]:
     """,
 )
 def unread_index(script: Script) -> Iterator[Hit]:
-    option = script.heeded.get(script.dialect.scheduler.key("array"))
+    option = script.heeded.get(script.dialect.key("array"))
     if option is None or re.search(r"%0*1$", option.value) or not _has_several(option.value):
         return
     groups = ranks(script)
@@ -341,7 +341,7 @@ _READERS = ("source", ".", "eval", "bash", "sh", "zsh", "make", "snakemake", "pa
     """,
 )
 def array_range(script: Script) -> Iterator[Hit]:
-    option = script.heeded.get(script.dialect.scheduler.key("array"))
+    option = script.heeded.get(script.dialect.key("array"))
     ends = [int(number) for number in re.findall(r"(?<![:%\d])\d+", option.value, re.ASCII)] if option else []
     if not ends or "SLURM_ARRAY_TASK_COUNT" in script.tree.text:
         return

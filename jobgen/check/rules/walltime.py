@@ -54,7 +54,7 @@ def no_walltime(script: Script) -> Iterator[Hit]:
     options = (*script.options, *late)  # late-directive reports those without effect
     names = _names(options)
     form = scheduler.request_forms["walltime"]
-    limits = {"walltime", "--time", "cput", scheduler.key("walltime")}
+    limits = {"walltime", "--time", "cput", script.dialect.key("walltime")}
     if not names & limits and not limits & _names(script.given):
         unsure = script.is_template or script.placeholders or _may_be_given(script)
         if unsure and _is_driven(script):
@@ -153,7 +153,7 @@ _HOURS = {6, 8, 12, 16, 18, 24, 36, 48, 72, 96, 168}
 
 
 def _times(script: Script) -> Iterator[tuple[DirectiveOption, str]]:
-    for option in script.options_of("--time", "--time-min", script.dialect.scheduler.key("walltime")):
+    for option in script.options_of("--time", "--time-min", script.dialect.key("walltime")):
         yield option, option.value
     for option, name, value in resources(script.options):
         if name in script.dialect.time_resources:

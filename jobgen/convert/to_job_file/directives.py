@@ -275,7 +275,7 @@ def _reaches_nothing(script: Script, value: str) -> bool:
 
 def _quoted(option: DirectiveOption, text: str, source: Dialect) -> str:
     """Return a directive with its value as one word."""
-    word = source.scheduler.word(option.value)
+    word = source.scheduler.grammar.word(option.value)
     return text if word == option.value or option.flag[:2] != "--" else f"{option.flag}={word}"
 
 

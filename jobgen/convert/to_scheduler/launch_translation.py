@@ -89,9 +89,8 @@ def _replaced(
         yield Remark(call.command.line, call.what, launch_calls.IN_CONTAINER, lost)
         return
     names = variables.names(script.request, source, target, mpi_of(script, target=target.name))
-    words = LaunchWords(
-        call.words, script, {name: new for name, new in names.items() if name not in script.values}
-    )
+    others = {name: new for name, new in names.items() if name not in script.values}
+    words = LaunchWords(call.words, script, others)
     try:
         if ":" in call.command.literals:
             raise Unreadable("several programs have no counterpart")

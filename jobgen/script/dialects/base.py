@@ -56,6 +56,10 @@ class Dialect:
     def node_step(self) -> str | None:
         return self.scheduler.node_step
 
+    def key(self, field: str) -> str:
+        """Return the key of the option for a field of a request; a dash, which no option has, without one."""
+        return key_of(self.scheduler.request_forms.get(field, "-"))
+
     @property
     def once_a_node(self) -> str:
         """What starts a command once on each node of a job, in messages."""
