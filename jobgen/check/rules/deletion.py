@@ -132,12 +132,11 @@ def rm_at_requeue(script: Script) -> Iterator[Hit]:
             if writer is not None and text:
                 yield Hit.at(
                     command.node,
-                    f"a second start of the job deletes {word.text.strip(_QUOTES)}, to which {writer.name} saves in line {writer.line}",
+                    f"a second start of the job deletes {word.unquoted}, to which {writer.name} saves in line {writer.line}",
                 )
                 return
 
 
-_QUOTES = "\"'"
 _SOMETIMES = (*LOOPS, "if_statement", "case_statement", "function_definition", "subshell")
 _SAVES = re.compile(
     r"--?\w*(out|save|checkpoint|ckpt|log|run|resume|work|result)\w*[-_]?(dir|path|folder|to)?", re.I

@@ -152,8 +152,7 @@ def _exits(script: Script, after: Sequence[Node]) -> Iterator[Node]:
     again = {name for one in after[1:] for name, _, _ in assignments(one)}
     later = {first[1]} - again if first else set[str]()
     functions = reversed(list(script.tree.all("function_definition")))
-    pairs = [(one.get("name"), one.get("body")) for one in functions]
-    calls = {name.text: list(_of_shell(body)) for name, body in pairs if name and body}
+    calls = {one.name: list(_of_shell(body)) for one in functions if (body := one.get("body"))}
     ending = {name for name, found in calls.items() if any(_fails(script, one, later) for one in found)}
     while more := {name for name, found in calls.items() if ending & {one.name for one in found}} - ending:
         ending |= more

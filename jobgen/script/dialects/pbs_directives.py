@@ -210,7 +210,7 @@ def _resource_fault(name: str, value: str, request: Request) -> str:
     }
     if done.get(name):
         return ""
-    if name in _OF_NUMBERS and not re.match(r"\d", value):
+    if name in done.keys() - _WORDS and not re.match(r"\d", value):
         return "cannot be read"
     if name == "procs" and request.chunks:
         return "requests processes beside those of the nodes, which has no counterpart"
@@ -221,7 +221,7 @@ def _resource_fault(name: str, value: str, request: Request) -> str:
     return next((why for names, why in _CHOICES if re.fullmatch(names, name)), "has no counterpart")
 
 
-_OF_NUMBERS = ("ncpus", "ngpus", "procs", "mppwidth", "mppnppn", "mppdepth", "mem", "pmem")
+_WORDS = {"place", "naccesspolicy", "wd"}  # no numbers
 # Resources that choose nodes, which every cluster has by other names.
 _CHOICES = (
     ("partition", "is one of Moab: choose the queue or the partition of these nodes"),
