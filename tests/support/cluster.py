@@ -244,10 +244,13 @@ def shared_cluster(
 
 def shared_places() -> list[str]:
     """Return what the hosts of a cluster see of the machine: the checkout, and the Python that runs the tests."""
-    python = (sys.prefix, os.path.realpath(sys.executable), sysconfig.get_path("stdlib"))
+    python, links = Path(sys.executable), list[str]()
+    while python.is_symlink():  # /usr/bin/python3 is another version there
+        python = python.parent / python.readlink()
+        links += [str(python)] * (not python.is_relative_to(sys.prefix))
     return [
         str(ROOT),
-        *python,
+        *(sys.prefix, *links, sysconfig.get_path("stdlib")),
         *([os.path.realpath("/bin/bash")] if "JOBGEN_TEST_BASH" in os.environ else []),
     ]
 
