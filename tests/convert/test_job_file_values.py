@@ -44,6 +44,13 @@ PROGRAMS = {
         "D=$(date +%F)\nsrun ./a $OUT/$D*x.fits",
         {"command": ["bash", "-c", "exec ./a $OUT/$D*x.fits"], "setup": "set -eu\nD=$(date +%F)\nexport D\n"},
     ),
+    "known values beside words that a shell splits": (
+        'eval "$(conda shell.bash hook)"\nconda activate c\nN=48\n[ -e x ] && OPT="$OPT -a"\n./a --n $N -c $SLURM_NTASKS/$N $OPT',
+        {
+            "command": ["bash", "-c", "exec ./a --n 48 -c 8/48 $OPT"],
+            "setup": 'set -eu\n[ -e x ] && OPT="$OPT -a"\nexport OPT\n',
+        },
+    ),
     "variables of a rank without a launcher": (
         "RANK=3\nexport WORLD_SIZE=$(nproc)\n./a $RANK",
         {

@@ -95,14 +95,14 @@ class HostCode:
     def _is_value(self, statement: Node) -> bool:
         """Return whether a statement sets a variable of the shell, which no other code can read unseen."""
         own = self.command if self.launched else None  # whose text is read, also behind eval
-        readers = self.script.named("eval", "envsubst")
-        if statement.type != "variable_assignment" or any(one.node is not own for one in readers):
+        readers = [one.node for one in self.script.named("eval", "envsubst", "source", ".")]
+        if not all(one is own or ENVIRONMENT.search(one.text) for one in readers):
+            return False
+        if statement.type != "variable_assignment":
             return False
         if re.search(r"\$\{!\w+[^\w\[]|\b(declare|local|typeset) -\w*n", self.script.tree.text):
             return False  # a variable with the name of another one
-        if any(is_for_programs(self.script, name) for name in _set(statement)):
-            return False
-        return all(ENVIRONMENT.search(one.node.text) for one in self.script.named("source", "."))
+        return not any(is_for_programs(self.script, name) for name in _set(statement))
 
     def _idle(self, statement: Node) -> bool:
         """Return whether a statement does nothing but set variables and write the file of hosts."""

@@ -420,9 +420,14 @@ def as_text(
     ``twice``: a second shell of the script reads the words with the values of their variables, and removes
     the quotes in these.
     """
+    joined, setup = _joined(nodes), list[str]()
+    known = {node: value for node in joined if (value := _plain_value(script, node))}
+    texts = [
+        known.get(node) or (_with_output(node, setup, own) if launch is not None else node.text)
+        for node in joined
+    ]
+    nodes = [node for node in nodes if node not in known]
     needs = definitions_of(script, nodes)
-    nodes, setup = _joined(nodes), list[str]()
-    texts = [_with_output(node, setup, own) if launch is not None else node.text for node in nodes]
     words = [
         text if re.search("[\"'`(]", text) else _BLANK.sub(" ", text.replace("\\\n", " ")).strip(" ")
         for text in texts
@@ -441,6 +446,12 @@ def as_text(
     found = _code_of(script, lines, needs, nodes)
     evaluated_later = _names_in_quotes(script, nodes) if twice else []
     return replace(found, setup=[*setup, *found.setup], used=[*found.used, *evaluated_later], own=own)
+
+
+def _plain_value(script: Script, node: Node) -> str:
+    """Return the value of a word with variables, if it is known and no shell changes it; else an empty text."""
+    value = script.constants.value(node) if "$" in node.text else None
+    return value if value and re.fullmatch(r"[\w./:,@%+=-]+", value, re.ASCII) else ""
 
 
 def _names_in_quotes(script: Script, nodes: Sequence[Node]) -> list[str]:
