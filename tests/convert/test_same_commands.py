@@ -90,7 +90,12 @@ def test_an_array_in_the_text_of_another_shell_has_its_value() -> None:
 
 @pytest.mark.parametrize(
     ("options", "line"),
-    [("", "set +e +o pipefail"), ("set -e\n", "set +o pipefail"), ("set -o pipefail\n", "set +e")],
+    [
+        ("", "set +e +o pipefail"),
+        ("set -e\n", "set +o pipefail"),
+        ("set -o pipefail\n", "set +e"),
+        ("set -oe pipefail\n", "set -oe pipefail"),
+    ],
 )
 def test_a_pipeline_has_the_status_of_its_last_command(options: str, line: str) -> None:
     pipeline = "if nvidia-smi -L | grep -q A100; then export BIG=1; fi\n"
