@@ -71,6 +71,25 @@ def test_an_mpi_that_spack_loads(text: str, option: str, named: bool) -> None:
 
 
 @pytest.mark.parametrize(
+    ("option", "lost", "why", "command"),
+    [
+        ("--multi-prog", True, "starts one program with all ranks", ["true"]),
+        ("--container=/bundle", True, "start outside of it", ["./a"]),
+        ("--bcast=/tmp/a", False, "copies the program", ["./a"]),
+        ("--pty", False, "no terminal", ["./a"]),
+        ("--chdir=/tmp", False, "in the directory of the job (in a job for PBS Pro)", ["./a"]),
+        ("-D /tmp", False, "in the directory of the job (in a job for PBS Pro)", ["./a"]),
+    ],
+)
+def test_options_of_srun_about_its_program(option: str, lost: bool, why: str, command: list[str]) -> None:
+    done = job_file(SLURM.format("-N 2 --ntasks-per-node=2", f"srun {option} ./a"))
+    assert [one.lost for one in done.remarks if why in one.why] == [lost]
+    found = values(done.text)
+    assert found["command"] == command
+    assert ("launcher_arg" in found) == (option[:3] in ("--c", "-D ") and not lost)
+
+
+@pytest.mark.parametrize(
     ("options", "lost"),
     [("-r 1", True), ("-r1", True), ("--relative=1", True), ("--relative 2", True), ("-r 0", False)],
 )

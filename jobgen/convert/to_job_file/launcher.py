@@ -55,6 +55,13 @@ _FILES = {
     **dict.fromkeys(("--input", "-i"), "the ranks have no standard input"),
 }
 _SAME = "is that of the job"
+# Options of srun about its program, which is a script of jobgen that starts that of the rank.
+_OF_PROGRAM = {
+    "--multi-prog": "starts the programs of a file: jobgen starts one program with all ranks",
+    "--container": "the ranks of jobgen start outside of it",
+    "--bcast": "copies the program to each node: the ranks of jobgen start it from its own path",
+    "--pty": "the ranks have no terminal",
+}
 # Options of placement: jobgen places and binds the ranks itself.
 _PLACING = "--map-by -map-by --bind-to -bind-to -bynode --cpu-bind --host -H -host --nodelist -w"
 _PLACES_OF_APRUN = ("-cc", "-cp", "-L", "-S", "-sl", "-sn", "-ss")
@@ -137,6 +144,9 @@ def _of_its_own(
         return [hint(launch.line, given, why)]
     if name in _HOST_FILES and _is_own_file(script, words[-1], text):
         why = "is a file that the script does not make: jobgen starts the ranks on the nodes of the job"
+    elif name in _OF_PROGRAM and launch.row.by_scheduler:
+        lost = name in ("--multi-prog", "--container")
+        return [(Remark if lost else hint)(launch.line, given, _OF_PROGRAM[name])]
     elif name == "--jobid" and launch.row.by_scheduler:
         if not names_own_job(script, given):
             why = "is a step of that job: the job file starts its ranks in a job of its own"

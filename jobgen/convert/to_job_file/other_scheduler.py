@@ -73,6 +73,8 @@ def _ranks(script: Script, file: JobFile) -> Iterator[Remark]:
         return
     mpi = MPI_FLAVOURS[str(file.values.get("mpi", DEFAULT_MPI))]
     yield from differences.functions(script, mpi, launch.line, launch.command.node.text)
+    if launch.row.by_scheduler and launch.has("--chdir", "-D"):
+        yield hint(launch.line, "--chdir", f"{other.command} starts the ranks in the directory of the job")
     ranks, program = launch.row.ranks, "".join(word.text for word in launch.program[:1])
     if ranks and launch.outer is None and is_python(os.path.basename(program)):
         yield hint(launch.line, ranks.rank.strip("$"), "programs that read it find RANK, and so on")
