@@ -573,7 +573,8 @@ class Script:
         letters = rf"\w*{letter}\w*|" if letter else ""
         lines = [self._options_of_bash]
         lines += [one.literals for one in self.named("set") if one.node.start <= at]
-        found = [re.findall(rf"(?:^| )([-+])(?:{letters}\w*o\w* {name})(?= |$)", " ".join(one)) for one in lines]
+        option = re.compile(rf"(?:^| )([-+])(?:{letters}\w*o\w* {name})(?= |$)")
+        found = [option.findall(" ".join(one)) for one in lines]
         return "".join(sign for signs in found for sign in signs)[-1:] == "-"
 
     def _shell_option(self, letter: str, name: str) -> bool:

@@ -150,6 +150,9 @@ VALUES: dict[str, tuple[str, str, str, dict[str, Any]]] = {
         SLURM, "", 'srun ./a\nif [ "${?}" = 0 ]; then cp x y; fi',
         {"after": 'set +eu +o pipefail\n(exit "$JOBGEN_STATUS")\nif [ "${?}" = 0 ]; then cp x y; fi\n'},
     ),
+    "the end of a loop that is lost": (
+        SLURM, "", "for i in 1 2; do\n  srun ./a || break\ndone", {"command": ["./a"], "after": None},
+    ),
     "the keyword time": (SLURM, "", "time -p ./a b", {"command": ["./a", "b"]}),
     "spack": (SLURM, "", "spack load x\nsrun ./a", {"setup": "set +e\nspack load x\n", "before": None}),
     "memory of GPUs": (

@@ -449,7 +449,7 @@ def as_text(
 
 
 def _plain_value(script: Script, node: Node) -> str:
-    """Return the value of a word with variables, if it is known and no shell changes it; else an empty text."""
+    """Return the known value of a word with variables, if no shell changes it; else an empty text."""
     value = script.constants.value(node) if "$" in node.text else None
     return value if value and re.fullmatch(r"[\w./:,@%+=-]+", value, re.ASCII) else ""
 

@@ -121,6 +121,7 @@ def _beside(node: Node, top: Node, remarks: list[Remark]) -> tuple[list[Node], l
             why = f"the program is in {'a function' if calls else what}: a job file starts it once, and "
             why += "the commands after it call the whole function" if calls else "nothing else of it"
             remarks.append(remark_on(top, why, lost=True))
+            last = [one for one in last if not re.match(r"(break|continue)\b", one[1].text)]  # of a loop
             return ([], []) if calls else (conditions, last)
         node = above
     return conditions, last
