@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from convert.conversions import ONE, convert, remarks
+from convert.conversions import ONE, convert, job_file, remarks, rendered
 
 
 @pytest.mark.parametrize(
@@ -162,3 +162,27 @@ def test_cores_that_only_pbs_pro_names(line: str, named: bool) -> None:
     assert not any(
         "NCPUS" in one.why or one.what == "$NCPUS" for one in convert(ONE + line, "torque").remarks
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ('CONFIG=${CONFIG:-a.yml}\npython x.py "$CONFIG" ${MORE-}', "$CONFIG (MORE)"),
+        ('if [ -n "$RESUME" ]; then A=--resume; fi\npython x.py $A', "$RESUME"),
+        (": ${CONT:?no image}\npython x.py $CONT", "$CONT"),
+        ('if [ -z "$A" ]; then A=1; fi\npython x.py $A', "$A"),
+        ("A=1\npython x.py ${A:-2}", ""),
+        ("python x.py ${TMPDIR:-/tmp} ${SLURM_JOB_ID:-1} ${1:-x}", ""),
+        ("#SBATCH --export=NONE\npython x.py ${A:-2}", ""),
+    ],
+)
+def test_variables_of_the_submission_in_a_job_for_pbs(text: str, named: str) -> None:
+    done = job_file(f"{ONE}{text}\n")
+    found = [one for one in done.remarks if "no variable of the submission" in one.why]
+    assert [one.what for one in found] == ([named.partition(" ")[0]] if named else [])
+    assert ("($MORE as well)" in str(found)) == ("(MORE)" in named)
+    if named:
+        advice = '[pbs]\ndirective = ["-V"]\n'
+        assert advice.split("\n")[1] in found[0].why
+        text = done.text.replace('scheduler = "slurm"', 'scheduler = "pbs"')
+        assert "#PBS -V\n" in rendered(f"{text}\n{advice}")

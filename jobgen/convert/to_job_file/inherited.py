@@ -4,9 +4,17 @@ functions of files."""
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from jobgen.convert.misreadings import INSTALLED
-from jobgen.convert.to_job_file.effects import OF_INSTALLERS, OF_PRODUCTS, OF_RANKS, PATHS, TOOLS_OF_SYSTEM
+from jobgen.convert.to_job_file.effects import (
+    LOGIN,
+    OF_INSTALLERS,
+    OF_PRODUCTS,
+    OF_RANKS,
+    PATHS,
+    TOOLS_OF_SYSTEM,
+)
 from jobgen.convert.variable_names import exports_all, names_read
 from jobgen.launch.command_line import is_python
 from jobgen.launch.wrappers import WRAPPERS
@@ -44,6 +52,25 @@ def may_be_inherited(script: Script, name: str) -> bool:
     if exports_all(script) or _of_module(script, name):
         return True
     return name.isupper() and any(map(is_own_file, script.commands))
+
+
+def optional(script: Script) -> Iterator[Node]:
+    """Yield the variables that the environment of the submission may have: the script reads them with a default,
+    as in ``${NAME:-DEFAULT}`` and ``[ -z "$NAME" ]``, and does not set them before."""
+    known = (PATHS, OF_INSTALLERS, OF_RANKS, _USUAL, _OF_PBS, _OF_SLURM, LOGIN)
+    for node in script.tree.all("variable_name"):
+        above = node.parent
+        if above is None or any(one.fullmatch(node.text) for one in known):
+            continue
+        sign = above.children[2].text if above.type == "expansion" and len(above.children) > 3 else ""
+        tested = above.around("unary_expression") if above.type != "variable_assignment" else None
+        if re.fullmatch(r":?[-=?+]", sign) or (
+            tested is not None and tested.children[0].text in ("-z", "-n")
+        ):
+            places = [one.start for name, _, one in script.assignments if name == node.text]
+            own = above.around("variable_assignment")
+            if min(places, default=node.start) >= (own or node).start:
+                yield node
 
 
 def _of_submission(script: Script) -> set[str]:

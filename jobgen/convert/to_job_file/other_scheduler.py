@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from jobgen.config import read_spec
 from jobgen.convert import differences, leftovers
 from jobgen.convert.result import Edit, Remark, hint
+from jobgen.convert.to_job_file import inherited
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.main_command import last_launch
 from jobgen.convert.to_scheduler import launch_calls, own_scripts, variables
@@ -38,6 +39,7 @@ def remarks(script: Script, file: JobFile, text: str) -> Iterator[Remark]:
     logs = {} if own_log else {"output": f"{file.values.get('name', _NAME)}-{{}}.log"}
     found = list(differences.remarks(script, target, logs))
     found += [one for one in variables.unprefixed(script, target) if isinstance(one, Remark)]
+    found += _of_submission(script, target)
     known = {word for one in file.remarks for word in re.findall(r"[\w.-]+", one.what)}
     found += own_scripts.alone(script, target, (), known) if script.request.several else ()
     own = list(_launchers(script))
@@ -55,6 +57,20 @@ def remarks(script: Script, file: JobFile, text: str) -> Iterator[Remark]:
         if one.what.lstrip("$") not in warned and remains:
             where = "" if target.title in one.why else f" (in a job for {target.title})"
             yield hint(one.line, one.what, f"{one.why}{where}")
+
+
+def _of_submission(script: Script, target: Dialect) -> Iterator[Remark]:
+    """Yield a remark on variables that the submission may set, of which another scheduler hands on none."""
+    option = target.scheduler.request_forms.get("all_variables")
+    if not option or script.is_pbs or "--export" in script.heeded:
+        return
+    found = {one.text: one for one in inherited.optional(script)}
+    if found:
+        first, *others = found
+        more = f" ({', '.join(f'${one}' for one in others)} as well)" * bool(others)
+        why = f"{target.title} hands on no variable of the submission without {option}{more}: "
+        why += f'add directive = ["{option}"] in [{target.scheduler.command_name}]'
+        yield hint(found[first].line, f"${first}", why)
 
 
 def _launchers(script: Script) -> Iterator[Edit]:
