@@ -153,6 +153,10 @@ VALUES: dict[str, tuple[str, str, str, dict[str, Any]]] = {
     "the end of a loop that is lost": (
         SLURM, "", "for i in 1 2; do\n  srun ./a || break\ndone", {"command": ["./a"], "after": None},
     ),
+    "functions in the background": (
+        SLURM, "", "run() { srun -n1 $1 & }\nrun ./a\nrun ./b\nwait",
+        {"after": "set +eu +o pipefail\nrun() { srun -n1 $1 & }\nrun ./a\nrun ./b\nwait\n"},
+    ),
     "the keyword time": (SLURM, "", "time -p ./a b", {"command": ["./a", "b"]}),
     "spack": (SLURM, "", "spack load x\nsrun ./a", {"setup": "set +e\nspack load x\n", "before": None}),
     "memory of GPUs": (

@@ -52,12 +52,13 @@ def misread(assignment: Node) -> bool:
     )
 
 
-def _working(statements: Sequence[Node]) -> list[Node]:
+def _working(script: Script, statements: Sequence[Node]) -> list[Node]:
     """Return the statements that do more than wait, up to the end of the script, with their separators."""
     found: list[Node] = []
     works = 0  # the length up to the last statement that does more than to leave an environment
     dropped = True
     background = False  # there is something to wait for
+    functions = {name for name, text in script.functions.items() if re.search(r"(?<![&>|])&(?![&>])", text)}
     for one in statements:
         text = one.text.rstrip(";& ")
         if _EXIT.fullmatch(text):
@@ -65,6 +66,7 @@ def _working(statements: Sequence[Node]) -> list[Node]:
         if one.type not in (";", "&"):
             dropped = bool(_IDLE.fullmatch(text)) and not (text == "wait" and background)
         background |= one.type == "&" and not dropped
+        background |= any(command.name in functions for command in commands(one))
         found += [] if dropped else [one]
         works = works if dropped or text == "conda deactivate" else len(found)
     return found[:works]
@@ -137,7 +139,7 @@ class Body:
         self.file.remarks += notes.background(self.script, self.parts)
         before, behind = self._split(own)
         last = [one for _, one in self.parts.last]
-        after = [*last, *_working(self.parts.after)]
+        after = [*last, *_working(self.script, self.parts.after)]
         # If a condition of the program fails, the script goes on with the commands after the program.
         ending = [one for one in options if after or one not in conditions]
         self.file.remarks += notes.options(ending, strict, self.script.asks_for_sh)

@@ -55,8 +55,8 @@ def may_be_inherited(script: Script, name: str) -> bool:
 
 
 def optional(script: Script) -> Iterator[Node]:
-    """Yield the variables that the environment of the submission may have: the script reads them with a default,
-    as in ``${NAME:-DEFAULT}`` and ``[ -z "$NAME" ]``, and does not set them before."""
+    """Yield the variables that the environment of the submission may have: scripts read them with a default,
+    as in ``${NAME:-DEFAULT}`` and ``[ -z "$NAME" ]``, and do not set them before."""
     known = (PATHS, OF_INSTALLERS, OF_RANKS, _USUAL, _OF_PBS, _OF_SLURM, LOGIN)
     for node in script.tree.all("variable_name"):
         above = node.parent
