@@ -76,7 +76,8 @@ class Launcher(NamedTuple):
     directly after its name. ``one_thread``: it sets OMP_NUM_THREADS to 1 for several ranks of a node, if it
     is unset. ``equal_nodes``: its nodes must not differ. ``mixed_ranks`` are the lines that
     correct its numbers if the nodes differ, with ``{before}`` for the number of ranks on the nodes before.
-    ``runtime`` names the files of templates/runtime/ that it needs.
+    ``runtime`` names the files of templates/runtime/ that it needs. ``environment_file`` has variables for
+    the ranks of other nodes, which the launcher itself starts there.
 
     ``default_for`` are the programs for which it is the default launcher: one of the constants below.
 
@@ -96,6 +97,7 @@ class Launcher(NamedTuple):
     start: str = ""
     package: str = ""
     runtime: tuple[str, ...] = ()
+    environment_file: str = ""
     filters_devices: bool = False
     renumbers_devices: bool = False
     local_rank_option: bool = False
@@ -148,6 +150,7 @@ LAUNCHERS = {
         once_a_node=True,
         remote_shell="pdsh",
         package="deepspeed",
+        environment_file=".deepspeed_env",
         default_for=TRAINING,
         filters_devices=True,
         renumbers_devices=True,

@@ -60,7 +60,8 @@ class HostCode:
         self.words = _words(script, launch) if launch is not None else []
         self.command, self.launched = command.node, launch is not None
         self.hosts = {name for name, one in meanings(script.dialect).items() if one in _MEANINGS}
-        self.files = _files(self.words) - {f"${name}" for name in self.hosts}
+        self.environment = launch.row.environment_file if launch is not None else ""
+        self.files = {*_files(self.words), self.environment} - {"", *(f"${name}" for name in self.hosts)}
         given = {part for one in self.words for part in re.split("[=,]", one.text)}
         inherited = {name for name in script.values if may_be_inherited(script, name)}
         self.public = (exported_names(script) | given | inherited) - self.ours - _launchers(script, command)
@@ -84,6 +85,10 @@ class HostCode:
     def removes_hosts(self, statement: Node) -> bool:
         """Return whether a statement only removes the file of hosts."""
         return {one.name for one in commands(statement)} == {"rm"} and self._idle(statement)
+
+    def is_environment(self, statement: Node) -> bool:
+        """Return whether a statement writes the file with variables for the ranks of other nodes."""
+        return self.environment in self._named(statement)
 
     def _shows(self, statement: Node) -> bool:
         """Return whether a statement only prints the hosts, which jobgen does when the job starts."""

@@ -11,6 +11,7 @@ from jobgen.convert.result import Converted, Remark, hint, remark_on, shortened,
 from jobgen.convert.to_job_file import (
     blocks,
     components,
+    environment_file,
     launcher,
     notes,
     other_scheduler,
@@ -244,6 +245,10 @@ def _with_wait(parts: Split, statement: Node) -> tuple[Split, Node]:
     return parts, statement
 
 
+_OF_HOSTS = "at most the launch line reads it, and jobgen finds hosts, address and port itself"
+_OF_ALL = "jobgen hands the environment of the script to the ranks of all nodes"
+
+
 def _without_host_code(
     file: JobFile,
     script: Script,
@@ -257,9 +262,11 @@ def _without_host_code(
     ours = [name for name in _OURS if name != "OMP_NUM_THREADS"] if launch is not None else []
     code = HostCode(script, command, launch, lines, ours)
     unused = code.find([*parts.before, *filter(code.removes_hosts, parts.after)])
-    why = "is left out: at most the launch line reads it, and jobgen finds hosts, address and port itself"
-    of_hosts = [one for one in unused if one not in code.values]
-    file.remarks += [remark_on(one, why) for one in of_hosts]
+    for one in unused:
+        if one not in code.values:
+            file.remarks.append(
+                remark_on(one, f"is left out: {_OF_ALL if code.is_environment(one) else _OF_HOSTS}")
+            )
     before, after = (tuple(without(found, unused)) for found in (parts.before, parts.after))
     return parts._replace(before=before, after=after), [*unused, *code.words]
 
@@ -325,6 +332,7 @@ def _program(file: JobFile, script: Script, launch: Launch | None, command: Comm
         if not twice:
             file.remarks += notes.quotes(script, launch.line, nodes)
         lines = [*_launcher(file, script, launch, kind), *(in_text.setup if in_text else ())]
+        lines += environment_file.apply(file, script, launch)
     file.values["launcher"] = kind
     of_python = launch is not None and launch.row.once_a_node
     words = program_line.read(script, nodes, own=own)
