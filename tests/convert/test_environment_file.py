@@ -44,7 +44,8 @@ def test_the_variables_of_a_heredoc() -> None:
     )
     found = values(done.text)
     assert found["env"] == {"A": "1"}
-    assert str(found["setup"]).endswith('set +e\nexport B="$X/b"\n')
+    assert found["setup"] == 'set +e\nexport B="$X/b"\n'
+    assert "before" not in found
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,12 @@ LEFT_OUT = {
     "the file is printed": (
         PBS, 'cat "$PBS_NODEFILE"\nsort -u $PBS_NODEFILE > hosts\nmpirun -hostfile hosts -np 8 ./a', [4, 5],
     ),
+    "a here-document": (
+        SLURM, f"cat <<END > hosts\n$({LIST})\nEND\nmpirun -hostfile hosts -np 8 ./a", [3],
+    ),
+    "a file that another one is made of": (
+        PBS, "sort -u $PBS_NODEFILE > nodes\nsed 's/$/ slots=4/' nodes > hosts\nmpirun -hostfile hosts -np 8 ./a\nrm nodes", [4, 5, 7],
+    ),
     "one of several on a line": (
         SLURM, f"A=$(date); N=$({LIST} | wc -l); echo $A\nsrun torchrun --nnodes $N --nproc_per_node 2 t.py", [3],
     ),
@@ -99,6 +105,9 @@ KEPT = {
     "another file": (PBS, "cp $PBS_NODEFILE nodes.txt\nmpirun -np 8 ./a"),
     "it writes another file, too": (
         PBS, "for h in $(cat $PBS_NODEFILE); do echo $h >> hosts; echo $h >> log; done\nmpirun -hostfile hosts -np 8 ./a",
+    ),
+    "another command reads what a file is made of": (
+        PBS, "sort -u $PBS_NODEFILE > nodes\n./b nodes\ncp nodes hosts\n./c hosts\nmpirun -hostfile hosts -np 8 ./a",
     ),
     "it does something else, too": (
         PBS, "for h in $(cat $PBS_NODEFILE); do echo $h >> hosts; ./b; done\nmpirun -hostfile hosts -np 8 ./a",

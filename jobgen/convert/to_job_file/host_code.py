@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterator, Sequence
+from itertools import chain
 
 from jobgen.convert.to_job_file.effects import ENVIRONMENT, LOGIN
 from jobgen.convert.to_job_file.inherited import is_for_programs, may_be_inherited
@@ -62,6 +63,8 @@ class HostCode:
         self.hosts = {name for name, one in meanings(script.dialect).items() if one in _MEANINGS}
         self.environment = launch.row.environment_file if launch is not None else ""
         self.files = {*_files(self.words), self.environment} - {"", *(f"${name}" for name in self.hosts)}
+        while more := self._sources(script.tree.children) - self.files:
+            self.files |= more
         given = {part for one in self.words for part in re.split("[=,]", one.text)}
         inherited = {name for name in script.values if may_be_inherited(script, name)}
         self.public = (exported_names(script) | given | inherited) - self.ours - _launchers(script, command)
@@ -112,7 +115,7 @@ class HostCode:
     def _idle(self, statement: Node) -> bool:
         """Return whether a statement does nothing but set variables and write the file of hosts."""
         after = statement.next()
-        strange = statement.all("function_definition", "heredoc_redirect", "&", "ERROR")
+        strange = statement.all("function_definition", "&", "ERROR")
         if (after is not None and after.type == "&") or any(True for _ in strange):
             return False
         sums = [
@@ -154,8 +157,8 @@ class HostCode:
         """Return whether the output of a command goes to the file of hosts."""
         for above in node.above():
             if above.type == "redirected_statement":
-                targets = [_target(one) for one in above.children if one.type == "file_redirect"]
-                if any(one in self.files for one in targets):
+                own = [one for one in above.children if one is not above.children[0]]
+                if any(_targets(one) & self.files for one in own):
                     return True
             if above is statement:
                 return False
@@ -174,9 +177,16 @@ class HostCode:
 
     def _named(self, statement: Node) -> set[str]:
         """Return the files of hosts that a statement names."""
-        kinds = ("word", "string", "simple_expansion", "expansion", "concatenation")
         trees = [statement, *(_code_of(one) for one in commands(statement) if one.name == "trap")]
-        return {_plain(one.text) for tree in trees for one in tree.all(*kinds)} & self.files
+        return {name for tree in trees for name in _words_in(tree)} & self.files
+
+    def _sources(self, statements: Sequence[Node]) -> set[str]:
+        """Return the files, written before, from which statements make the files of hosts."""
+        written = {one: _targets(one) for one in statements}
+        makers = [one for one in statements if written[one] & self.files]
+        return {name for one in makers for name in _words_in(one) - written[one]} & {
+            *chain(*written.values())
+        }
 
     def _unused(self, statement: Node, removed: Sequence[Node]) -> bool:
         """Return whether only the removed statements and the launch line read the results of a statement."""
@@ -264,6 +274,16 @@ def _target(redirect: Node) -> str | None:
         return None
     target = redirect.get("destination")
     return _plain(target.text) if target is not None else ""
+
+
+def _targets(statement: Node) -> set[str]:
+    """Return the files that a statement writes."""
+    return {*filter(None, map(_target, statement.all("file_redirect")))}
+
+
+def _words_in(tree: Node) -> set[str]:
+    kinds = ("word", "string", "simple_expansion", "expansion", "concatenation")
+    return {_plain(one.text) for one in tree.all(*kinds)}
 
 
 def _piped(node: Node) -> bool:

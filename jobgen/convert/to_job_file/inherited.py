@@ -58,19 +58,26 @@ def optional(script: Script) -> Iterator[Node]:
     """Yield the variables that the environment of the submission may have: scripts read them with a default,
     as in ``${NAME:-DEFAULT}`` and ``[ -z "$NAME" ]``, and do not set them before."""
     known = (PATHS, OF_INSTALLERS, OF_RANKS, _USUAL, _OF_PBS, _OF_SLURM, LOGIN)
+    files = [one.node.start for one in script.commands if is_own_file(one)]
     for node in script.tree.all("variable_name"):
-        above = node.parent
-        if above is None or any(one.fullmatch(node.text) for one in known):
+        if node.under("function_definition") or min(files, default=node.start) < node.start:
             continue
-        sign = above.children[2].text if above.type == "expansion" and len(above.children) > 3 else ""
-        tested = above.around("unary_expression") if above.type != "variable_assignment" else None
-        if re.fullmatch(r":?[-=?+]", sign) or (
-            tested is not None and tested.children[0].text in ("-z", "-n")
-        ):
-            places = [one.start for name, _, one in script.assignments if name == node.text]
-            own = above.around("variable_assignment")
-            if min(places, default=node.start) >= (own or node).start:
-                yield node
+        if any(one.fullmatch(node.text) for one in known) or not _may_be_unset(node):
+            continue
+        start = (node.around("variable_assignment") or node).start
+        if all(one.start >= start for name, _, one in script.assignments if name == node.text):
+            yield node
+
+
+def _may_be_unset(name: Node) -> bool:
+    """Return whether a place where a variable is read has a default for it, or is a test of its existence."""
+    above, test = name.parent, name.around("unary_expression")
+    if above is None or above.type == "variable_assignment":
+        return False
+    signs = [one.text for one in above.children[2:3] if above.type == "expansion"]
+    return any(re.fullmatch(r":?[-=?+]", one) for one in signs) or (
+        test is not None and test.children[0].text in ("-z", "-n")
+    )
 
 
 def _of_submission(script: Script) -> set[str]:

@@ -18,6 +18,7 @@ from jobgen.convert.to_job_file.definitions import (
     state,
 )
 from jobgen.convert.to_job_file.effects import LOGIN
+from jobgen.convert.to_job_file.inherited import is_own_file
 from jobgen.launch.command_line import is_python
 from jobgen.launch.expansion import code_at, names, of_ranks
 from jobgen.script.changed_variables import counted
@@ -449,8 +450,10 @@ def as_text(
 
 
 def _plain_value(script: Script, node: Node) -> str:
-    """Return the known value of a word with variables, if no shell changes it; else an empty text."""
-    value = script.constants.value(node) if "$" in node.text else None
+    """Return the known value of a word with variables, if no file may set them again and no shell changes
+    it; else an empty text."""
+    is_known = "$" in node.text and not any(map(is_own_file, script.commands))
+    value = script.constants.value(node) if is_known else None
     return value if value and re.fullmatch(r"[\w./:,@%+=-]+", value, re.ASCII) else ""
 
 
