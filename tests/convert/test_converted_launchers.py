@@ -584,7 +584,11 @@ def test_a_launcher_whose_path_is_in_a_variable_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    "launch", ["aprun -n 64 -N 16", "mpirun -np 64 -ppn 16", "mpirun -n 64 --npernode 16"]
+    "launch",
+    [
+        *("aprun -n 64 -N 16", "mpirun -np 64 -ppn 16", "mpirun -n 64 --npernode 16"),
+        "mpirun -np 64 --map-by ppr:16:node",
+    ],
 )
 @pytest.mark.parametrize(("cores", "each"), [(128, 2), (64, 1), (32, 1)])
 def test_a_launcher_shows_the_nodes_of_a_request_of_cores(launch: str, cores: int, each: int) -> None:

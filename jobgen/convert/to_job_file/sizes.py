@@ -39,8 +39,9 @@ def write(file: JobFile, script: Script, launch: Launch | None) -> None:
     request = script.request
     nodes = request.nodes or 1
     cores = script.heeded.get("-l ncpus")
-    if cores is not None and not request.chunks and nodes > 1:
-        file.hint(cores.line, f"-l ncpus={cores.value}", launch_nodes.why(request))
+    if cores is not None and not request.chunks and (nodes > 1 or (launch and cores.value != "1")):
+        why = launch_nodes.why(request) if nodes > 1 else "is of one node: some sites give several"
+        file.hint(cores.line, f"-l ncpus={cores.value}", why)
     gpus = _gpus(file, script, launch)
     # a number of all tasks that is not that of the equal nodes of the job
     file.values["directive"] = [one for one in file.list("directive") if not one.startswith("--ntasks=")]
@@ -225,9 +226,7 @@ def _each(file: JobFile, script: Script, launch: Launch | None, nodes: int, gpus
     if request.nodes is None and request.ranks and request.ranks > 1 and not request.ranks_per_node:
         why = "all on one node: the script names no nodes"
         file.hint(line_of(script, "ranks"), f"{request.ranks} tasks", why)
-    each = launch.number(*_EACH)
-    if mapped := re.match(r"ppr:(\d+):node", launch.options.get("--map-by") or ""):
-        each = int(mapped[1])
+    each = launch_nodes.mapped(launch) or launch.number(*_EACH)
     total = launch.number(*ALL)
     if name_of(launch) == aprun.NAME and not launch.has("-n", "-B"):
         total = 1  # its default
