@@ -135,6 +135,7 @@ FOUND = [
 QUIET = [
     ("array-braces", SLURM + "a=(1 2)\nsrun ./a ${a[1]} $a $b[1] '$a[1]'\n"),
     ("repeated-count", SLURM + "mpirun -np $SLURM_NTASKS ./a\nmpirun -np 8 ./b\n"),
+    ("nodefile-count", PBS + "PBS_NODEFILE=$PWD/hosts\nNNODES=$(wc -l < $PBS_NODEFILE)\n"),
     ("nodefile-count", PBS + "NODES=$(sort -u $PBS_NODEFILE | wc -l)\nNPROCS=$(wc -l < $PBS_NODEFILE)\n"),
     ("misspelt-variable", SLURM + "module load x\nlogsDir=$LOGS_DIR\nHOST1=a\n./a $HOST2 $logsDir\n"),
     ("misspelt-variable", SLURM + ". ./settings\nNAMES=a\n./a $NAME $NAMES\n"),

@@ -422,3 +422,19 @@ def test_a_directive_of_a_job_file_is_one_word() -> None:
     done = job_file('#!/bin/bash\n#SBATCH -N 1\n#SBATCH -o "my logs/a#1.out"\n#SBATCH -p "x#y"\n./a\n')
     script = rendered(done.text)
     assert {'#SBATCH --output="my logs/a#1.out"', '#SBATCH --partition="x#y"'} <= {*script.split("\n")}
+
+
+@pytest.mark.parametrize(
+    ("options", "target", "lost", "kept"),
+    [
+        ("--array=0-3 --no-requeue", "pbspro", True, False),
+        ("--array=0-3 --no-requeue", "torque", False, True),
+        ("--no-requeue", "pbspro", False, True),
+    ],
+)
+def test_pbs_pro_takes_only_arrays_that_may_run_again(
+    options: str, target: str, lost: bool, kept: bool
+) -> None:
+    done = convert(f"#SBATCH {options}\nhostname", target)
+    assert ("whose tasks may run again" in str([one for one in done.remarks if one.lost])) == lost
+    assert ("#PBS -r n\n" in done.text) == kept

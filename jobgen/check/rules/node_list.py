@@ -106,8 +106,8 @@ def _names(node: Node) -> list[str]:
     """,
 )
 def nodefile_count(script: Script) -> Iterator[Hit]:
-    if script.guess.foreign:
-        return  # NQSV has one line a host
+    if script.guess.foreign or "PBS_NODEFILE" in script.values:
+        return  # NQSV has one line a host; and a file of the script
     each = script.request.lines_per_node
     # The name of the variable, or the option, shows what it counts.
     named = {

@@ -41,6 +41,10 @@ def _values(
     )
     resources = _resources(request, target, chunk, lost, default)
     array, depend = _array(request, target, lost), ",".join(dependencies(request, target))
+    must_rerun = bool(array) and target.array_needs_rerun and request.rerun is False
+    if must_rerun:
+        why = f"{target.title} takes only arrays whose tasks may run again"
+        lost.append(Lack("array", "a job that is not run again", why))
     return {
         "name": request.name and target.job_name(request.name),
         "queue": queue,
@@ -57,7 +61,7 @@ def _values(
         "exclusive": request.exclusive and target.scheduler.forms.get("exclusive"),
         "hold": content.hold,
         "requeue": request.rerun is True,
-        "no_requeue": request.rerun is False,
+        "no_requeue": request.rerun is False and not must_rerun,
         "all_variables": content.all_variables,
         "names": ",".join(content.names),
     }
