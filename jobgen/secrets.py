@@ -19,10 +19,13 @@ _NAME = (
     r"|credential|signature|(?<=[?&])sig|(?-i:(?<=[A-Z0-9])_(?:KEY|PAT|AUTH))"
     r"|(?:api|access|private|secret|auth|account|signing|encryption|wandb)[-_]?key)s?"
 )
-# Words of language models, such as --pad-token and max_new_tokens.
-_NO_NAME = r"(?:pad|eos|bos|unk|mask|sep|cls|special|image|stop|start|end|per)[-_]?token$|tokens$"
+# Words of language models, such as --pad-token and max_new_tokens, and passes over data, as --single_pass.
+_NO_NAME = (
+    r"(?:pad|eos|bos|unk|mask|sep|cls|special|image|stop|start|end|per)[-_]?token$|tokens$"
+    r"|(?:single|one|two|multi|first|second|low|high|band|by|forward|backward)[-_]?pass$"
+)
 # Values that are no secrets: switches, and in a text variables and commands of the shell, too.
-_NO_VALUE = r"(?is)(?:true|false|yes|no|none|null|\*{3})?"
+_NO_VALUE = r"(?is)(?:true|false|yes|no|none|null|[01]|\*{3})?"
 _NO_VALUE_IN_TEXT = rf"{_NO_VALUE}|\"?\$[A-Za-z_{{(].*"
 # Options that name a secret in some programs only: the form of such a value decides.
 _DOUBTFUL = r"--?(?:[\w-]{0,60}[-_])?pw|--(?:key|auth)"
@@ -109,7 +112,7 @@ def secret_words(words: Sequence[str]) -> Iterator[SecretWord]:
         before = words[at - 1] if at else ""
         if text != word:
             named = text == MASK and before.startswith("-")
-            option = before if named else text.partition("=")[0]
+            option = before if named else re.split(r"[\s=]", text.partition(MASK)[0].rstrip("= "))[-1]
             yield SecretWord(at, f"{before} {MASK}" if named else text, variable_for(option))
 
 

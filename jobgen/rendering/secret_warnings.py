@@ -90,7 +90,11 @@ def _ways(name: str, origin: str) -> str:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    """Return the line of a masked text that has the secret, with 60 characters at most around it."""
+    line = next((one for one in text.splitlines() if MASK in one), text).strip()
+    start = max(line.find(MASK) - 40, 0)
+    end = len(line) if len(line) - start <= 60 else start + 57
+    return f"{'...' * bool(start)}{line[start:end]}{'...' * (end < len(line))}"
 
 
 def _programs(spec: Specification) -> Iterator[tuple[Sequence[str], str]]:

@@ -433,6 +433,10 @@ NOTICED = {
     "-- train.py --api-key xyzzyxyzzy": WITH_PS.format("--api-key ***", "after --", "API_KEY"),
     "-- train.py --token=xyzzyxyzzy": WITH_PS.format("--token=***", "after --", "TOKEN"),
     "-- train.py https://u:xyzzy@host/x": WITH_PS.format("https://u:***@host/x", "after --", "NAME"),
+    "-- bash -c 'cd /a\nexport TOKEN=xyzzy\n./a'": WITH_PS.format("export TOKEN=***", "after --", "TOKEN"),
+    f"-- bash -c 'A={'b' * 70} --api-key=xyzzy'": WITH_PS.format(
+        f"...{'b' * 29} --api-key=***", "after --", "API_KEY"
+    ),
     "-- train.py --user me -p xyzzy22": WITH_PS.format("-p ***", "after --", "PASSWORD"),
     "-- train.py --pw=xyzzy": WITH_PS.format("--pw=***", "after --", "PASSWORD"),
     "-- ./run --url=https://u:xyzzy@host": WITH_PS.format("--url=https://u:***@host", "after --", "NAME"),
@@ -453,6 +457,7 @@ NOTICED = {
 UNNOTICED = (
     "--comment 'tokens: all; the key idea is here'",
     "-- train.py --pad-token x --lr 0.1 --config none.json",
+    "-- train.py --single_pass=1 --two-pass yes --pass=0",
     "--env HF_TOKEN",
     "-- train.py good.json https://h/x",
     "--setup API_KEY=$(<f)",
