@@ -234,3 +234,30 @@ def test_the_path_of_the_script_in_other_shells_has_a_remark(body: str, names: l
 def test_a_program_in_the_directory_of_the_script_has_a_remark(body: str, named: bool) -> None:
     done = job_file(f"{SLURM}{body}\n")
     assert any("working directory, too" in one.why for one in done.remarks) == named
+
+
+@pytest.mark.parametrize(
+    ("body", "command", "lost"),
+    [
+        (
+            'cmd="srun ./a"\ncmd+=" -v $V"\nif [ $F ]; then\n  cmd+=" -f $F"\nfi\n$cmd',
+            ["./a", "-v", "$V"],
+            [6],
+        ),
+        ('cmd="srun ./a"\n[ $F ] && cmd+=" -f"\n[ $G ] && cmd+=" -g"\neval $cmd', ["./a"], [4, 5]),
+        ('arg="-v"\n[ $F ] && arg+=" -f"\nsrun ./a $arg', ["bash", "-c", "exec ./a $arg"], []),
+    ],
+)
+def test_words_that_a_condition_adds_to_the_variable_of_a_launch(
+    body: str, command: list[str], lost: list[int]
+) -> None:
+    done = job_file(f"{SLURM}{body}\n")
+    assert values(done.text)["command"] == command
+    assert [one.line for one in done.remarks if one.of_program] == lost
+
+
+def test_return_outside_of_a_function_fails_in_a_block_too() -> None:
+    body = "[ -f x ] || return 1\nf() {\n  return 2\n}\n./prepare\nsrun ./a\nif ! f; then return; fi\nrm x\n"
+    found = values(job_file(SLURM + body).text)
+    assert "[ -f x ] || false\nf() {\n  return 2\n}" in str(found["setup"])
+    assert "if ! f; then false; fi\nrm x" in str(found["after"])

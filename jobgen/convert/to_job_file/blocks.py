@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from jobgen.convert import start_directory
+from jobgen.convert.result import Edit, apply
 from jobgen.convert.to_job_file import definitions, notes
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.definitions import by_value, definitions_of, reads_set_arguments, state
@@ -83,6 +84,14 @@ def _end_before(statement: Node, start: int) -> int:
     while before is not None and before.type == "comment":
         before = before.previous()
     return max(start, before.end if before is not None else start)
+
+
+def _code(statement: Node) -> str:
+    """Return the text of a statement. A block is a function, which ``return`` leaves; in a script it fails."""
+    found = [one.node for one in commands(statement) if one.name == "return"]
+    found = [one for one in found if not one.under("function_definition")]
+    edits = (Edit(one.start - statement.start, one.end - statement.start, "false") for one in found)
+    return apply(statement.text.encode(), edits).decode() if found else statement.text
 
 
 def _makes(statement: Node, name: str) -> bool:
@@ -302,7 +311,7 @@ class Body:
             out.append(
                 (" " if joined and out else "\n")
                 + "".join(f"{line.strip()}\n" for line in comments) * (not joined)
-                + one.text
+                + _code(one)
             )
             end = one.end
         while out and out[-1] == ";":
