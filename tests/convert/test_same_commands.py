@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from convert.conversions import convert, job_file, values
 
@@ -261,3 +263,21 @@ def test_return_outside_of_a_function_fails_in_a_block_too() -> None:
     found = values(job_file(SLURM + body).text)
     assert "[ -f x ] || false\nf() {\n  return 2\n}" in str(found["setup"])
     assert "if ! f; then false; fi\nrm x" in str(found["after"])
+
+
+@pytest.mark.parametrize(
+    ("line", "option"),
+    [
+        ("set -f", "set -f"),
+        ("set -efx", "set -f"),
+        ("set -o noclobber", "set -o noclobber"),
+        ("set +B", "set +B"),
+        ("set -x", ""),
+        ("set -- -f", ""),
+    ],
+)
+def test_options_of_bash_for_words_and_files(line: str, option: str) -> None:
+    found = values(job_file(f"{SLURM}{line}\nX=1\n./prepare *.in\nsrun ./a *.txt\nrm *.c\n").text)
+    codes = [found["command"][2], found["before"], found["after"]]
+    lines = [[one for one in str(code).split("\n") if re.match("set [-+][^e]", one)] for code in codes]
+    assert [[one for one in words if "pipefail" not in one] for words in lines] == [[option] * bool(option)] * 3
