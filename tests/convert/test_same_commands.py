@@ -281,3 +281,25 @@ def test_options_of_bash_for_words_and_files(line: str, option: str) -> None:
     codes = [found["command"][2], found["before"], found["after"]]
     lines = [[one for one in str(code).split("\n") if re.match("set [-+][^e]", one)] for code in codes]
     assert [[one for one in words if "pipefail" not in one] for words in lines] == [[option] * bool(option)] * 3
+
+
+@pytest.mark.parametrize(
+    ("word", "text"),
+    [
+        ("--out=$D", "--out=$D"),
+        ('--out="$IN/f"', "--out=$IN/f"),
+        ("-x:$D:$IN", "-x:$D:$IN"),
+        ("$D:$IN", "$D:$IN"),
+        ("--out $IN", "$HOME/data/in"),
+        ("--out $Q --in=$Q", "--in=~/data"),
+    ],
+)
+def test_a_home_directory_in_the_value_of_a_variable(word: str, text: str) -> None:
+    body = f'D=~/data\nIN=$D/in\nQ="~/data"\nsrun ./a {word}\n'
+    assert values(job_file(SLURM + body).text)["command"][-1] == text
+
+
+def test_a_home_directory_in_an_option_of_the_launcher() -> None:
+    done = job_file(f"{SLURM}D=~/data\nsrun --x11=$D/x ./a\n")
+    assert "launcher_arg" not in values(done.text)
+    assert ("--x11=$D/x", 4) in [(one.what, one.line) for one in done.remarks if one.lost]
