@@ -303,3 +303,54 @@ def test_a_home_directory_in_an_option_of_the_launcher() -> None:
     done = job_file(f"{SLURM}D=~/data\nsrun --x11=$D/x ./a\n")
     assert "launcher_arg" not in values(done.text)
     assert ("--x11=$D/x", 4) in [(one.what, one.line) for one in done.remarks if one.lost]
+
+
+@pytest.mark.parametrize(
+    ("body", "command"),
+    [
+        ('X="*.c"\nsrun ./a $X', ["bash", "-c", "exec ./a *.c"]),
+        ('X="*.c"\nsrun ./a "$X"', ["./a", "*.c"]),
+        ("srun ./a ${F:+-f $F} ${V+-v}", ["bash", "-c", "exec ./a ${F:+-f $F} ${V+-v}"]),
+    ],
+)
+def test_values_that_become_files_or_no_word(body: str, command: list[str]) -> None:
+    assert values(job_file(f"{SLURM}{body}\n").text)["command"] == command
+
+
+@pytest.mark.parametrize("value", ['"pre:$D"', "--in=$D/x"])
+def test_a_variable_of_every_rank_with_a_home_directory_in_its_value(value: str) -> None:
+    found = values(job_file(f"{SLURM}D=~/data\nexport X={value}\nsrun ./a\n").text)
+    assert f"export X={value}" in str(found["setup"])
+    assert "env" not in found
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("[ -f x ] && srun ./a\n./b", ["[ -f x ]"]),
+        ("[ -f x ] && srun ./a || ./c", ["[ -f x ]"]),
+        ("[ -f x ] && srun ./a", []),
+    ],
+)
+def test_a_condition_that_fails_before_other_commands_has_a_remark(line: str, named: list[str]) -> None:
+    done = job_file(f"{SLURM}{line}\n")
+    assert [one.what for one in done.remarks if one.why.startswith("if it fails, the job ends")] == named
+
+
+def test_quotes_in_the_value_of_a_variable_without_a_launcher() -> None:
+    done = job_file(f"{SLURM}A=\"-t 'a b'\"\n./a $A\n")
+    assert ("'a b'", 4) in [(one.what, one.line) for one in done.remarks if "quotes are a part" in one.why]
+
+
+@pytest.mark.parametrize("end", ["", " # two", "\n"])
+@pytest.mark.parametrize("line", ["srun ./a $A \"$B\"", "./a $A \"$B\" | sort", "[ -f x ] && ./a $A \"$B\""])
+def test_several_assignments_in_the_line_before_the_program(line: str, end: str) -> None:
+    found = values(job_file(f"{SLURM}A=1 B='x y'{end}\n{line}\n").text)
+    words = found["command"]
+    assert words == ["./a", "1", "x y"] or "A=1 B='x y'" in f"{found.get('setup')}{words[-1]}"
+    assert "env" not in words
+
+
+def test_assignments_of_the_line_of_the_program() -> None:
+    found = values(job_file(f"{SLURM}A=1 B=2 \\\nsrun ./a\n").text)
+    assert found["command"] == ["env", "A=1", "B=2", "./a"]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from jobgen.convert import start_directory
-from jobgen.convert.result import Edit, apply
+from jobgen.convert.result import Edit, apply, remark_on
 from jobgen.convert.to_job_file import definitions, notes
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.definitions import by_value, definitions_of, reads_set_arguments, state
@@ -150,6 +150,8 @@ class Body:
         # If a condition of the program fails, the script goes on with the commands after the program.
         ending = [one for one in options if after or one not in conditions]
         self.file.remarks += notes.options(ending, strict, self.script.asks_for_sh)
+        why = "if it fails, the job ends here, and the script goes on"
+        self.file.remarks += [remark_on(one, why) for one in self.conditions if after]
         self.file.remarks += notes.in_blocks(before, behind, self.parts.after)
         read = self._sourced([*self.files, *behind])
         self.file.remarks += notes.sourced(self.file, read, after)

@@ -219,13 +219,8 @@ def exported_functions(script: Script, text: str) -> list[str]:
 
 
 def _of_line(statement: Node) -> list[Node]:
-    """Return the assignments of a line with several, which may be read as a part of the next command."""
-    found = [one for one in statement.children if one.type == "variable_assignment"]
-    name = statement.get("name")
-    ends = statement.type == "variable_assignments" or (
-        name is not None and found and name.line > found[-1].line
-    )
-    return found if ends else [statement]
+    """Return the assignments of a line with several, or another statement."""
+    return statement.children if statement.type == "variable_assignments" else [statement]
 
 
 def _option_of_words(statement: str) -> str:

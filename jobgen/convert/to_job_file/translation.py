@@ -318,6 +318,8 @@ def _program(file: JobFile, script: Script, launch: Launch | None, command: Comm
     more: list[str] = []
     lines: list[str] = []
     kind, in_text, twice = _ALONE, None, False
+    if launch is None:
+        file.remarks += notes.quotes(script, command.line, nodes)
     wrapped: tuple[Node, ...] = ()
     own = OfScript()
     if launch is not None:
