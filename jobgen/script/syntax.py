@@ -227,12 +227,13 @@ def _lines_of_assignments(command: Node) -> Iterator[Node]:
     between = command.source[found[-1].end : name.start] if name is not None and count > 1 else b""
     if name is None or not re.match(rb"[ \t]*(#.*)?\n", between):
         return
-    line = Node("variable_assignments", None, command.start, found[-1].end, command.line, command.source, None)
+    start, end = command.start, found[-1].end
+    line = Node("variable_assignments", None, start, end, command.line, command.source, None)
     comments = list(takewhile(lambda one: one.type == "comment", command.children[count:]))
     _set_children(line, found)
     _set_children(command, command.children[count + len(comments) :])
     top = command
-    while top.parent is not None and top.parent.type in _BESIDE and top.parent.start == command.start:
+    while top.parent is not None and top.parent.type in _BESIDE and top.parent.start == start:
         top.start, top.line, top._text = name.start, name.line, None
         top = top.parent
     top.start, top.line, top._text = name.start, name.line, None

@@ -280,7 +280,9 @@ def test_options_of_bash_for_words_and_files(line: str, option: str) -> None:
     found = values(job_file(f"{SLURM}{line}\nX=1\n./prepare *.in\nsrun ./a *.txt\nrm *.c\n").text)
     codes = [found["command"][2], found["before"], found["after"]]
     lines = [[one for one in str(code).split("\n") if re.match("set [-+][^e]", one)] for code in codes]
-    assert [[one for one in words if "pipefail" not in one] for words in lines] == [[option] * bool(option)] * 3
+    assert [[one for one in words if "pipefail" not in one] for words in lines] == [
+        [option] * bool(option)
+    ] * 3
 
 
 @pytest.mark.parametrize(
@@ -343,7 +345,7 @@ def test_quotes_in_the_value_of_a_variable_without_a_launcher() -> None:
 
 
 @pytest.mark.parametrize("end", ["", " # two", "\n"])
-@pytest.mark.parametrize("line", ["srun ./a $A \"$B\"", "./a $A \"$B\" | sort", "[ -f x ] && ./a $A \"$B\""])
+@pytest.mark.parametrize("line", ['srun ./a $A "$B"', './a $A "$B" | sort', '[ -f x ] && ./a $A "$B"'])
 def test_several_assignments_in_the_line_before_the_program(line: str, end: str) -> None:
     found = values(job_file(f"{SLURM}A=1 B='x y'{end}\n{line}\n").text)
     words = found["command"]

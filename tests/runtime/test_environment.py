@@ -53,7 +53,9 @@ z"
     assert set("eu") <= set(options)
     assert not set("fkx") & set(options)
     assert (folder, ifs, many, local) == (str(shell.folder), "unset", "2", "3")
-    assert {"one=x y", "z", "two=2", "my.sh *.none", "program", "checked rank", "1", "checked"} <= set(done.lines)
+    assert {"one=x y", "z", "two=2", "my.sh *.none", "program", "checked rank", "1", "checked"} <= set(
+        done.lines
+    )
     assert done.lines[-1] == "end"
     assert done.said.endswith("jobgen: job 1 finished after 0 s\n") or "finished after" in done.said
 

@@ -87,7 +87,7 @@ def _end_before(statement: Node, start: int) -> int:
 
 
 def _code(statement: Node) -> str:
-    """Return the text of a statement. A block is a function, which ``return`` leaves; in a script it fails."""
+    """Return the text of a statement. ``return`` leaves a block, a function; in a script it fails."""
     found = [one.node for one in commands(statement) if one.name == "return"]
     found = [one for one in found if not one.under("function_definition")]
     edits = (Edit(one.start - statement.start, one.end - statement.start, "false") for one in found)
