@@ -23,6 +23,7 @@ LATER = ("function_definition", "if_statement", "case_statement", *LOOPS)  # may
 _OF_STRINGS = ('"', "simple_expansion", "expansion", "command_substitution", "arithmetic_expansion")
 _BLANKS = re.compile(rb"(?:\s|\\\n)*")  # and ends of lines that continue
 MISSING = "MISSING"  # in an index by type: the words that the text should have
+_BESIDE = ("redirected_statement", "pipeline", "list")  # what begins with its first command
 _DEEPEST = 150  # levels; deeper nodes, which no person writes, are left out
 # tree-sitter ends the words $A/$B/c, $A/$1 and "$A "$1 before their last $; it reads $A/${B}/c correctly.
 _MISREAD = re.compile(
@@ -211,9 +212,41 @@ def parse(source: bytes, first_line: int = 1) -> Node:
         while not cursor.goto_next_sibling():
             if not cursor.goto_parent():
                 root.by_type, root.damaged = by_type, tree.root_node.has_error
+                lines = by_type.setdefault("variable_assignments", [])
+                lines += [line for one in by_type.get("command", ()) for line in _lines_of_assignments(one)]
+                lines.sort(key=lambda one: one.start)
                 return root
             assert parent is not None
             parent, depth = parent.parent, depth - 1
+
+
+def _lines_of_assignments(command: Node) -> Iterator[Node]:
+    """Take the line before out of a command, and yield it: tree-sitter reads ``A=1 B=2`` as its beginning."""
+    count = len(list(takewhile(lambda one: one.type == "variable_assignment", command.children)))
+    found, name = command.children[:count], command.get("name")
+    between = command.source[found[-1].end : name.start] if name is not None and count > 1 else b""
+    if name is None or not re.match(rb"[ \t]*(#.*)?\n", between):
+        return
+    start, end = command.start, found[-1].end
+    line = Node("variable_assignments", None, start, end, command.line, command.source, None)
+    comments = list(takewhile(lambda one: one.type == "comment", command.children[count:]))
+    _set_children(line, found)
+    _set_children(command, command.children[count + len(comments) :])
+    top = command
+    while top.parent is not None and top.parent.type in _BESIDE and top.parent.start == start:
+        top.start, top.line, top._text = name.start, name.line, None
+        top = top.parent
+    top.start, top.line, top._text = name.start, name.line, None
+    assert top.parent is not None
+    brothers = top.parent.children
+    _set_children(top.parent, [*brothers[: top.index], line, *comments, *brothers[top.index :]])
+    yield line
+
+
+def _set_children(node: Node, children: list[Node]) -> None:
+    node.children = children
+    for at, one in enumerate(children):
+        one.parent, one.index = node, at
 
 
 def with_body_in_place(root: Node) -> Node:
@@ -237,9 +270,7 @@ def with_body_in_place(root: Node) -> Node:
     for node in (found, body, call):
         by_type[node.type].remove(node)
     kept = [one for one in root.children if one not in (found, call)]
-    root.children = [*kept, *body.children[1:-1]]
-    for at, node in enumerate(root.children):
-        node.parent, node.index = root, at
+    _set_children(root, [*kept, *body.children[1:-1]])
     return root
 
 

@@ -191,7 +191,7 @@ def _split(node: Node) -> list[Node] | None:
     """Return the words in a string of options; variables in them are still expansions. None: the text cannot
     be read as words."""
     text = _BLANK.sub(lambda match: " " * len(match[0]), code_text(node))
-    if not re.search(r"[\s$]", text):
+    if not re.search(r"[\s$*?]", text):
         return [node] if text else []
     words = _words(text, node.line)
     # A first word like --wait=60 or lr=0.1 is an assignment only in front of a command.

@@ -8,12 +8,20 @@ job_source() { # FILE
   ((job_eval_status == 0)) || job_say "warning: $1 returned status $job_eval_status"
 }
 
-job_eval() { # CODE: run it, keep the options, traps and directory of this script, and set job_eval_status to its status
+job_eval() { # CODE: run it, keep the options, functions, traps and directory of this script, and set job_eval_status to its status
   job_declarations=
+  job_functions=$(job_part_functions) || true
   job_eval_code "$@"
+  [[ $(job_part_functions) == "$job_functions" ]] || {
+    unset -f "${job_part[@]}"
+    eval "$job_functions"
+  }
   # Variables that declare made local to that function are for the whole script. In bash 4.2 declare -g would set the local ones.
   eval "$job_declarations"
 }
+
+job_part=(after before container launch node overrides program rank variables)  # which the code may have, too
+job_part_functions() { declare -f "${job_part[@]}"; }
 
 job_eval_code() {
   job_here=$PWD job_sourcing=$job_file job_code=$1
@@ -21,7 +29,8 @@ job_eval_code() {
   set +eu +o pipefail
   eval "$job_code"
   job_eval_status=$?
-  set -euo pipefail +fx
+  set -euo pipefail +fkx
+  shopt -u failglob
   unset IFS
   while read -r job_word; do  # bash 5 puts "declare -x " before the name
     [[ ! $job_word =~ ^(declare\ -[A-Za-z-]+\ )?([A-Za-z_][A-Za-z0-9_]*)(=|$) ]] ||

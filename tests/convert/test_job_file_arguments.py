@@ -33,9 +33,11 @@ def test_an_argument_in_a_variable_of_setup_is_one_word(words: str, named: bool)
         ('-a "${A}_$B" $A', ["$1"]),
         ("$FLAGS", ["$1"]),
         ("$B $A", ["$1, $2"]),
+        ("$C", ["${3}"]),
+        ('"$C"', []),
     ],
 )
 def test_a_variable_in_quotes_is_one_word_in_the_script_too(words: str, named: list[str]) -> None:
-    lines = f'A=$1\nB=$2\nFLAGS="-a $A"\nsrun ./a {words}'
+    lines = f'A=$1\nB=$2\nC="${{3}}"\nFLAGS="-a $A"\nsrun ./a {words}'
     done = job_file(f"#!/bin/bash\n#SBATCH -N 1 -n 1 -t 10\n{lines}\n")
     assert [one.what for one in done.remarks if "one word, also if it is missing" in one.why] == named

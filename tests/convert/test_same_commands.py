@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from convert.conversions import convert, job_file, values
 
@@ -239,3 +241,123 @@ def test_the_path_of_the_script_in_other_shells_has_a_remark(body: str, names: l
 def test_a_program_in_the_directory_of_the_script_has_a_remark(body: str, named: bool) -> None:
     done = job_file(f"{SLURM}{body}\n")
     assert any("working directory, too" in one.why for one in done.remarks) == named
+
+
+@pytest.mark.parametrize(
+    ("body", "command", "lost"),
+    [
+        (
+            'cmd="srun ./a"\ncmd+=" -v $V"\nif [ $F ]; then\n  cmd+=" -f $F"\nfi\n$cmd',
+            ["./a", "-v", "$V"],
+            [6],
+        ),
+        ('cmd="srun ./a"\n[ $F ] && cmd+=" -f"\n[ $G ] && cmd+=" -g"\neval $cmd', ["./a"], [4, 5]),
+        ('arg="-v"\n[ $F ] && arg+=" -f"\nsrun ./a $arg', ["bash", "-c", "exec ./a $arg"], []),
+    ],
+)
+def test_words_that_a_condition_adds_to_the_variable_of_a_launch(
+    body: str, command: list[str], lost: list[int]
+) -> None:
+    done = job_file(f"{SLURM}{body}\n")
+    assert values(done.text)["command"] == command
+    assert [one.line for one in done.remarks if one.of_program] == lost
+
+
+def test_return_outside_of_a_function_fails_in_a_block_too() -> None:
+    body = "[ -f x ] || return 1\nf() {\n  return 2\n}\n./prepare\nsrun ./a\nif ! f; then return; fi\nrm x\n"
+    found = values(job_file(SLURM + body).text)
+    assert "[ -f x ] || false\nf() {\n  return 2\n}" in str(found["setup"])
+    assert "if ! f; then false; fi\nrm x" in str(found["after"])
+
+
+@pytest.mark.parametrize(
+    ("line", "option"),
+    [
+        ("set -f", "set -f"),
+        ("set -efx", "set -f"),
+        ("set -o noclobber", "set -o noclobber"),
+        ("set +B", "set +B"),
+        ("set -x", ""),
+        ("set -- -f", ""),
+    ],
+)
+def test_options_of_bash_for_words_and_files(line: str, option: str) -> None:
+    found = values(job_file(f"{SLURM}{line}\nX=1\n./prepare *.in\nsrun ./a *.txt\nrm *.c\n").text)
+    codes = [found["command"][2], found["before"], found["after"]]
+    lines = [[one for one in str(code).split("\n") if re.match("set [-+][^e]", one)] for code in codes]
+    assert [[one for one in words if "pipefail" not in one] for words in lines] == [
+        [option] * bool(option)
+    ] * 3
+
+
+@pytest.mark.parametrize(
+    ("word", "text"),
+    [
+        ("--out=$D", "--out=$D"),
+        ('--out="$IN/f"', "--out=$IN/f"),
+        ("-x:$D:$IN", "-x:$D:$IN"),
+        ("$D:$IN", "$D:$IN"),
+        ("--out $IN", "$HOME/data/in"),
+        ("--out $Q --in=$Q", "--in=~/data"),
+    ],
+)
+def test_a_home_directory_in_the_value_of_a_variable(word: str, text: str) -> None:
+    body = f'D=~/data\nIN=$D/in\nQ="~/data"\nsrun ./a {word}\n'
+    assert values(job_file(SLURM + body).text)["command"][-1] == text
+
+
+def test_a_home_directory_in_an_option_of_the_launcher() -> None:
+    done = job_file(f"{SLURM}D=~/data\nsrun --x11=$D/x ./a\n")
+    assert "launcher_arg" not in values(done.text)
+    assert ("--x11=$D/x", 4) in [(one.what, one.line) for one in done.remarks if one.lost]
+
+
+@pytest.mark.parametrize(
+    ("body", "command"),
+    [
+        ('X="*.c"\nsrun ./a $X', ["bash", "-c", "exec ./a *.c"]),
+        ('X="*.c"\nsrun ./a "$X"', ["./a", "*.c"]),
+        ("srun ./a ${F:+-f $F} ${V+-v}", ["bash", "-c", "exec ./a ${F:+-f $F} ${V+-v}"]),
+    ],
+)
+def test_values_that_become_files_or_no_word(body: str, command: list[str]) -> None:
+    assert values(job_file(f"{SLURM}{body}\n").text)["command"] == command
+
+
+@pytest.mark.parametrize("value", ['"pre:$D"', "--in=$D/x"])
+def test_a_variable_of_every_rank_with_a_home_directory_in_its_value(value: str) -> None:
+    found = values(job_file(f"{SLURM}D=~/data\nexport X={value}\nsrun ./a\n").text)
+    assert f"export X={value}" in str(found["setup"])
+    assert "env" not in found
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("[ -f x ] && srun ./a\n./b", ["[ -f x ]"]),
+        ("[ -f x ] && srun ./a || ./c", ["[ -f x ]"]),
+        ("[ -f x ] && srun ./a", []),
+    ],
+)
+def test_a_condition_that_fails_before_other_commands_has_a_remark(line: str, named: list[str]) -> None:
+    done = job_file(f"{SLURM}{line}\n")
+    assert [one.what for one in done.remarks if one.why.startswith("if it fails, the job ends")] == named
+
+
+def test_quotes_in_the_value_of_a_variable_without_a_launcher() -> None:
+    done = job_file(f"{SLURM}A=\"-t 'a b'\"\n./a $A\n")
+    assert ("'a b'", 4) in [(one.what, one.line) for one in done.remarks if "quotes are a part" in one.why]
+
+
+@pytest.mark.parametrize("end", ["", " # two", "\n"])
+@pytest.mark.parametrize("line", ['srun ./a $A "$B"', './a $A "$B" | sort', '[ -f x ] && ./a $A "$B"'])
+def test_several_assignments_in_the_line_before_the_program(line: str, end: str) -> None:
+    found = values(job_file(f"{SLURM}A=1 B='x y'{end}\n{line}\n").text)
+    words = found["command"]
+    assert words == ["./a", "1", "x y"] or "A=1 B='x y'" in f"{found.get('setup')}{words[-1]}"
+    assert "env" not in words
+
+
+def test_assignments_of_the_line_of_the_program() -> None:
+    found = values(job_file(f"{SLURM}A=1 B=2 \\\nsrun ./a\n").text)
+    assert found["command"] == ["env", "A=1", "B=2", "./a"]

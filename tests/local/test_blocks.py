@@ -47,8 +47,8 @@ def test_a_setup_that_fails_ends_the_job(tmp_path: Path, setup: str, said: str) 
 
 
 def test_what_a_setup_may_leave_behind(tmp_path: Path) -> None:
-    """Its options, traps and half-true tests are not the script's."""
-    setup = "echo $nothing\nset -f\ntrap 'echo trapped' EXIT ERR\nIFS=:\n[[ -d /none ]] && echo"
+    """Its options, traps, functions and half-true tests are not the script's."""
+    setup = "program() { false; }\nlaunch() { false; }\nlaunch || echo $nothing\nset -f\ntrap 'echo trapped' EXIT ERR\nIFS=:\n[[ -d /none ]] && echo"
     done = jobs.run(tmp_path, "--setup", setup, program=("pwd",))
     assert done.returncode == 0, done.stdout
     assert str(tmp_path) in done.stdout.splitlines()

@@ -37,9 +37,13 @@ z"
         export two=2
         local_of_caller=3
         function=f
+        program() { echo "not the one of $job_id"; }
+        rank() { false; }
+        shopt -s failglob
+        set -k
     """)
-    code = """set -- a b; job_listen; job_id=1 job_over=yes; job_source my.sh
-    echo "$-" "$PWD" "${IFS-unset}" "${#many[@]}" "$local_of_caller"; env | grep -A 1 -E '^(one|two)='; echo *.sh
+    code = """program() { echo program; }; set -- a b; job_listen; job_id=1 job_over=yes; job_source my.sh
+    echo "$-" "$PWD" "${IFS-unset}" "${#many[@]}" "$local_of_caller"; env | grep -A 1 -E '^(one|two)='; echo *.sh *.none; program; declare -F rank || echo checked rank
     kill -TERM $$; echo $job_signals; (set -u; echo ${never}) || echo checked; (false; echo lenient) || echo strict; echo end"""
     done = shell.run(SOURCE, code, {"LC_ALL": "C"})
     assert done.status == 0, done.said
@@ -47,9 +51,11 @@ z"
     assert done.lines[0] == " [0]"
     options, folder, ifs, many, local = done.lines[1].split(" ")
     assert set("eu") <= set(options)
-    assert not set("fx") & set(options)
+    assert not set("fkx") & set(options)
     assert (folder, ifs, many, local) == (str(shell.folder), "unset", "2", "3")
-    assert {"one=x y", "z", "two=2", "my.sh", "1", "checked"} <= set(done.lines)
+    assert {"one=x y", "z", "two=2", "my.sh *.none", "program", "checked rank", "1", "checked"} <= set(
+        done.lines
+    )
     assert done.lines[-1] == "end"
     assert done.said.endswith("jobgen: job 1 finished after 0 s\n") or "finished after" in done.said
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from jobgen.convert import start_directory
+from jobgen.convert.result import Edit, apply, remark_on
 from jobgen.convert.to_job_file import definitions, notes
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.definitions import by_value, definitions_of, reads_set_arguments, state
@@ -87,6 +88,14 @@ def _end_before(statement: Node, start: int) -> int:
     return max(start, before.end if before is not None else start)
 
 
+def _code(statement: Node) -> str:
+    """Return the text of a statement. ``return`` leaves a block, a function; in a script it fails."""
+    found = [one.node for one in commands(statement) if one.name == "return"]
+    found = [one for one in found if not one.under("function_definition")]
+    edits = (Edit(one.start - statement.start, one.end - statement.start, "false") for one in found)
+    return apply(statement.text.encode(), edits).decode() if found else statement.text
+
+
 def _makes(statement: Node, name: str) -> bool:
     """Return whether a statement may make the file of a program, or the command of this name."""
     texts = [" ".join(one.node.text.split()) for one in commands(statement)]
@@ -143,6 +152,8 @@ class Body:
         # If a condition of the program fails, the script goes on with the commands after the program.
         ending = [one for one in options if after or one not in conditions]
         self.file.remarks += notes.options(ending, strict, self.script.asks_for_sh)
+        why = "if it fails, the job ends here, and the script goes on"
+        self.file.remarks += [remark_on(one, why) for one in self.conditions if after]
         self.file.remarks += notes.in_blocks(before, behind, self.parts.after)
         read = self._sourced([*self.files, *behind])
         self.file.remarks += notes.sourced(self.file, read, after)
@@ -304,7 +315,7 @@ class Body:
             out.append(
                 (" " if joined and out else "\n")
                 + "".join(f"{line.strip()}\n" for line in comments) * (not joined)
-                + one.text
+                + _code(one)
             )
             end = one.end
         while out and out[-1] == ";":

@@ -16,6 +16,7 @@ from jobgen.script.constants import ARGUMENTS
 from jobgen.script.script import Script
 from jobgen.script.syntax import LATER, Node, assignments, expansions
 
+_OF_WORDS = ("braceexpand", "keyword", "noclobber", "noglob", "physical")
 _IFS = re.compile(r"(export )?IFS=\S*$|IFS=(\$?'[^']*'|\"[^\"]*\")$")
 _COUNTS = re.compile(r"\(\(|\blet\b|\+=[^(]")  # another value the second time
 _ACTIVATES = re.compile(r"conda (de)?activate\b")
@@ -218,22 +219,31 @@ def exported_functions(script: Script, text: str) -> list[str]:
 
 
 def _of_line(statement: Node) -> list[Node]:
-    """Return the assignments of a line with several, which may be read as a part of the next command."""
-    found = [one for one in statement.children if one.type == "variable_assignment"]
-    name = statement.get("name")
-    ends = statement.type == "variable_assignments" or (
-        name is not None and found and name.line > found[-1].line
-    )
-    return found if ends else [statement]
+    """Return the assignments of a line with several, or another statement."""
+    return statement.children if statement.type == "variable_assignments" else [statement]
+
+
+def _option_of_words(statement: str) -> str:
+    """Return the part of a ``set`` whose options are about words and files: ``set -f`` of ``set -ef``."""
+    given = re.match(r"set ([-+])(?:o (\w+)$|(\w+)(?: |$))", statement)
+    letters = "".join(re.findall("[BCPfk]", given[3] or "")) if given else ""
+    if given is None or not (letters or given[2] in _OF_WORDS):
+        return ""
+    return f"set {given[1]}{letters or f'o {given[2]}'}"
 
 
 def state(script: Script, nodes: Sequence[Node]) -> tuple[str, ...]:
-    """Return the statements that set IFS, options of bash, aliases and the function conda before these
-    commands."""
+    """Return the statements that set IFS, options of bash for words and files, aliases and the function conda
+    before these commands."""
     first = min((one.start for one in nodes), default=0)
     top = [one for one in script.tree.children if one.start < first]
     top = [part for one in top for part in _of_line(one)]
-    found = [one.text for one in top if _IFS.match(one.text) or one.text.startswith(("shopt ", "alias "))]
+    kept = ("shopt ", "alias ")
+    found = [
+        one.text if _IFS.match(one.text) or one.text.startswith(kept) else _option_of_words(one.text)
+        for one in top
+    ]
+    found = list(filter(None, found))
     texts = [one.node.text for node in nodes for one in commands(node)]
     if any(map(_ACTIVATES.match, texts)) and not any(map(_DEFINES.search, texts)):
         found += ["set +u", _HOOK, "set -u"] if script.nounset else [_HOOK]

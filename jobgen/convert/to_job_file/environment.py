@@ -13,6 +13,7 @@ from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.effects import Effects, effects_of, may_follow, mentions
 from jobgen.convert.to_job_file.inherited import is_for_programs, is_own_file, may_be_inherited, may_set
 from jobgen.convert.to_job_file.module_commands import Setting, in_order, of_module
+from jobgen.convert.to_job_file.program_line import has_home
 from jobgen.convert.to_job_file.statements import without
 from jobgen.script.commands import Command, commands
 from jobgen.script.constants import certain
@@ -274,6 +275,8 @@ class Environment:
         if any(one is not None and one.start > node.start for one in parts):
             return None
         if value is not None and re.match(r"~|.*:~", value) and node.type in ("word", "concatenation"):
+            return None
+        if has_home(self.script, node):
             return None
         return value if value is not None or node.type != "variable_assignment" else ""
 

@@ -316,8 +316,11 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
     own_words = re.findall(r"(?m)^argument_\d+=(.*)", file.text_of("setup"))
     bare = (one for name, one in expansions(program.node) if name.isdigit() and _is_bare(program, name))
     given += [one for one in bare if ARGUMENT.fullmatch(one.text) and one.text in " ".join(own_words)]
+    bare_names = {name for name, _ in expansions(program.node) if _is_bare(program, name)}
+    values = (one for name in bare_names for one in script.values.get(name, ()))
+    given += [one for one in values if ARGUMENT.fullmatch(one.unquoted) and one.unquoted in own_words]
     if given and ARGUMENTS not in script.changed:
-        what = ", ".join(sorted({one.text for one in given}))
+        what = ", ".join(sorted({one.unquoted for one in given}))
         verb, each = ("are arguments", "each") if "," in what else ("is an argument", "it")
         why = f"{verb} of the script: in the program {each} is one word, also if it is missing"
         yield hint(min(one.line for one in given), what, why)

@@ -94,7 +94,7 @@ def read(
     texts = [script.constants.value(node) or "" for node in nodes]
     code = code_at(texts)
     for at, node in enumerate(nodes):
-        text = script.constants.value(node)
+        text = None if has_home(script, node) else script.constants.value(node)
         if at != code and (home := _below_home(script, node)):
             text = home
         elif at == code and any(is_python(os.path.basename(one)) for one in texts[:code]):
@@ -120,7 +120,8 @@ def read(
 
 def known(script: Script, word: Node) -> str | None:
     """Return the value of a word if an option can have it: no shell expands the ~ of an option."""
-    return None if _begins_with_home(script, word, 0) else script.constants.value(word)
+    at_home = _begins_with_home(script, word, 0) or has_home(script, word)
+    return None if at_home else script.constants.value(word)
 
 
 def option_text(script: Script, word: Node, depth: int = 0) -> str | None:
@@ -153,6 +154,13 @@ def _begins_with_home(script: Script, word: Node, depth: int) -> bool:
     first = re.match(r'"?\$\{?([A-Za-z_]\w*)', word.text)
     value = script.constants.node(first[1]) if first and depth < _DEEPEST else None
     return value is not None and _begins_with_home(script, value, depth + 1)
+
+
+def has_home(script: Script, word: Node, depth: int = 0) -> bool:
+    """Return whether a shell has replaced a ~ in the value of a variable of a word."""
+    values = (script.constants.node(name) for name, _ in expansions(word))
+    known = (value for value in values if value is not None) if depth < _DEEPEST else ()
+    return any(_HOME.match(value.text) or has_home(script, value, depth + 1) for value in known)
 
 
 def _below_home(script: Script, word: Node) -> str:
@@ -279,7 +287,7 @@ def _splits(script: Script, node: Node) -> bool:
     if node.type not in ("simple_expansion", "expansion"):
         return False
     name = re.sub(r"\W.*", "", node.text.lstrip("${#!"))
-    if not name or re.search(r"[@*]", node.text) or _OF_NODES.fullmatch(name):
+    if not name or re.search(r"[@*]|^\$\{\w+:?\+", node.text) or _OF_NODES.fullmatch(name):
         return True
     return _has_several(script, name) or name in script.changed - counted(script.tree)
 

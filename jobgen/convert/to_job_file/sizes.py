@@ -25,6 +25,7 @@ from jobgen.script.command_kinds import STATE, TOOLS
 from jobgen.script.commands import Command
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
+from jobgen.script.word_lists import DEEPEST
 from jobgen.values.devices import device_count
 from jobgen.values.parsers import mebibytes, number
 
@@ -128,7 +129,9 @@ def _of_one_task(script: Script) -> Iterator[Remark]:
 
 def _may_start_ranks(script: Script, command: Command) -> bool:
     """Return whether a command runs another script, or a program by a variable of the environment, as
-    ``$RUN ./a``."""
+    ``$RUN ./a``, or has a word whose value begins with a launcher."""
+    if any(_begins_launch(script, word.text) for word in command.words if word.text.startswith(("$", '"$'))):
+        return True
     if command.name in STATE | TOOLS or not command.words:
         return False
     name = re.fullmatch(r"\"?\$\{?([A-Za-z_]\w*)\}?\"?", command.words[0].text)
@@ -138,6 +141,16 @@ def _may_start_ranks(script: Script, command: Command) -> bool:
     names = re.findall(r"\$\{?(\w+)", " ".join(texts))
     texts += [value.text for one in names for value in script.values.get(one, ())]
     return any(re.search(r"\.sh\"?$", text) for text in texts)
+
+
+def _begins_launch(script: Script, text: str, depth: int = 0) -> bool:
+    """Return whether a text begins with a launcher of ranks, or with a variable whose value does."""
+    match = re.match(r"[(\"' ]*(?:\$\{?(\w+)|(?:[^\s\"']*/)?([\w.-]+))", text)
+    if match is None or depth > DEEPEST:
+        return False
+    values = [one.text for one in script.values.get(match[1] or "", ())]
+    is_launch = match[2] is not None and any(match[2] in row.names for row in LAUNCHERS.values())
+    return is_launch or any(_begins_launch(script, one, depth + 1) for one in values)
 
 
 def submitted_nodes(file: JobFile, script: Script, launch: Launch | None) -> None:

@@ -38,6 +38,7 @@ from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS
 from jobgen.rendering.launch_words import RANK_VARIABLES
 from jobgen.rendering.runtime import MADE_BY
 from jobgen.script.commands import Command, commands
+from jobgen.script.constants import variable_name, whole_expansion
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.launches import Launch
@@ -296,6 +297,27 @@ def _without_program(file: JobFile, script: Script) -> tuple[Split, ProgramWords
     return Split(statements, ()), ProgramWords()
 
 
+def _without_conditional_parts(
+    file: JobFile, script: Script, launch: Launch, nodes: tuple[Node, ...]
+) -> tuple[Node, ...]:
+    """Return the words of a program without the variable that has its launcher, too.
+
+    Among them it stands for words that ``+=`` adds on a condition.
+    """
+    texts = {node.text for node in nodes}
+    for word in launch.command.words:
+        expansion = whole_expansion(word)
+        known = {one.text for one in script.words_of(word, launch.command)} - {word.text}
+        if expansion is None or word not in nodes or texts.isdisjoint(known):
+            continue
+        for value, assignment in script.constants.parts(variable_name(expansion), word):
+            if value is None:
+                why = "adds words on a condition: they are not in the program"
+                file.lose(assignment.line, shown(assignment), why, of_program=True)
+        nodes = tuple(one for one in nodes if one is not word)
+    return nodes
+
+
 def _program(file: JobFile, script: Script, launch: Launch | None, command: Command) -> ProgramWords:
     """Set the launcher and the program; return its words."""
     source = script.dialect
@@ -303,6 +325,8 @@ def _program(file: JobFile, script: Script, launch: Launch | None, command: Comm
     more: list[str] = []
     lines: list[str] = []
     kind, in_text, twice = _ALONE, None, False
+    if launch is None:
+        file.remarks += notes.quotes(script, command.line, nodes)
     wrapped: tuple[Node, ...] = ()
     own = OfScript()
     if launch is not None:
@@ -318,6 +342,7 @@ def _program(file: JobFile, script: Script, launch: Launch | None, command: Comm
         in_text = wrappers.text_program(file, launch, surroundings, nodes, more)
         nodes = program_line.inner(command.words, nodes) if launch.outer else nodes
         nodes = () if launch.has("--multi-prog") else _first_of_several(file, launch, nodes)
+        nodes = _without_conditional_parts(file, script, launch, nodes)
         of_rank = surroundings.in_shell or surroundings.hidden or surroundings.text is not None
         twice = command.name == "eval" or surroundings.in_shell or surroundings.text is not None
         if twice and any(re.search(r'\\["$]', node.text) for node in nodes):
