@@ -138,14 +138,17 @@ def _importance(finding: Finding) -> tuple[int, bool]:
 
 
 def _summarized(findings: list[Finding]) -> Iterator[Finding]:
-    """Yield the findings; of each rule with a summary, one note."""
+    """Yield the findings; of each rule with a summary, one note, and the warnings with a reason of their own."""
     by_rule: dict[tuple[str, str], list[Finding]] = {}
     for one in findings:
-        by_rule.setdefault((one.rule, one.file), []).append(one)
+        rule = RULES[one.rule]
+        if not rule.summary or (one.severity == WARNING and rule.message and one.reason != rule.message):
+            yield one
+        else:
+            by_rule.setdefault((one.rule, one.file), []).append(one)
     for (name, _), found in by_rule.items():
-        if not (summary := RULES[name].summary):
-            yield from found
-        elif len(found) == 1:
+        summary = RULES[name].summary
+        if len(found) == 1:
             yield found[0]._replace(severity=NOTE)
         else:
             lines = list(dict.fromkeys(str(one.line) for one in found))

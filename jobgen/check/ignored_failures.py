@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from jobgen.check.rules.downloads import sends
-from jobgen.launch.command_line import is_python
+from jobgen.launch.command_line import is_python, read_call
 from jobgen.launch.wrappers import WRAPPERS
 from jobgen.script.command_kinds import STATE, TOOLS
 from jobgen.script.commands import Command
@@ -386,8 +386,12 @@ def _is_named(text: str, later: Sequence[Command]) -> bool:
 
 
 def _program(command: Command) -> list[str]:
-    """Return the first words of a command that are no options, in which the program is."""
+    """Return the program of a command or of its launcher, and the file or the first word that it gets."""
     words = [word.text for word in command.words]
+    call = read_call(words)
+    if call is not None and call.program:
+        files = [word for word in call.program[1:] if re.search(r"\.(?:py|jl|R|sh|pl)[\"']?$", word)]
+        return [call.program[0], *files[:1]]
     return [word for word in words if not re.match(r"-|\d+$", word)][:2]
 
 

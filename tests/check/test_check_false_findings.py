@@ -734,6 +734,7 @@ def test_a_folder_that_a_file_above_the_script_makes(line: str, count: int, tmp_
 def test_a_branch_that_never_runs(condition: str, count: int) -> None:
     text = f"{HEAD}a=0\nb=yes\nif {condition}; then\n    srun ./a | tee log.txt\nfi"
     assert len(found(text, "lost-status")) == count
+    assert len(found(f"{text}\nset -e", "lost-status")) == 0  # it is set behind all
     assert len(found(f"{text} >&2\necho", "no-errexit")) == 0 or count
 
 

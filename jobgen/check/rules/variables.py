@@ -466,7 +466,7 @@ def misspelt(script: Script) -> Iterator[Hit]:
             continue  # it is set from the variable of the outside
         if name != name.lower() or loads:
             level = NOTE if _is_only_printed(script, name) else None
-            yield Hit.at(node, f"${name} is set nowhere, only ${meant} is", f"write ${meant}", level)
+            yield Hit.at(node, f"${name} is set nowhere, only ${meant} is", _spelt(name, meant), level)
 
 
 def _misspelt_of_job(script: Script, known: set[str]) -> Iterator[Hit]:
@@ -480,7 +480,12 @@ def _misspelt_of_job(script: Script, known: set[str]) -> Iterator[Hit]:
         seen.add(name)
         if (meant := names.near(name)) is not None:
             level = NOTE if _is_only_printed(script, name) else None
-            yield Hit.at(node, f"{dialect.title} sets no ${name}, only ${meant}", f"write ${meant}", level)
+            yield Hit.at(node, f"{dialect.title} sets no ${name}, only ${meant}", _spelt(name, meant), level)
+
+
+def _spelt(name: str, meant: str) -> str:
+    """Return the fix of a name: in ``$NAME_$OTHER`` the underscore is a part of the name."""
+    return f"write ${{{meant}}}_" if name == f"{meant}_" else f"write ${meant}"
 
 
 @rule(
