@@ -138,7 +138,7 @@ def _importance(finding: Finding) -> tuple[int, bool]:
 
 
 def _summarized(findings: list[Finding]) -> Iterator[Finding]:
-    """Yield the findings; of each rule with a summary, one note, and the warnings with a reason of their own."""
+    """Yield the findings; of a rule with a summary one note, and the warnings with a reason of their own."""
     by_rule: dict[tuple[str, str], list[Finding]] = {}
     for one in findings:
         rule = RULES[one.rule]

@@ -72,7 +72,11 @@ def bad_value(script: Script) -> Iterator[Hit]:
         found = "" if elsewhere else dialect.value_fault(key, option.value, script.version)
         if found and option.line not in commented:
             level = WARNING if _is_local(script, key, option.value) else None
-            fix = without_dash(option, dialect) or _without_name(option) or "correct the value, or remove the option"
+            fix = (
+                without_dash(option, dialect)
+                or _without_name(option)
+                or "correct the value, or remove the option"
+            )
             yield Hit.at(option, found, fix, level)
     given = script.heeded
     values = {key: one.value for key, one in given.items()}

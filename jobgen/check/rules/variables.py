@@ -13,6 +13,7 @@ from jobgen.errors import nearest
 from jobgen.script import command_kinds
 from jobgen.script.beside import sourced
 from jobgen.script.commands import Command, commands
+from jobgen.script.other_text import has_gap
 from jobgen.script.script import Edit, Hit, Script
 from jobgen.script.syntax import LATER, Node, expansions, is_plain, literal, uses
 
@@ -205,6 +206,7 @@ def _may_split(script: Script, name: str, programs: Set[str]) -> bool:
             _UNSPLIT.fullmatch(one)
             or (one in script.loop_variables and not values)
             or any(map(_is_counter, values))
+            or any(map(_is_list, values))
             or _is_of_site(script, one, programs)
         ):
             continue
@@ -221,6 +223,12 @@ def _is_counter(value: Node) -> bool:
     """Return whether a value is the first number of a loop: ``for ((i = $1; i < 9; i++))``."""
     loop = next(islice(value.above(), 1, None), None)  # around its assignment
     return loop is not None and loop.type == "c_style_for_statement"
+
+
+def _is_list(value: Node) -> bool:
+    """Return whether a value is a text of several words or a pattern, which the shell has to expand."""
+    text = literal(value) if value.type != "array" else None
+    return text is not None and re.search(r"\S\s+\S|[*?\[]", text) is not None and not has_gap(text)
 
 
 def _is_one_word(value: Node) -> bool:

@@ -12,7 +12,7 @@ from jobgen.check.rules.variables import is_printed
 from jobgen.errors import shown
 from jobgen.schedulers.directive_options import read_options
 from jobgen.schedulers.request import DirectiveOption, Request
-from jobgen.script.other_text import has_gap, has_variable
+from jobgen.script.other_text import has_gap, has_variable, is_for_engine
 from jobgen.script.request import resources
 from jobgen.script.script import Hit, Script
 from jobgen.values.parsers import seconds as seconds_of
@@ -57,7 +57,7 @@ def no_walltime(script: Script) -> Iterator[Hit]:
     limits = {"walltime", "--time", "cput", script.dialect.key("walltime")}
     if not names & limits and not limits & _names(script.given):
         unsure = script.is_template or script.placeholders or _may_be_given(script)
-        if unsure and _is_driven(script):
+        if unsure and (is_for_engine(script.name) or _is_driven(script)):
             return
         fix = f"add {scheduler.prefix} {form.format('01:00:00')}"
         yield Hit(live[-1].number, fix=fix, level=NOTE if unsure else None)
