@@ -247,7 +247,7 @@ def _other_kind(path: str, source: bytes) -> str:
         return "is in UTF-16, which no shell reads: save it in UTF-8"
     if b"\0" in source:
         return "is no text, so no batch script"
-    if path.endswith("~"):
+    if path.endswith("~") or os.path.basename(path).startswith((".goutputstream-", ".#")):
         return "is the backup copy that an editor keeps of a file"
     if _LOG.search(path) and has_errors(source):
         return "is no batch script: it has the name of the output of a job, and no shell can read it"
