@@ -115,8 +115,14 @@ def named(command: Command) -> set[str]:
 
 
 def is_work(command: Command) -> bool:
-    query = named(command) & _ASKS or _PRINTING_CODE.search(command.node.text)
+    query = named(command) & _ASKS or _PRINTING_CODE.search(command.node.text) or _prepares_nodes(command)
     return command.works and not query and not command.node.under("command_substitution")
+
+
+def _prepares_nodes(command: Command) -> bool:
+    """Return whether a launcher only prints, or makes and removes files, on each node: ``srun mkdir -p /dev/shm/a``."""
+    call = read_call([word.text for word in command.words])
+    return call is not None and call.program[:1] != () and call.program[0] in {*INFORM, *_PREPARE, "sync", "killall"}
 
 
 def programs(script: Script) -> list[Command]:

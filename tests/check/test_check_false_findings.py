@@ -412,6 +412,7 @@ def test_what_is_still_a_finding(rule: str, text: str) -> None:
         ("conda-init", f'{HEAD}conda init\neval "$(conda shell.bash hook)"\nconda activate a', "note"),
         ("conda-init", f"{HEAD}module load anaconda3\nconda init\nconda activate a", "warning"),
         ("short-walltime", "#!/bin/bash\n#SBATCH --time=120:00\n./a", "note"),
+        ("no-walltime", "#!/bin/bash\n#SBATCH -n 2 --qos=6hours -J a\nsrun ./a", "note"),
         ("no-walltime", f"{NODES}srun -n $SLURM_JOB_NUM_NODES ./a", "note"),
         ("no-walltime", f"{NODES}#SBATCH --nodes=2\nsrun -n $SLURM_JOB_NUM_NODES ./a", "warning"),
         ("no-errexit", f"{HEAD}sha256sum -c data.sha256\nexit 0", "warning"),
@@ -551,6 +552,8 @@ def test_the_joined_log_of_nqsv() -> None:
         "python3 -m torch.utils.collect_env\nsrun python3 a.py",
         *(
             "ctest -N\nsrun ./a",
+            "srun -N 2 mkdir -p /dev/shm/a\nsrun ./a",
+            "srun echo start\nsrun ./a",
             "tests() {\nctest\n}\n# tests\nsrun ./a",
             "pip install --no-index --upgrade pip\nsrun python3 a.py",
             "snakemake --cores 1 --unlock\nsnakemake -c 4",

@@ -151,7 +151,7 @@ def levels(text: str, rule: str) -> list[str]:
         ("source-activate", f"{HEAD}module load conda/4.5.11\nsource activate a"),
         ("no-errexit", f"{HEAD}rserver --server-daemonize=0\necho done"),
         ("no-errexit", f"{HEAD.replace('bash', 'sh', 1)}source venv/bin/activate\npython3 train.py"),
-        ("unchecked-variable", f'{HEAD}#CGAUGE=1\n./a << EOF\ngauge = "$CGAUGE"\nEOF'),
+        ("unchecked-variable", f'{HEAD}###CGAUGE=1\n./a << EOF\ngauge = "$CGAUGE"\nEOF'),
         ("source-activate", f"{HEAD}export PATH=/act/Anaconda3-2.3.0/bin:$PATH\nsource activate a"),
         *(
             ("output-directory", f"{head}\nsrun ./a")

@@ -110,7 +110,7 @@ def accepted_elsewhere(script: Script, accepts: Callable[[Dialect], bool]) -> bo
 def _fix_of_word(word: str, script: Script, number: int) -> str:
     """Return the fix of a word that belongs to no option: a part of a list, of a value or of a comment."""
     before = re.search(rf"(\S*)[ \t]+{re.escape(word)}", script.line(number))
-    if before and before[1].endswith((",", "=")):
+    if word == "=" or (before and before[1].endswith((",", "="))):
         return "remove the blank in front of it"
     if not re.search(r"\w", word):
         comments = script.dialect.scheduler.grammar.comments

@@ -566,7 +566,7 @@ def _unchecked(script: Script) -> Iterator[tuple[str, Node]]:
     passed = {
         part.partition("=")[0] for option in script.options for part in option.value.split(",") if "=" in part
     }
-    unused = set(re.findall(r"(?m)^\s*#\s*(?:export\s+)?([A-Za-z_]\w*)=", script.tree.text))
+    unused = set(re.findall(r"(?m)^\s*#+\s*(?:export\s+)?([A-Za-z_]\w*)=", script.tree.text))
     for name, node in _uses(script):
         if name in unused and node.under("heredoc_body"):
             continue  # an option of a namelist that is off
