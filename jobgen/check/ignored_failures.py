@@ -120,9 +120,11 @@ def is_work(command: Command) -> bool:
 
 
 def _prepares_nodes(command: Command) -> bool:
-    """Return whether a launcher only prints, or makes and removes files, on each node: ``srun mkdir -p /dev/shm/a``."""
+    """Return whether a launcher only prints, or makes and removes files, on nodes: ``srun mkdir -p a``."""
     call = read_call([word.text for word in command.words])
-    return call is not None and call.program[:1] != () and call.program[0] in {*INFORM, *_PREPARE, "sync", "killall"}
+    if call is None or not call.program:
+        return False
+    return call.program[0] in {*INFORM, *_PREPARE, "sync", "killall"}
 
 
 def programs(script: Script) -> list[Command]:
