@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from functools import lru_cache
@@ -245,6 +246,22 @@ def _checks(script: Script) -> dict[str, list[int]]:
 
 
 _CHECK = re.compile(r"\"?(?:\$\(|`)\s*(?:\S*/)?(?:e?grep\b|\w*check)")
+_CHECKS = re.compile(r"(?:e?grep|diff|cmp|\w*(?:check|score|compare|verify|validate)\w*)$")
+
+
+@lru_cache(maxsize=4)
+def _asked(script: Script) -> dict[int, int]:
+    """Return the conditions on the status of a check, itself or by ``$?``, and where the check stands."""
+    found: dict[int, int] = {}
+    starts = [one.node.start for one in script.commands]
+    for node in script.tree.all("if_statement"):
+        first = node.get("condition") or node
+        at = bisect_left(starts, first.start) - ("$?" in first.text)
+        if 0 <= at < len(starts) and starts[at] < first.end and _CHECKS.match(script.commands[at].name):
+            found[first.start] = starts[at]
+    return found
+
+
 _MISSES = re.compile(r"\[+\s+!\s*-[efs]\s")  # a message that a file is missing
 _SEARCHED_LOG = re.compile(r"grep\b.*(?i:log|out|err|slurm|result)")
 JUDGES = re.compile(r"\b(?:e?grep|diff|cmp)\b|\[+\s+(?:!\s*)?-[efs]\s")
@@ -260,6 +277,8 @@ def _is_judged(script: Script, works: Sequence[Command], work: Command) -> bool:
             continue
         checks = (at for name, _ in expansions(first) for at in _checks(script).get(name, ()))
         if any(work.node.end < at < first.start for at in checks):
+            return True
+        if _asked(script).get(first.start, 0) > work.node.end and not any(one.node in node for one in works):
             return True
         if not JUDGES.search(first.text):
             continue

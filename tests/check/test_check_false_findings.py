@@ -572,6 +572,8 @@ def test_the_joined_log_of_nqsv() -> None:
         "srun ./a > a.log\nif grep -q passed a.log; then\nmv a.log ok\nelse\nmv a.log bad\nfi",
         "srun ./a\nif [ ! -s out.h5 ]; then\nexit 1\nfi\ncp out.h5 /data",
         "srun ./a\nok=$(checkout $1)\nif [ $ok -eq 0 ]; then\nmv a.log ok\nfi\ncp out /data",
+        "srun ./a > a.log\ngrep -q passed a.log\nif [ $? -ne 0 ]; then\necho bad >> list\nfi\ncp out /data",
+        "srun ./a 8\nsrun ./a 4\nscore_test 8 4\nif [[ $? -eq 0 ]]; then\nlet passed++\nfi\ncp out /data",
         "srun ./a\n[ -f model.pt ] || exit 1\ncp model.pt /data",
         "srun ./a\nif [[ ! -s $out.tmp ]]; then\necho no results\nfi\nsrun ./b",
         "srun ./a\nif [ $n -lt 5 ]; then\nsbatch $0\nfi\ncp out /data",
