@@ -679,6 +679,7 @@ def test_the_fix_lets_the_script_save_results(lines: str, fix: str) -> None:
             for time in ("30:00", "45:00", "19:59")
         ),
         ("late-directive", f"{HEAD}$MORE_OPTIONS\n#SBATCH -n 4\n./a"),
+        ("no-walltime", "#!/bin/bash\n#PBS -N a\n#PBS -l xxwalltimexx\n./a"),
         *(
             ("debug-setting", f"#!/bin/bash\n#SBATCH --time=24:00:00\n{lines}\npython3 a.py")
             for lines in (

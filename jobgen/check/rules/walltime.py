@@ -72,8 +72,8 @@ _SUBMISSION = re.compile(r"\s*#.*\b(?:sbatch|[mq]sub)\s(?:.*?\s)?(?:--time[= ]|-
 
 def _is_elsewhere(script: Script) -> bool:
     """Return whether a whole directive is to be filled in, or a submission in a comment has the time limit."""
-    fields = (line.rest for line in script.directives.live if not line.rest.startswith("-"))
-    named = any(has_gap(rest) or has_variable(rest) for rest in fields)
+    fields = (re.sub(r"-l\s+(?=[^\s=]+$)", "", line.rest) for line in script.directives.live)
+    named = any(has_gap(rest) or has_variable(rest) for rest in fields if not rest.startswith("-"))
     return named or any(map(_SUBMISSION.match, script.lines))
 
 
