@@ -72,10 +72,14 @@ def check(
     whole, _ = _silenced(script)
     found = _findings(script, file)
     for above, text, has_options in scripts(script):
+        expands = not re.search(r"<<-?\s*['\"\\]", script.line(above))
         for one in _findings(read(text), file):
             if one.rule not in whole and not (has_options and one.rule in _OF_OPTIONS):
                 line, reason = one.line + above, _moved(one.reason, above)
-                found.add(one.moved(line, script.line(line))._replace(reason=reason))
+                fix = (
+                    one.fix.replace("$", "\\$") if expands else one.fix
+                )  # for the shell that writes the script
+                found.add(one.moved(line, script.line(line))._replace(reason=reason, fix=fix))
     return sorted(found, key=in_order) + sorted(_of_started(script, file, whole), key=in_order)
 
 

@@ -138,14 +138,17 @@ def _importance(finding: Finding) -> tuple[int, bool]:
 
 
 def _summarized(findings: list[Finding]) -> Iterator[Finding]:
-    """Yield the findings; of each rule with a summary, one note."""
+    """Yield the findings; of a rule with a summary one note, and the warnings with a reason of their own."""
     by_rule: dict[tuple[str, str], list[Finding]] = {}
     for one in findings:
-        by_rule.setdefault((one.rule, one.file), []).append(one)
+        rule = RULES[one.rule]
+        if not rule.summary or (one.severity == WARNING and rule.message and one.reason != rule.message):
+            yield one
+        else:
+            by_rule.setdefault((one.rule, one.file), []).append(one)
     for (name, _), found in by_rule.items():
-        if not (summary := RULES[name].summary):
-            yield from found
-        elif len(found) == 1:
+        summary = RULES[name].summary
+        if len(found) == 1:
             yield found[0]._replace(severity=NOTE)
         else:
             lines = list(dict.fromkeys(str(one.line) for one in found))
@@ -244,7 +247,7 @@ def _other_kind(path: str, source: bytes) -> str:
         return "is in UTF-16, which no shell reads: save it in UTF-8"
     if b"\0" in source:
         return "is no text, so no batch script"
-    if path.endswith("~"):
+    if path.endswith("~") or os.path.basename(path).startswith((".goutputstream-", ".#")):
         return "is the backup copy that an editor keeps of a file"
     if _LOG.search(path) and has_errors(source):
         return "is no batch script: it has the name of the output of a job, and no shell can read it"

@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import os
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from enum import Enum
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
 from jobgen.check.rules.downloads import sends
-from jobgen.launch.command_line import is_python
+from jobgen.launch.command_line import is_python, read_call
 from jobgen.launch.wrappers import WRAPPERS
 from jobgen.script.command_kinds import STATE, TOOLS
 from jobgen.script.commands import Command
 from jobgen.script.other_text import has_gap, is_template
 from jobgen.script.script import Script
-from jobgen.script.syntax import LOOPS, Node, function_of
+from jobgen.script.syntax import LOOPS, Node, expansions, function_of
 from jobgen.script.word_lists import expanded
 
 # Commands that print.
@@ -66,7 +68,7 @@ _HARMLESS = re.compile(
     r"(?:(?:conda|mamba|micromamba|pip3?|python3? -m pip|git)\s+(?:env\s+)?(?:remove|uninstall)|"
     r"(?:singularity|apptainer|shifterimg|docker|podman)\s+pull|cmake\s+-E|spack\s+unload|"
     r"(?:conda|mamba|micromamba)\s+(?:env\s+)?(?:create|init|config|clean|deactivate)|g?make\s+(?:dist)?clean|"
-    r"g?make\s+(?:info|help|print\w*|show\w*)|taskset\s+-\w*p|"
+    r"g?make\s+(?:info|help|print\w*|show\w*)|ctest\s+(?:-N|--show-only)|taskset\s+-\w*p|"
     r"(?:wandb|huggingface-cli|hf)\s+(?:auth\s+)?(?:login|disabled|enabled|offline|online|artifact\s+cache))\b|"
     r"(?:python[\d.]* -m )?pip[\d.]*\s+install\s(?:-\S+\s)*pip(?=\s|$)|"
     r"(?:source|\.)\s+(?:\S*/)?deactivate\b|(?:singularity|apptainer)\s.*\spython3?\s+-c\b"
@@ -114,8 +116,16 @@ def named(command: Command) -> set[str]:
 
 
 def is_work(command: Command) -> bool:
-    query = named(command) & _ASKS or _PRINTING_CODE.search(command.node.text)
+    query = named(command) & _ASKS or _PRINTING_CODE.search(command.node.text) or _prepares_nodes(command)
     return command.works and not query and not command.node.under("command_substitution")
+
+
+def _prepares_nodes(command: Command) -> bool:
+    """Return whether a launcher only prints, or makes and removes files, on nodes: ``srun mkdir -p a``."""
+    call = read_call([word.text for word in command.words])
+    if call is None or not call.program:
+        return False
+    return call.program[0] in {*INFORM, *_PREPARE, "sync", "killall"}
 
 
 def programs(script: Script) -> list[Command]:
@@ -178,7 +188,8 @@ def _runs(script: Script, works: Sequence[Command], own: Sequence[Command]) -> I
 
 
 def _uses(script: Script, name: str) -> list[str]:
-    return re.findall(rf"(?<![\w-]){re.escape(name)}(?![\w-])", script.tree.text)
+    code = "\n".join(line for line in script.tree.text.split("\n") if not line.lstrip().startswith("#"))
+    return re.findall(rf"(?<![\w-]){re.escape(name)}(?![\w-])", code)
 
 
 def only_cleanup(script: Script, work: Command) -> bool:
@@ -216,10 +227,39 @@ def _runs_once(script: Script, loop: Node) -> bool:
     items = [one for value in values for one in expanded(value, script.constants, loop)]
     if loop.type != "for_statement" or len(items) != 1:
         return False
+    if re.fullmatch(r"\W*seq +(?:(\w+) +\1|1)\W*", items[0].text):
+        return True
     if items[0].type == "brace_expression":
         return re.fullmatch(r"\{(\w+)\.\.\1\}", items[0].text) is not None
     text = script.constants.value(items[0])
     return text is not None and not re.search(r"[\s*?\[{]", text)
+
+
+@lru_cache(maxsize=4)
+def _checks(script: Script) -> dict[str, list[int]]:
+    """Return the variables that get the result of a search or a check, and where."""
+    found: dict[str, list[int]] = {}
+    for name, value, _ in script.assignments:
+        if _CHECK.match(value.text):
+            found.setdefault(name, []).append(value.start)
+    return found
+
+
+_CHECK = re.compile(r"\"?(?:\$\(|`)\s*(?:\S*/)?(?:e?grep\b|\w*check)")
+_CHECKS = re.compile(r"(?:e?grep|diff|cmp|\w*(?:check|score|compare|verify|validate)\w*)$")
+
+
+@lru_cache(maxsize=4)
+def _asked(script: Script) -> dict[int, int]:
+    """Return the conditions on the status of a check, itself or by ``$?``, and where the check stands."""
+    found: dict[int, int] = {}
+    starts = [one.node.start for one in script.commands]
+    for node in script.tree.all("if_statement"):
+        first = node.get("condition") or node
+        at = bisect_left(starts, first.start) - ("$?" in first.text)
+        if 0 <= at < len(starts) and starts[at] < first.end and _CHECKS.match(script.commands[at].name):
+            found[first.start] = starts[at]
+    return found
 
 
 _MISSES = re.compile(r"\[+\s+!\s*-[efs]\s")  # a message that a file is missing
@@ -233,7 +273,14 @@ def _is_judged(script: Script, works: Sequence[Command], work: Command) -> bool:
     files = [text for text in files if re.search(r"[\w}]\.\w|[/$]", text)]
     for node in script.tree.all("if_statement", "list"):
         first = node.get("condition") or next(iter(node.children), node)
-        if first.start < work.node.end or not JUDGES.search(first.text):
+        if first.start < work.node.end:
+            continue
+        checks = (at for name, _ in expansions(first) for at in _checks(script).get(name, ()))
+        if any(work.node.end < at < first.start for at in checks):
+            return True
+        if _asked(script).get(first.start, 0) > work.node.end and not any(one.node in node for one in works):
+            return True
+        if not JUDGES.search(first.text):
             continue
         if any(one.node in node for one in works):
             continue  # it decides on a further run
@@ -386,8 +433,16 @@ def _is_named(text: str, later: Sequence[Command]) -> bool:
 
 
 def _program(command: Command) -> list[str]:
-    """Return the first words of a command that are no options, in which the program is."""
+    """Return the program of a command or of its launcher, and the file or the first word that it gets."""
     words = [word.text for word in command.words]
+    call = read_call(words)
+    if call is not None and call.program:
+        name, *words = call.program
+        files = [word for word in words if re.search(r"\.(?:py|jl|R|sh|pl)[\"']?$", word)]
+        action = [
+            word for word in words[:1] if re.fullmatch(r"[a-z_]+", word) and "/" not in name
+        ]  # gmx mdrun
+        return [name, *(files or action)[:1]]
     return [word for word in words if not re.match(r"-|\d+$", word)][:2]
 
 

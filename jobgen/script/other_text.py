@@ -20,7 +20,7 @@ _WORD = r"(?!(?:ALL|NONE|MAX|INFINITE|UNLIMITED)\b)(?:[NX]|[A-Z][A-Z_]+\d*)(?![\
 _GAP = re.compile(
     r"<[A-Za-z_][^<>@]*>|\[TODO\]|\[[A-Za-z]+ [^\]]+\]|\{[A-Za-z]+ [^{}]+\}|\bX{3,}|\.\.\.|#+\s*FIXME|"
     r"\*\*\w+\*\*|\b(?:FIXME|TODO|(?:CHANGE|REPLACE|FILL)_?(?:ME|THIS|IN))\b|"
-    r"\byour(?:[ _-][a-z]|e?mail|name|account|project|user)|\bpath/to/|"
+    r"\byour(?:[ _-][a-z]|e?mail|name|account|project|user|dir)|\bpath/to/|"
     r"\bafter\w*:job_?id\b|\[-?at-?\]|(?-i:\b(?:SPECIFY|Specify|ENTER|Enter|INSERT|Insert)_\w)|"
     r"(?<=[=\s:@])(?-i:XX[a-z]{0,2})(?![\w=])|"
     rf"(?:(?:time|nodes|select|ntasks[\w-]*|mem[\w-]*|array|ppn|mpiprocs|cpus[\w-]*|ngpus)[=:]|(?-i:\s-[tnca]\s))(?:\d+-)?(?-i:{_WORD})|"

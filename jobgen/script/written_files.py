@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from jobgen.script.commands import Command
+from jobgen.script.other_text import has_gap
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, expansions
 
@@ -104,7 +105,9 @@ def _is_fixed(script: Script, path: Node) -> bool:
     todo, seen = [path], set[str]()
     while todo:
         node = todo.pop()
-        if next(node.all("command_substitution", "process_substitution", "array", "subscript"), None):
+        if has_gap(node.text) or next(
+            node.all("command_substitution", "process_substitution", "array", "subscript"), None
+        ):
             return False
         for name, _ in expansions(node):
             if re.fullmatch(_SAME, name) and name not in script.values:

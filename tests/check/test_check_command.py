@@ -436,9 +436,9 @@ OTHERS = {
     "VERSION": (b"1.0.0\n", "is no batch script: it has no #! line"),
     "Makefile": (b".PHONY: all\nall:\n\tcd src && make\n", "is no batch script: it has no #! line"),
     "water.pdb": (b"ATOM 1 O HOH\nATOM 2 H HOH\n", "is no batch script: it has no #! line"),
-    "job.sh~": (
-        b"#!/bin/bash\n#SBATCH -t 60\nif true\n",
-        "is the backup copy that an editor keeps of a file",
+    **dict.fromkeys(
+        ("job.sh~", ".goutputstream-2245L1"),
+        (b"#!/bin/bash\n#SBATCH -t 60\nif true\n", "is the backup copy that an editor keeps of a file"),
     ),
 }
 

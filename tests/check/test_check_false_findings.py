@@ -294,6 +294,14 @@ def test_a_text_in_three_quotes_is_not_the_place_of_an_error() -> None:
         ("packed-chunks", f"{PBS}#PBS -l select=4\nmpiexec -n 16 -ppn 4 ./a"),
         ("home-directory", f"{PBS}#PBS -l select=1\nsingularity exec docker://brainlife/a ./main.py"),
         ("shared-hostfile", f"{HEAD}#SBATCH --dependency=singleton\n./a > hostfile"),
+        (
+            "shared-hostfile",
+            f"{HEAD}S=/s/$SLURM_JOBID\ncd $S\nsrun hostname > $PWD/.machines\n./a --hosts .machines",
+        ),
+        (
+            "shared-hostfile",
+            f"{HEAD}D=YOURDIR\ncd $D\nsrun hostname > hostfile\nmpirun --hostfile hostfile ./a",
+        ),
         ("fixed-port", f"{HEAD}N=8\ntorchrun --nproc_per_node $N --master_port 6000 t.py"),
         ("old-nccl", f"{HEAD}export NCCL_IB_CUDA_SUPPORT=0\nexport NCCL_IB_DISABLE=1"),
         ("personal-path", f"{HEAD}DISK=/a\nP=${{DISK}}/users/alice/work\nls $DISK/home/alice/x"),
@@ -357,6 +365,8 @@ def test_what_is_no_finding(rule: str, text: str) -> None:
         ("fixed-interface", f"{HEAD}export NCCL_SOCKET_IFNAME=bond0\nsrun ./a"),
         ("packed-chunks", f"{PBS}#PBS -l select=4:ncpus=16\nmpiexec -n 16 -ppn 4 ./a"),
         ("shared-hostfile", f"{HEAD}#SBATCH --dependency=afterok:1\n./a > hostfile"),
+        ("shared-hostfile", f"{HEAD}S=/s\ncd $S\nsrun hostname > $PWD/.machines\n./a --hosts .machines"),
+        ("shared-hostfile", f"{HEAD}D=/d\ncd $D\nsrun hostname > hostfile\nmpirun --hostfile hostfile ./a"),
         ("fixed-port", f"{HEAD}torchrun --nproc_per_node 4 --master_port 6000 t.py"),
         ("old-nccl", f"{HEAD}export NCCL_IB_CUDA_SUPPORT=0"),
         ("personal-path", f'{HEAD}A=/home/alice/work\nls --in="/users/alice/b"'),
@@ -402,6 +412,7 @@ def test_what_is_still_a_finding(rule: str, text: str) -> None:
         ("conda-init", f'{HEAD}conda init\neval "$(conda shell.bash hook)"\nconda activate a', "note"),
         ("conda-init", f"{HEAD}module load anaconda3\nconda init\nconda activate a", "warning"),
         ("short-walltime", "#!/bin/bash\n#SBATCH --time=120:00\n./a", "note"),
+        ("no-walltime", "#!/bin/bash\n#SBATCH -n 2 --qos=6hours -J a\nsrun ./a", "note"),
         ("no-walltime", f"{NODES}srun -n $SLURM_JOB_NUM_NODES ./a", "note"),
         ("no-walltime", f"{NODES}#SBATCH --nodes=2\nsrun -n $SLURM_JOB_NUM_NODES ./a", "warning"),
         ("no-errexit", f"{HEAD}sha256sum -c data.sha256\nexit 0", "warning"),
@@ -540,6 +551,10 @@ def test_the_joined_log_of_nqsv() -> None:
         "python3 - <<E\nimport torch\nprint(torch.__version__)\nE\nsrun ./a",
         "python3 -m torch.utils.collect_env\nsrun python3 a.py",
         *(
+            "ctest -N\nsrun ./a",
+            "srun -N 2 mkdir -p /dev/shm/a\nsrun ./a",
+            "srun echo start\nsrun ./a",
+            "tests() {\nctest\n}\n# tests\nsrun ./a",
             "pip install --no-index --upgrade pip\nsrun python3 a.py",
             "snakemake --cores 1 --unlock\nsnakemake -c 4",
         ),
@@ -552,10 +567,13 @@ def test_the_joined_log_of_nqsv() -> None:
         # Nothing follows
         *("srun ./a &\neval $CMD", "eval $CMD", "for n in 8; do srun ./a $n; done"),
         "sizes=(768)\nfor n in ${sizes[@]}; do\nsrun ./a $n\ndone",
-        "for i in {1..1}; do srun ./a; done",
+        *("for i in {1..1}; do srun ./a; done", "for i in `seq 1 1`; do srun ./a; done"),
         # The script judges the result, or submits itself again
         "srun ./a > a.log\nif grep -q passed a.log; then\nmv a.log ok\nelse\nmv a.log bad\nfi",
         "srun ./a\nif [ ! -s out.h5 ]; then\nexit 1\nfi\ncp out.h5 /data",
+        "srun ./a\nok=$(checkout $1)\nif [ $ok -eq 0 ]; then\nmv a.log ok\nfi\ncp out /data",
+        "srun ./a > a.log\ngrep -q passed a.log\nif [ $? -ne 0 ]; then\necho bad >> list\nfi\ncp out /data",
+        "srun ./a 8\nsrun ./a 4\nscore_test 8 4\nif [[ $? -eq 0 ]]; then\nlet passed++\nfi\ncp out /data",
         "srun ./a\n[ -f model.pt ] || exit 1\ncp model.pt /data",
         "srun ./a\nif [[ ! -s $out.tmp ]]; then\necho no results\nfi\nsrun ./b",
         "srun ./a\nif [ $n -lt 5 ]; then\nsbatch $0\nfi\ncp out /data",
@@ -652,12 +670,16 @@ def test_the_fix_lets_the_script_save_results(lines: str, fix: str) -> None:
         ("task-total", f"{HEAD}#SBATCH -N 1 -n 1 --ntasks-per-node=4\nmpirun ./a"),
         ("output-directory", f"{PBS}#PBS -o logs/a.log\nmkdir -p logs/$PBS_JOBID\n./a"),
         ("output-directory", f"{HEAD}#SBATCH -o PATH_TO_LOGS/%j.out -n N_TASKS\n./a"),
-        *(("personal-path", f"{HEAD}cd /home/{name} || exit 1") for name in ("centos/app", "people/web/www")),
+        *(
+            ("personal-path", f"{HEAD}cd /home/{name} || exit 1")
+            for name in ("centos/app", "people/web/www", "softs/conda")
+        ),
         *(
             ("short-walltime", f"#!/bin/bash\n#SBATCH --time={time}\n./a")
             for time in ("30:00", "45:00", "19:59")
         ),
         ("late-directive", f"{HEAD}$MORE_OPTIONS\n#SBATCH -n 4\n./a"),
+        ("no-walltime", "#!/bin/bash\n#PBS -N a\n#PBS -l xxwalltimexx\n./a"),
         *(
             ("debug-setting", f"#!/bin/bash\n#SBATCH --time=24:00:00\n{lines}\npython3 a.py")
             for lines in (
@@ -677,6 +699,12 @@ def test_the_fix_lets_the_script_save_results(lines: str, fix: str) -> None:
 )
 def test_what_the_text_decides_elsewhere(rule: str, text: str) -> None:
     assert found(text, rule) == []
+
+
+@pytest.mark.parametrize(("name", "count"), [("job.sh.erb", 0), ("job.sh", 1)])
+def test_a_template_without_a_time_limit(name: str, count: int) -> None:
+    text = "#!/bin/bash\n#PBS -l nodes=1:ppn=<%= cores %>\n#PBS -j oe\n./a\n"
+    assert [one.rule for one in check(text.encode(), name)].count("no-walltime") == count
 
 
 def test_the_number_of_nodes_in_a_message_decides_nothing() -> None:
@@ -734,6 +762,7 @@ def test_a_folder_that_a_file_above_the_script_makes(line: str, count: int, tmp_
 def test_a_branch_that_never_runs(condition: str, count: int) -> None:
     text = f"{HEAD}a=0\nb=yes\nif {condition}; then\n    srun ./a | tee log.txt\nfi"
     assert len(found(text, "lost-status")) == count
+    assert len(found(f"{text}\nset -e", "lost-status")) == 0  # it is set behind all
     assert len(found(f"{text} >&2\necho", "no-errexit")) == 0 or count
 
 
@@ -780,6 +809,7 @@ def test_the_shell_of_a_script_for_lsf(head: str, count: int) -> None:
         ("./ipcontroller_new.sh", 0),
         ("srun ipengine-start.sh -a", 0),
         ("./tensorboard", 0),
+        ("python -m vllm.entrypoints.openai.api_server --model a", 0),
         ("srun ./train.sh", 1),
     ],
 )
@@ -874,6 +904,7 @@ def test_directories_and_directives_that_matter(text: str, rule: str, count: int
         ("$(printf %04d $x)", 0),
         ('x/$(printf "part_%02d" $((a - 1)))', 0),
         ('$(wc -l < "$x")', 0),
+        *(("'*.fastq.gz'", 0), ('"one two"', 0), ('"<CHANGE ME>"', 1)),  # quotes would break what is meant
         ("$(awk -F, '{print $1}' $x)", 1),
         ("$(awk '{print $0}' <<< $x)", 1),
         ("$(awk '{print $1 $2}' $x)", 1),

@@ -54,7 +54,7 @@ def source_activate(script: Script) -> Iterator[Hit]:
 
 
 # Versions whose conda is older than 4.6, which has no hook.
-_OLD = re.compile(r"(?i)conda[23]?[-/]?(?:2\.\d|4\.[0-5](?!\d)|5\.[0-3])")
+_OLD = re.compile(r"(?i)conda[23]?[-/]?(?:[23]-)?(?:2\.\d|4\.[0-5](?!\d)|5\.[0-3])")
 
 
 def _is_here(script: Script, command: Command) -> bool:

@@ -31,7 +31,7 @@ _FILE_COMMANDS = ("rm", "rmdir", "mkdir", "mv", "cp", "touch", "git", "find", "t
     """If `cd` fails in a script without `set -e`, the following commands run in the wrong directory and may
     overwrite or delete files there. `cd DIR || return` does not help: outside of a function bash prints an
     error and goes on. (It is a note if no later command names a relative path, if the script makes the
-    directory itself, or if it goes back to the one where the job starts. A `cd` from there to the same is
+    directory itself, or if it goes back to the one where the job starts. Before `rm *` it is a warning of its own. A `cd` from there to the same is
     silent, and one before programs of which all paths are absolute.)""",
     message="if cd fails, the following commands run in the wrong directory",
     bad="""
@@ -63,8 +63,24 @@ def unchecked_cd(script: Script) -> Iterator[Hit]:
             if _returns(command):
                 yield Hit.at(command.node, "return does not end a script: if cd fails, bash goes on", fix)
             elif not command.guarded and not command.tested:
-                edits = _or_exit(command)
-                yield Hit.at(command.node, fix=fix, level=_level(script, command, after), edits=edits)
+                level = _level(script, command, after)
+                deletion = "" if level == NOTE else _deletion(after)
+                reason = (
+                    f"if cd fails, {shown(deletion)} deletes the files of another directory"
+                    if deletion
+                    else ""
+                )
+                yield Hit.at(command.node, reason, fix, level, edits=_or_exit(command))
+
+
+def _deletion(after: list[Command]) -> str:
+    """Return the first call of rm behind a cd that deletes all files of the directory."""
+    for one in after:
+        if one.name in ("cd", "pushd", "popd"):
+            break
+        if one.name == "rm" and {"*", "./*", "*.*"} & {word.text for word in one.arguments}:
+            return one.node.text
+    return ""
 
 
 # What starts its command in the home directory of another node.

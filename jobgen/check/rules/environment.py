@@ -84,7 +84,7 @@ _HOME = re.compile(r"(?<![\w$}.])/(home|Users|users)(/[\w.@+-]+)+")
 # Directories of a group, homes in containers and on machines of clouds, and names to be filled in.
 _SHARED = re.compile(
     r"(?i)/(shared?|common|public|people|data-?_?sets?)(/|$)"
-    r"|^/\w+/(data|groups?|projects?|projets?|proj|software[\w.-]*|soft|apps?|opt|modules?|modulefiles|scratch|work|store"
+    r"|^/\w+/(data|groups?|projects?|projets?|proj|soft[\w.-]*|apps?|opt|modules?|modulefiles|scratch|work|store"
     r"|local|user|username|usr|your\w*|my\w*|name|me|x+|ubuntu|centos|rocky|debian|fedora|ec2-user|opc|vagrant|jovyan|runner|docker|container|root|linuxbrew)(/|$)"
 )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -281,10 +282,10 @@ def _keeps_status(script: Script) -> bool:
 def no_pipefail(script: Script) -> Iterator[Hit]:
     if not script.errexit or script.pipefail:
         return
-    begin = next((one.node.start for one in script.named("set") if _SETS_E.match(" ".join(one.literals))), 0)
+    begin = _errexit_from(script)
     for node in script.tree.all("pipeline"):
         if node.start < begin:
-            continue  # set -e comes later
+            continue
         names = [one.name for one in commands(node) if not one.node.under("command_substitution")]
         tested = node.under("command_substitution", "if_statement", "while_statement") or _prints_text(node)
         if not tested and not _finds(node) and not _teed(node) and not INFORM.issuperset(names[:-1]):
@@ -310,6 +311,11 @@ def _prints_text(pipeline: Node) -> bool:
 
 
 _SETS_E = re.compile(r"(-\w+ )*-(\w*e|o errexit)")
+
+
+def _errexit_from(script: Script) -> int:
+    """Return where ``set -e`` is; 0 if the first line has -e."""
+    return next((one.node.start for one in script.named("set") if _SETS_E.match(" ".join(one.literals))), 0)
 
 
 def _teed(pipeline: Node) -> bool:
@@ -347,8 +353,9 @@ def lost_status(script: Script) -> Iterator[Hit]:
     if script.pipefail or any(name == "PIPESTATUS" for name, _ in script.expansions):
         return
     last = script.commands[-1].node.start if script.commands else 0
+    begin = _errexit_from(script) if script.errexit else sys.maxsize
     for node in script.tree.all("pipeline"):
-        decides = script.errexit or (node.start <= last < node.end and not node.under(*LOOPS))
+        decides = begin <= node.start or (node.start <= last < node.end and not node.under(*LOOPS))
         dead = script.constants.is_dead(node)
         if decides and _teed(node) and not dead and not node.under("command_substitution"):
             yield Hit.at(node, fix=_set(script, "-o"))

@@ -110,7 +110,8 @@ def shared_hostfile(script: Script) -> Iterator[Hit]:
             r"\$\{?(HOME|PWD|PBS_O_WORKDIR|SLURM_SUBMIT_DIR|PBS_O_HOME|WORK|SCRATCH|USER)\b", name
         ):
             continue  # in a directory whose name is known only when the script runs
-        if name.startswith("/dev/") or (file is not None and "$" not in name and not is_shared(script, file)):
+        here = "$" not in name or re.match(r"\$\{?PWD\b", name) is not None
+        if name.startswith("/dev/") or (file is not None and here and not is_shared(script, file)):
             continue  # no file, or one in the directory of this job
         seen.add(name)
         yield Hit.at(

@@ -84,7 +84,7 @@ def _fault(option: DirectiveOption, script: Script) -> tuple[str, str] | tuple[s
         ignored = dialect.ignores_words
         does = "ignores it" if ignored else "refuses the script"
         reason = f"{shown(option.value)} is neither an option nor the value of one: {command} {does}"
-        fix = "begin every option with a dash, and write values with blanks in quotes"
+        fix = _fix_of_word(option.value, script, option.line)
         if ignored and not re.search(r"\w", option.value):
             return None  # nothing is lost
         ignored = ignored or accepted_elsewhere(script, lambda row: row.ignores_words)
@@ -105,6 +105,17 @@ def accepted_elsewhere(script: Script, accepts: Callable[[Dialect], bool]) -> bo
     prefix = script.dialect.scheduler.prefix
     rows = [row for row in DIALECTS.values() if row.scheduler.prefix == prefix]
     return not script.is_sure and any(accepts(row) for row in rows if row is not script.dialect)
+
+
+def _fix_of_word(word: str, script: Script, number: int) -> str:
+    """Return the fix of a word that belongs to no option: a part of a list, of a value or of a comment."""
+    before = re.search(rf"(\S*)[ \t]+{re.escape(word)}", script.line(number))
+    if word == "=" or (before and before[1].endswith((",", "="))):
+        return "remove the blank in front of it"
+    if not re.search(r"\w", word):
+        comments = script.dialect.scheduler.grammar.comments
+        return "begin a comment with #" if comments else "put the comment on a line of its own"
+    return "begin every option with a dash, and write values with blanks in quotes"
 
 
 def without_dash(option: DirectiveOption, dialect: Dialect) -> str:

@@ -104,7 +104,7 @@ def is_service(command: Command) -> bool:
 
 _SERVICE = re.compile(
     r"(?<![\w-])(jupyter(-lab|-notebook)?|dask[- ](scheduler|worker|ssh)|dask-mpi|distributed\.cli\S*|ray start|tensorboard|"
-    r"ipcontroller|ipengine|ipcluster|redis-server|mongod|rserver|rstudio-server|code-server|http\.server|nvidia-cuda-mps-control)([\w.-]*\.sh\b|(?![\w.-]))"
+    r"ipcontroller|ipengine|ipcluster|redis-server|mongod|rserver|rstudio-server|code-server|http\.server|vllm serve|vllm\.entrypoints[\w.]*|uvicorn|gunicorn|nvidia-cuda-mps-control)([\w.-]*\.sh\b|(?![\w.-]))"
 )
 
 

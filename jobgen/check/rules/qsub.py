@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from jobgen.check.rule import ERROR, WARNING, rule
@@ -71,12 +72,22 @@ def bad_value(script: Script) -> Iterator[Hit]:
         found = "" if elsewhere else dialect.value_fault(key, option.value, script.version)
         if found and option.line not in commented:
             level = WARNING if _is_local(script, key, option.value) else None
-            fix = without_dash(option, dialect) or "correct the value, or remove the option"
+            fix = (
+                without_dash(option, dialect)
+                or _without_name(option)
+                or "correct the value, or remove the option"
+            )
             yield Hit.at(option, found, fix, level)
     given = script.heeded
     values = {key: one.value for key, one in given.items()}
     for key, why in dialect.together_faults(values, in_array=script.is_array_by_command):
         yield Hit(given[key].line, why, "remove it, or add the other option")
+
+
+def _without_name(option: DirectiveOption) -> str:
+    """Return the fix for ``--gpus=gpu:2``, which has the name that only ``--gres`` takes; empty for other values."""
+    count = re.fullmatch(r"gpu:((?:\w+:)?\d+)", option.value)
+    return f"write {option.flag}={count[1]}" if count and option.flag.startswith("--gpus") else ""
 
 
 def _is_local(script: Script, key: str, value: str) -> bool:

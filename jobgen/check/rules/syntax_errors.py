@@ -12,6 +12,7 @@ from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import Node
 
 _PLACEHOLDER = re.compile(r"<[A-Za-z?][^<>]*>")
+_CONFLICT = re.compile(r"<{7} |={7}$|>{7} ")
 _AFTER_COMMANDS: tuple[list[str], ...] = ([], ["done"], ["fi"], ["elif_clause"], ["else_clause"])
 _RESERVED = ("then", "do", "elif", "else", "fi", "done", "esac", "}")  # no command has such a name
 # The marks of templates, which become code of bash later.
@@ -53,7 +54,12 @@ def syntax_error(script: Script) -> Iterator[Hit]:
         if _PLACEHOLDER.search(script.line(found.line)):
             yield Hit(found.line, reason, "fill in the placeholder", NOTE)
         else:
-            yield Hit(found.line, reason, found.fix, WARNING if found.runs else None)
+            fix = (
+                "resolve the conflict that git has left"
+                if _CONFLICT.match(script.line(found.line))
+                else found.fix
+            )
+            yield Hit(found.line, reason, fix, WARNING if found.runs else None)
 
 
 def _is_doubtful(script: Script) -> bool:

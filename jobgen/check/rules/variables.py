@@ -13,6 +13,7 @@ from jobgen.errors import nearest
 from jobgen.script import command_kinds
 from jobgen.script.beside import sourced
 from jobgen.script.commands import Command, commands
+from jobgen.script.other_text import has_gap
 from jobgen.script.script import Edit, Hit, Script
 from jobgen.script.syntax import LATER, Node, expansions, is_plain, literal, uses
 
@@ -205,6 +206,7 @@ def _may_split(script: Script, name: str, programs: Set[str]) -> bool:
             _UNSPLIT.fullmatch(one)
             or (one in script.loop_variables and not values)
             or any(map(_is_counter, values))
+            or any(map(_is_list, values))
             or _is_of_site(script, one, programs)
         ):
             continue
@@ -221,6 +223,12 @@ def _is_counter(value: Node) -> bool:
     """Return whether a value is the first number of a loop: ``for ((i = $1; i < 9; i++))``."""
     loop = next(islice(value.above(), 1, None), None)  # around its assignment
     return loop is not None and loop.type == "c_style_for_statement"
+
+
+def _is_list(value: Node) -> bool:
+    """Return whether a value is a text of several words or a pattern, which the shell has to expand."""
+    text = literal(value) if value.type != "array" else None
+    return text is not None and re.search(r"\S\s+\S|[*?\[]", text) is not None and not has_gap(text)
 
 
 def _is_one_word(value: Node) -> bool:
@@ -466,7 +474,7 @@ def misspelt(script: Script) -> Iterator[Hit]:
             continue  # it is set from the variable of the outside
         if name != name.lower() or loads:
             level = NOTE if _is_only_printed(script, name) else None
-            yield Hit.at(node, f"${name} is set nowhere, only ${meant} is", f"write ${meant}", level)
+            yield Hit.at(node, f"${name} is set nowhere, only ${meant} is", _spelt(name, meant), level)
 
 
 def _misspelt_of_job(script: Script, known: set[str]) -> Iterator[Hit]:
@@ -480,7 +488,12 @@ def _misspelt_of_job(script: Script, known: set[str]) -> Iterator[Hit]:
         seen.add(name)
         if (meant := names.near(name)) is not None:
             level = NOTE if _is_only_printed(script, name) else None
-            yield Hit.at(node, f"{dialect.title} sets no ${name}, only ${meant}", f"write ${meant}", level)
+            yield Hit.at(node, f"{dialect.title} sets no ${name}, only ${meant}", _spelt(name, meant), level)
+
+
+def _spelt(name: str, meant: str) -> str:
+    """Return the fix of a name: in ``$NAME_$OTHER`` the underscore is a part of the name."""
+    return f"write ${{{meant}}}_" if name == f"{meant}_" else f"write ${meant}"
 
 
 @rule(
@@ -553,7 +566,7 @@ def _unchecked(script: Script) -> Iterator[tuple[str, Node]]:
     passed = {
         part.partition("=")[0] for option in script.options for part in option.value.split(",") if "=" in part
     }
-    unused = set(re.findall(r"(?m)^\s*#\s*(?:export\s+)?([A-Za-z_]\w*)=", script.tree.text))
+    unused = set(re.findall(r"(?m)^\s*#+\s*(?:export\s+)?([A-Za-z_]\w*)=", script.tree.text))
     for name, node in _uses(script):
         if name in unused and node.under("heredoc_body"):
             continue  # an option of a namelist that is off

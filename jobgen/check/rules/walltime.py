@@ -12,7 +12,7 @@ from jobgen.check.rules.variables import is_printed
 from jobgen.errors import shown
 from jobgen.schedulers.directive_options import read_options
 from jobgen.schedulers.request import DirectiveOption, Request
-from jobgen.script.other_text import has_gap, has_variable
+from jobgen.script.other_text import has_gap, has_variable, is_for_engine
 from jobgen.script.request import resources
 from jobgen.script.script import Hit, Script
 from jobgen.values.parsers import seconds as seconds_of
@@ -27,7 +27,7 @@ from jobgen.values.parsers import seconds as seconds_of
     a note if the only directive is one number, or the directives have neither a number nor a queue, so that the
     command line may have the rest: an array of a script that reads arguments is no number. It is one, too, if the
     script reads the index of an array or a number of nodes that no directive has, if a comment names the program
-    that submits it, if the name of the queue is a time, and in a script that is still to be filled in. A comment,
+    that submits it, if the name of the queue or the QoS is a time, and in a script that is still to be filled in. A comment,
     which may be about the queue, a command that submits the script again, or one in a file beside it may have
     the time limit, and one that gives the number of nodes, which the script reads.)""",
     message="no time limit: the default of the queue applies, which may be minutes or days",
@@ -57,7 +57,7 @@ def no_walltime(script: Script) -> Iterator[Hit]:
     limits = {"walltime", "--time", "cput", script.dialect.key("walltime")}
     if not names & limits and not limits & _names(script.given):
         unsure = script.is_template or script.placeholders or _may_be_given(script)
-        if unsure and _is_driven(script):
+        if unsure and (is_for_engine(script.name) or _is_driven(script)):
             return
         fix = f"add {scheduler.prefix} {form.format('01:00:00')}"
         yield Hit(live[-1].number, fix=fix, level=NOTE if unsure else None)
@@ -72,8 +72,8 @@ _SUBMISSION = re.compile(r"\s*#.*\b(?:sbatch|[mq]sub)\s(?:.*?\s)?(?:--time[= ]|-
 
 def _is_elsewhere(script: Script) -> bool:
     """Return whether a whole directive is to be filled in, or a submission in a comment has the time limit."""
-    fields = (line.rest for line in script.directives.live if not line.rest.startswith("-"))
-    named = any(has_gap(rest) or has_variable(rest) for rest in fields)
+    fields = (re.sub(r"-l\s+(?=[^\s=]+$)", "", line.rest) for line in script.directives.live)
+    named = any(has_gap(rest) or has_variable(rest) for rest in fields if not rest.startswith("-"))
     return named or any(map(_SUBMISSION.match, script.lines))
 
 
@@ -82,7 +82,7 @@ def _may_be_given(script: Script) -> bool:
     request = script.request
     others = (request.gpus, request.mem, request.gpus_per_node, request.queue, request.totals)
     tasks = request.array and not any(re.fullmatch("[1-9@*]", name) for name, _ in script.expansions)
-    is_time = _TIME_NAME.search(request.queue or "") is not None
+    is_time = any(map(_TIME_NAME.search, _queues(script)))
     few = not any((*_sizes(request), *others, tasks)) or (len(script.options) == 1 and not request.queue)
     return few or is_time or _has_options(script) or _has_nodes(script)
 
@@ -131,11 +131,16 @@ def _has_options(script: Script) -> bool:
     return by_program or script.is_array_by_command or any(map(_SUBMITTED.match, script.lines))
 
 
+def _queues(script: Script) -> list[str]:
+    """Return the names of the queue and the QoS of a job."""
+    names = [script.request.queue, *(one.value for one in script.options_of("--qos"))]
+    return [name for name in names if name]
+
+
 def _is_documented(script: Script) -> bool:
     """Return whether a comment has the time limit of the queue or the QoS: ``# long  24hr``, ``# long MaxTime=1-0``,
     or a part of it, ``# short (1 GPU, 2 hours), long (...)``."""
-    names = [script.request.queue, *(one.value for one in script.options_of("--qos"))]
-    named = "|".join(re.escape(name) for name in names if name)
+    named = "|".join(map(re.escape, _queues(script)))
     time = r"\d\s*(?:h|hrs?|hours?|days?|mins?|minutes?)\b"
     line = re.compile(
         rf"\s*#+\s*(?:{named})\W.*{time}|.*\s#.*\b(?:{named})\s*\([^()]*{time}|\s*#.*\b(?:{named})\s.*\bMaxTime=\d",
