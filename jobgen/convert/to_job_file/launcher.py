@@ -55,8 +55,11 @@ _FILES = {
     **dict.fromkeys(("--input", "-i"), "the ranks have no standard input"),
 }
 _SAME = "is that of the job"
-# Options of placement: jobgen places and binds the ranks itself.
-_PLACING = "--map-by -map-by --bind-to -bind-to -bynode --cpu-bind --host -H -host --nodelist -w"
+# Options of placement: jobgen places and binds the ranks itself. Open MPI refuses many of them beside --map-by.
+_PLACING = """
+--map-by -map-by --bind-to -bind-to --cpu-bind --host -H -host --nodelist -w --bynode -bynode --byslot -byslot
+--bycore -bycore --rankfile -rankfile -rf --cpu-set -cpu-set --cpu-list -cpu-list --nolocal -nolocal
+--npersocket -npersocket"""
 _PLACES_OF_APRUN = ("-cc", "-cp", "-L", "-S", "-sl", "-sn", "-ss")
 _PLACES = {
     **dict.fromkeys(_PLACING.split(), "jobgen places and binds the ranks itself: see cpu_bind"),
@@ -283,7 +286,8 @@ def _choose_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> Non
         is_mpi = given or not is_python or re.search(r"mpi4py|horovod|hvd", script.tree.text)
         is_mpi = is_mpi or re.search("(?i)mpi", words.partition(".py")[0])
         ranks = file.count("ranks_per_node") * (script.request.nodes or 1)
-        if not given and not is_mpi and (ranks < 2 or _meets_by_address(script)):
+        by_address = _meets_by_address(script) and not any(recognized_mpi(script, target=one) for one in DIALECTS)
+        if not given and not is_mpi and (ranks < 2 or by_address):
             return
         alone = ranks < 2 and not given
         in_shell = named is None and re.match(r"(\S+/)?(bash|sh) |\S+\.sh\b", words)
@@ -316,7 +320,7 @@ def _meets_by_address(script: Script) -> bool:
 
 def _binds(file: JobFile, value: str) -> bool:
     """Set the binding of the ranks; return whether jobgen has this one, or this order of them."""
-    value = re.sub(r"^--?[\w-]+=", "", value).lower()
+    value = re.sub(r"^--?(by(?=slot$)|[\w-]+=)", "", value).lower()
     if value == "slot" or re.fullmatch(r"ppr:\d+:node", value, re.ASCII):
         return True
     cores = re.fullmatch(r"ppr:\d+:node:pe=(\d+)", value, re.ASCII)

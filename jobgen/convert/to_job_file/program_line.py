@@ -329,7 +329,7 @@ def wrapped(script: Script, nodes: Sequence[Node], words: ProgramWords, of_pytho
     lines = len(words.setup)
     front, rest = read(script, nodes, words), words.words
     if of_python and rest and (rest[0].endswith(".py") or rest[0] in ("-m", "--module")):
-        rest = ["python3", *(["-m", *rest[1:]] if rest[0] == "--module" else rest)]
+        rest = ["python3", *_for_python(rest)]
     if front.several:
         del words.setup[lines:]  # of the words that the text replaces
         text = " ".join(_with_output(node, words.setup, words.own) for node in _joined(nodes))
@@ -352,9 +352,12 @@ def command(words: list[str]) -> list[str]:
         rest = rest[1:]
     if rest and (rest[0].endswith(".py") or (rest[0] == "-m" and _is_module(rest[1:2]))):
         return rest
-    if words and words[0] == "--module":
-        return ["-m", *words[1:]]
-    return words
+    return _for_python(words)
+
+
+def _for_python(words: list[str]) -> list[str]:
+    """Return the words of a module, which launchers call ``--module``, too, as Python takes them."""
+    return ["-m", *words[1:]] if words[:1] == ["--module"] else words
 
 
 def without_time(words: list[str]) -> list[str]:
@@ -429,7 +432,7 @@ def as_text(
     ]
     head = 1 if is_python(words[0]) else 0
     if by_python(launch, words[0]) or words[0] in ("-m", "--module"):
-        words = ["python3", *words]
+        words = ["python3", *_for_python(words)]
         head = 1
     if more and head < len(words):
         at = next((i for i, word in enumerate(words) if word.endswith(".py")), len(words) - 1) + 1

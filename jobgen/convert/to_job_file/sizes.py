@@ -107,6 +107,7 @@ def _of_one_task(script: Script) -> Iterator[Remark]:
     why = "the script runs its program once; jobgen gives its one rank the cores of all"
     if "OMP_NUM_THREADS" not in script.values:
         why += ", and sets OMP_NUM_THREADS to them"
+    why += "; ranks that it starts itself find one task on a node"
     tasks = script.request.ranks or script.request.ranks_per_node
     yield hint(line_of(script, "ranks"), f"{tasks} tasks", why)
     tasks = _tasks(script.request)
@@ -224,7 +225,7 @@ def _each(file: JobFile, script: Script, launch: Launch | None, nodes: int, gpus
     request, row = script.request, launch.row
     if request.nodes is None and request.ranks and request.ranks > 1 and not request.ranks_per_node:
         why = "all on one node: the script names no nodes"
-        file.hint(line_of(script, "ranks"), f"{request.ranks} tasks", why)
+        file.hint(line_of(script, "ranks", "-l mppwidth"), f"{request.ranks} tasks", why)
     each = launch.number(*_EACH)
     if mapped := re.match(r"ppr:(\d+):node", launch.options.get("--map-by") or ""):
         each = int(mapped[1])

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 from jobgen.convert import misreadings
+from jobgen.convert.request_reader import line_of
 from jobgen.convert.result import Converted, Remark, hint, remark_on, shortened, shown
 from jobgen.convert.to_job_file import (
     blocks,
@@ -74,7 +76,7 @@ def convert(script: Script) -> Converted:
     unpack(file, script)
     _own_launcher(file, script)
     make_portable(file, source.scheduler.command_name)
-    text = accepted(file, source.scheduler.command_name, script.directives.first)
+    text = accepted(file, source.scheduler.command_name, partial(line_of, script))
     for one in parts if not _is_own(script) else ():
         file.remarks += other_scheduler.remarks(one, file, text)
     return Converted(text, tuple(sorted(set(file.remarks))))
@@ -385,6 +387,7 @@ def _prefixed(
         file.hint(command.line, plain[0], why)
     elif launch is not None and by_launcher:
         file.remarks += notes.old_launcher(launch, words.words, old)
+        file.remarks += notes.python(script, command) if "python" in launch.front and not old else ()
     return _behind_env(pairs, program) if pairs else program
 
 
