@@ -404,20 +404,32 @@ def _set_in(node: Node) -> set[str]:
     return changed_variables(node) | {name for name, _, _ in assignments(node)}
 
 
-_CONDITIONS = ("if_statement", "case_statement")
-
-
 def _in_conditions(script: Script, name: str, program: Command) -> bool:
     """Return whether only some branches before a program set a variable."""
     sets = [node for one, _, node in script.assignments if one == name and node.start < program.node.start]
     around = {one.start for one in program.node.above()}
     for node in sets:
-        tops = [one for one in node.above() if one.type in _CONDITIONS and one.start not in around]
+        tops = [one for one in node.above() if _may_skip(one, node) and one.start not in around]
         branches = [one for one in node.above() if one.type in ("else_clause", "case_item")]
         others = any(one.type == "else_clause" or one.text.startswith("*)") for one in branches)
-        if not tops or others:
+        # [ -f a ] && A=a || A=b
+        others |= any(one.type == "list" and any(other in one.children[0] for other in sets) for one in tops)
+        if not tops or others or any(_is_default(one, node, name) for one in tops):
             return False
     return bool(sets)
+
+
+def _may_skip(above: Node, node: Node) -> bool:
+    """Return whether a statement around a node may not run it: ``[ -f a ] && A=a``."""
+    first = above.children[0]
+    in_list = above.type == "list" and node not in first and first.type != "variable_assignment"
+    return in_list or above.type in ("if_statement", "case_statement")
+
+
+def _is_default(above: Node, node: Node, name: str) -> bool:
+    """Return whether a statement sets a variable if it has no value: ``[ -z "$A" ] && A=a``."""
+    test = above.source[above.start : node.start].decode("utf-8", "replace")
+    return re.search(rf"(?:\[|test)\s+(?:!\s+)?(?:-[zn]\s+)?\"?\$\{{?{name}\b", test) is not None
 
 
 def set_again(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:

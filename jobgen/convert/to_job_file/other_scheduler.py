@@ -79,11 +79,11 @@ def _ranks(script: Script, file: JobFile) -> Iterator[Remark]:
 
 
 def _code(file: JobFile) -> str:
-    """Return the texts of a job file as they are in the script, but without quotes."""
+    """Return the texts of a job file as they are in the script, but without quotes and comments."""
     own = [value for key, value in file.values.items() if key not in _NO_CODE]
     values = [*own, *(one for part in file.components for one in part.values())]
     lines = (" ".join(map(str, one)) if isinstance(one, list) else str(one) for one in values)
-    return re.sub("[\"']", "", "\n".join(lines))
+    return re.sub("(?m)^\\s*#.*|[\"']", "", "\n".join(lines))
 
 
 def _remains(what: str, code: str) -> bool:

@@ -360,6 +360,14 @@ def _for_python(words: list[str]) -> list[str]:
     return ["-m", *words[1:]] if words[:1] == ["--module"] else words
 
 
+def with_argument(words: list[str], more: Sequence[str]) -> list[str]:
+    """Return a program with the argument that its launcher puts behind the file, or the module."""
+    head = 1 if is_python(words[0]) else 0
+    files = (at for at, word in enumerate(words) if word.endswith(".py"))
+    end = head + 2 if words[head] in ("-m", "--module") else next(files, head) + 1
+    return [*words[:end], *more, *words[end:]]
+
+
 def without_time(words: list[str]) -> list[str]:
     """Return a program without time, nohup and exec before it."""
     while words[0] in ("time", "nohup", "exec") and len(words) > 1 and not words[1].startswith("-"):
@@ -435,8 +443,7 @@ def as_text(
         words = ["python3", *_for_python(words)]
         head = 1
     if more and head < len(words):
-        at = next((i for i, word in enumerate(words) if word.endswith(".py")), len(words) - 1) + 1
-        words[at:at] = more
+        words = with_argument(words, more)
     text = _command(" ".join(words))
     if twice and has_signs(script, nodes):
         text = 'eval "{}"'.format(re.sub(r'(["\\])', r"\\\1", text))

@@ -425,8 +425,7 @@ def _of_launcher(launch: Launch, words: list[str], more: list[str]) -> list[str]
     if launch.row.local_rank_option and known:
         return words  # jobgen adds both
     front = ["python3"] if not known and program_line.by_python(launch, words[0]) else []
-    at = next((i for i, word in enumerate(words) if word.endswith(".py")), 0 if front else -1) + 1
-    return [*front, *words[:at], *more, *words[at:]]
+    return program_line.with_argument([*front, *words], more)
 
 
 def _rank_argument(launch: Launch) -> list[str]:
