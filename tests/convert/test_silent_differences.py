@@ -1160,6 +1160,13 @@ def test_a_separator_of_words_that_is_set_with_another_variable() -> None:
         ("seed=1\nif [ -n $B ]\nthen\nseed=$B\nfi", False),
         ("if [ -n $B ]\nthen\nseed=$B\nelse\nseed=2\nfi", False),
         ("case $B in\n1) seed=$B;;\n*) seed=2;;\nesac", False),
+        ("[ -n $B ] && seed=$B", True),
+        ("[ -f b ] || { seed=1; }", True),
+        ("for f in *; do [[ $f -nt $seed ]] && seed=$f; done", True),
+        ("[ -f b ] && seed=1 || seed=2", False),
+        ('[ -z "$seed" ] && seed=1', False),
+        ("if [[ ! -n ${seed} ]]; then seed=1; fi", False),
+        ("seed=1 && other=2", False),
     ],
 )
 def test_a_variable_that_some_branches_set(lines: str, named: bool) -> None:

@@ -79,11 +79,11 @@ def _ranks(script: Script, file: JobFile) -> Iterator[Remark]:
 
 
 def _code(file: JobFile) -> str:
-    """Return the texts of a job file as they are in the script, but without quotes and comments."""
+    """Return the texts of a job file as they are in the script, but without quotes."""
     own = [value for key, value in file.values.items() if key not in _NO_CODE]
     values = [*own, *(one for part in file.components for one in part.values())]
     lines = (" ".join(map(str, one)) if isinstance(one, list) else str(one) for one in values)
-    return re.sub("(?m)^\\s*#.*|[\"']", "", "\n".join(lines))
+    return re.sub("[\"']", "", "\n".join(lines))
 
 
 def _remains(what: str, code: str) -> bool:
@@ -91,6 +91,7 @@ def _remains(what: str, code: str) -> bool:
     program, and options between the words: ``mkdir -p logs``."""
     words = re.sub("[\"']", "", what).lstrip("$").split()
     words = words[1:] if len(words) > 1 and is_python(words[0]) else words
+    code = re.sub(r"(?m)^\s*#(?![A-Z]).*", "", code) if len(words) == 1 else code
     return re.search("[^\n]*".join(map(re.escape, words)), code) is not None
 
 

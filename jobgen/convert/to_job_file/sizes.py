@@ -347,6 +347,9 @@ def _cores(file: JobFile, script: Script, launch: Launch | None, each: int, gpus
             file.hint(line_of(script, "cpus", "ranks"), f"{cores} cores", why)
         else:
             file.values["cpus_per_node"] = cores
+    elif cores == 1 and gpus and not (script.is_pbs or request.cpus_per_rank or request.exclusive):
+        why = "without a number of cores: the job requests one, and a site may give several with each GPU"
+        file.hint(line_of(script, "gpus"), counted(gpus, "GPU"), why)
 
 
 # Variables of Slurm with the value of a directive for which a job file has another number.
