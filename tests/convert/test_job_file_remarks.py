@@ -196,7 +196,7 @@ EQUAL = {
     "GPUs with cores": (SLURM, "--gres=gpu:1 -c 4", "./a", "several with each GPU"),
     "GPUs of whole nodes": (SLURM, "--gres=gpu:1 --exclusive", "./a", "several with each GPU"),
     "a variable in a comment": (
-        GPUS, "", "date\n# $A --node_rank $SLURM_PROCID\nsrun bash -c \"torchrun --nproc_per_node 2 --node_rank \\$SLURM_PROCID t.py\"",
+        GPUS, "", "date\n# $A --node_rank $SLURM_PROCID\nls; srun bash -c \"torchrun --nproc_per_node 2 --node_rank \\$SLURM_PROCID t.py\"",
         "is not set by PBS Pro",
     ),
 }  # fmt: skip

@@ -319,7 +319,7 @@ def test_a_directive_that_jobgen_refuses_is_left_out_with_a_remark() -> None:
     assert values(accepted(file, "slurm", {"--gres": 3}.__getitem__))["directive"] == ["--exclude=n1"]
     assert [(one.line, one.what, one.lost) for one in file.remarks] == [(3, "--gres=nvme:5", True)]
     file.values |= {"mpi": "none"}
-    accepted(file, "slurm", 3)
+    accepted(file, "slurm", {"": 3}.__getitem__)
     assert "jobgen refuses it" in file.remarks[-1].why
     assert file.remarks[-1].what == "the job file"
 
