@@ -422,3 +422,12 @@ def test_a_directive_of_a_job_file_is_one_word() -> None:
     done = job_file('#!/bin/bash\n#SBATCH -N 1\n#SBATCH -o "my logs/a#1.out"\n#SBATCH -p "x#y"\n./a\n')
     script = rendered(done.text)
     assert {'#SBATCH --output="my logs/a#1.out"', '#SBATCH --partition="x#y"'} <= {*script.split("\n")}
+
+
+@pytest.mark.parametrize(
+    ("options", "cores", "mem"),
+    [("-n 16 --mincpus=32 --mem-per-cpu=2G", 32, "65536M"), ("-n 4 --mincpus=2 --mem-per-cpu=2G", 4, "8192M")],
+)
+def test_the_least_cores_of_the_node_of_several_tasks(options: str, cores: int, mem: str) -> None:
+    found = values(job_file(f"#SBATCH {options}\n./a").text)
+    assert (found["cpus_per_rank"], found["mem"], found.get("directive")) == (cores, mem, None)

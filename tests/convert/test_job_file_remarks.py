@@ -191,6 +191,8 @@ EQUAL = {
     "an MPI": (SLURM, "-n 4", "module load openmpi\nsrun ./a", "is a guess"),
     "ranks of a node": (SLURM, "-N 2 -n 8", "mpirun -n 8 -N 4 ./a", "of 2 nodes"),
     "ranks without MPI": (SLURM, "-n 4", "srun python t.py", "is a guess"),
+    "an exit in a text of the program": (SLURM, "", "./a $1 -r 'x; exit' > y\ncp y z", "after an exit"),
+    "an exit of a shell in the program": (SLURM, "", "ls | while read a; do ./a $a || exit; done\ncp y z", "after an exit"),
     "ranks with an address": (GPUS, "-n 2", "export MASTER_ADDR=$H\nsrun python3 t.py", "without an MPI"),
     "ranks in the order of jobgen": (SLURM, "-n 2", "mpirun --byslot ./a", "places and binds"),
     "GPUs with cores": (SLURM, "--gres=gpu:1 -c 4", "./a", "several with each GPU"),

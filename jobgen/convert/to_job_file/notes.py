@@ -62,7 +62,7 @@ _SETS_STATUS = re.compile(
     r"(?:(?:export|local|declare|readonly) )?(\w+)=\"?\$(?:\?|\{\?\}|\{PIPESTATUS\[0\]\})\"?"
 )
 _OF_PROGRAM = re.compile(r"exit( \"?\$\?\"?)?")
-_EXIT = re.compile(r"^(?!\s*#)(.*([;&|{(]|\bthen|\bdo|\belse)\s*|\s*)exit\b", re.MULTILINE)
+_OWN_SHELL = ("subshell", "command_substitution", "pipeline")
 # Commands that take no time beside a process in the background, or wait for a while.
 _BRIEF = STATE | PRINT | {"sleep", "kill", "true", "rm", "mkdir", "[", "test"}
 _NO_TIME = STATE | {"echo", "printf", "date", "hostname", "true", "[", "test"}
@@ -219,7 +219,8 @@ def without_program(script: Script, last: Node) -> Iterator[Remark]:
 
 def ends(file: JobFile, parts: Split) -> Iterator[Remark]:
     """Yield a remark if the program is code with an ``exit`` that ends the script, but not the job."""
-    if parts.behind and _EXIT.search(file.shell_code):
+    code = commands(parse(file.shell_code.encode())) if parts.behind else ()
+    if any(one.name == "exit" and not one.node.under(*_OWN_SHELL) for one in code):
         yield remark_on(parts.behind[0], "runs also after an exit in the program")
 
 

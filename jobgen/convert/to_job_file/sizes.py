@@ -43,7 +43,7 @@ def write(file: JobFile, script: Script, launch: Launch | None) -> None:
         file.hint(cores.line, f"-l ncpus={cores.value}", launch_nodes.why(request))
     gpus = _gpus(file, script, launch)
     # a number of all tasks that is not that of the equal nodes of the job
-    file.values["directive"] = [one for one in file.list("directive") if not one.startswith("--ntasks=")]
+    _drop(file, "--ntasks=")
     each = _each(file, script, launch, nodes, gpus)
     file.remarks += _unknown(launch, each) if launch else ()
     if launch is None and _tasks(request) > 1:
@@ -75,6 +75,10 @@ def _nodes_of(script: Script, launch: Launch, nodes: int) -> Iterator[Remark]:
     elif of_node and nodes > 1 and not inner and not launch.command.node.under(*_ELSEWHERE):
         why = f"the script starts it on the first of the {nodes} nodes only, jobgen on each"
         yield hint(launch.line, name_of(launch), why)
+
+
+def _drop(file: JobFile, option: str) -> None:
+    file.values["directive"] = [one for one in file.list("directive") if not one.startswith(option)]
 
 
 def _of_whole_nodes(
@@ -322,8 +326,10 @@ def _cores(file: JobFile, script: Script, launch: Launch | None, each: int, gpus
             file.hint(launch.line, f"{own} cores of a rank", why)
     if (per_gpu := number(_given(script, "--cpus-per-gpu"))) and gpus:
         cores = per_gpu * gpus
-        directives = file.list("directive")
-        file.values["directive"] = [one for one in directives if not one.startswith("--cpus-per-gpu")]
+        _drop(file, "--cpus-per-gpu")
+    if each == 1 and (least := number(_given(script, "--mincpus"))):
+        cores = max(cores, least)
+        _drop(file, "--mincpus")
     both = [flag for flag in ("--mem", "--mem-per-cpu", "--mem-per-gpu") if _given(script, flag)]
     if len(both) > 1:
         last = max((script.heeded[flag] for flag in both), key=lambda option: option.line)
