@@ -545,19 +545,14 @@ def test_the_commands_after_the_program_wait_and_end_where_the_script_does(
     assert found.get("after", "").removeprefix("set +eu +o pipefail\n") == (block or "")
 
 
-@pytest.mark.parametrize(
-    ("container", "named"),
-    [
-        ("docker run i", ["$D", "$E"]),
-        ("singularity exec --cleanenv i", ["$D", "$E"]),
-        ("singularity exec i", []),
-    ],
-)
-def test_a_variable_in_code_for_a_container_without_it(container: str, named: list[str]) -> None:
-    done = job_file(f'#!/bin/bash\n#SBATCH -N 1\nD=$(pwd)\n{container} bash -c "./a $D ${{E}} \\$F"\n')
-    assert [one.what for one in done.remarks if "inside the container" in one.why] == named
-    quoted = job_file(f"#!/bin/bash\n#SBATCH -N 1\n{container} bash -c './a $D'\n")
-    assert not any("inside the container" in one.why for one in quoted.remarks)
+@pytest.mark.parametrize("container", ["docker run i", "singularity exec --cleanenv i", "env A=1 shifter"])
+def test_a_variable_in_code_for_a_container_has_the_value_of_the_script(container: str) -> None:
+    line = f'{container} bash -c "./a $D ${{E}} \\$F"'
+    found = values(job_file(f"#!/bin/bash\n#SBATCH -N 1\nD=$(pwd)\n{line}\n").text)
+    assert found["command"] == ["bash", "-c", f"exec {line}"]
+    assert "export D\n" in found["setup"]
+    quoted = values(job_file(f"#!/bin/bash\n#SBATCH -N 1\n{container} bash -c './a $D'\n").text)
+    assert quoted["command"][-3:] == ["bash", "-c", "./a $D"]
 
 
 def test_time_is_a_word_of_the_shell() -> None:

@@ -45,10 +45,15 @@ def test_a_line_that_begins_with_a_command_without_its_alias(text: str, statemen
     assert [one.text for one in tree.children] == statements
 
 
-@pytest.mark.parametrize("body", ["a $1 b", "$1", '"$1" x', "'$1'", "x/$1", "\\$2 $1", "awk '{print $1}'", "y\nz $1"])
+@pytest.mark.parametrize(
+    "body", ["a $1 b", "$1", '"$1" x', "'$1'", "x/$1", "\\$2 $1", "awk '{print $1}'", "y\nz $1"]
+)
 def test_an_argument_in_a_here_document(body: str) -> None:
     tree = parse(f"cat > x <<END\n{body}\nEND\necho $A\n".encode())
-    assert [(name, node.text, is_plain(node)) for name, node in expansions(tree)] == [("1", "$1", True), ("A", "$A", True)]
+    assert [(name, node.text, is_plain(node)) for name, node in expansions(tree)] == [
+        ("1", "$1", True),
+        ("A", "$A", True),
+    ]
     assert not tree.damaged
 
 

@@ -55,7 +55,7 @@ _FILES = {
     **dict.fromkeys(("--input", "-i"), "the ranks have no standard input"),
 }
 _SAME = "is that of the job"
-# Options of placement: jobgen places and binds the ranks itself. Open MPI refuses many of them beside --map-by.
+# Options of placement: jobgen places and binds the ranks itself. Open MPI refuses many beside --map-by.
 _PLACING = """
 --map-by -map-by --bind-to -bind-to --cpu-bind --host -H -host --nodelist -w --bynode -bynode --byslot -byslot
 --bycore -bycore --rankfile -rankfile -rf --cpu-set -cpu-set --cpu-list -cpu-list --nolocal -nolocal
@@ -286,8 +286,7 @@ def _choose_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> Non
         is_mpi = given or not is_python or re.search(r"mpi4py|horovod|hvd", script.tree.text)
         is_mpi = is_mpi or re.search("(?i)mpi", words.partition(".py")[0])
         ranks = file.count("ranks_per_node") * (script.request.nodes or 1)
-        by_address = _meets_by_address(script) and not any(recognized_mpi(script, target=one) for one in DIALECTS)
-        if not given and not is_mpi and (ranks < 2 or by_address):
+        if not given and not is_mpi and (ranks < 2 or _meets_by_address(script)):
             return
         alone = ranks < 2 and not given
         in_shell = named is None and re.match(r"(\S+/)?(bash|sh) |\S+\.sh\b", words)
@@ -313,7 +312,9 @@ def _choose_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> Non
 
 
 def _meets_by_address(script: Script) -> bool:
-    """Return whether ranks of Python have devices or an address, as those of PyTorch, which need no MPI."""
+    """Return whether ranks of Python have devices or an address, as those of PyTorch, and no MPI beside."""
+    if any(recognized_mpi(script, target=one) for one in DIALECTS):
+        return False
     request = script.request
     return bool(request.gpus_per_node or request.gpus or re.search("MASTER_ADDR|NCCL_", script.tree.text))
 

@@ -21,12 +21,11 @@ from jobgen.convert.to_job_file.definitions import definitions_of
 from jobgen.convert.to_job_file.effects import LOGIN
 from jobgen.convert.to_job_file.program_line import ARGUMENT, read_by
 from jobgen.convert.to_job_file.statements import IN_LOG, SEPARATORS, Split
-from jobgen.convert.to_job_file.wrappers import container_name
 from jobgen.convert.unread_files import of_engines
 from jobgen.convert.variable_names import names_read
 from jobgen.launch.command_line import is_python
 from jobgen.launch.containers import LEAKS
-from jobgen.launch.expansion import code_at, names, of_ranks
+from jobgen.launch.expansion import names, of_ranks
 from jobgen.launch.launchers import LAUNCHERS
 from jobgen.launch.wrappers import command_start
 from jobgen.options import BY_KEY, CODE
@@ -481,26 +480,6 @@ def by_other_command(script: Script, file: JobFile) -> Iterator[Remark]:
         if name and one.name not in _NO_START and id(one.node) not in of_launches:
             why = f"how it starts ranks by {name} is not read: the job requests {each} on a node"
             yield remark_on(one, why, lost=True)
-
-
-_OF_IMAGE = ("PATH", "LD_LIBRARY_PATH")  # which runtimes of containers set
-
-
-def inside(_: Script, file: JobFile, program: Command) -> Iterator[Remark]:
-    """Yield remarks on variables in code for a shell in a container that does not have those of the job."""
-    words = file.program
-    code = code_at(words)
-    if code < 0 or not words[code].startswith("eval "):
-        return
-    kind = os.path.basename(words[0])
-    clean = {"-e", "--cleanenv", "-C", "--containall"} & {*words[:code]}
-    empty = kind in ("docker", "podman") or (kind in ("singularity", "apptainer") and clean)
-    for name in dict.fromkeys(re.findall(r"(?<!\\)\$\{?([A-Za-z_]\w*)", words[code])):
-        if empty:
-            why = "is read inside the container, which has no variables of the job: pass it on with an option"
-            yield Remark(program.line, f"${name}", why)
-        elif name in _OF_IMAGE and container_name(kind):
-            yield Remark(program.line, f"${name}", "has the value of the container, and not that of the job")
 
 
 def index(script: Script) -> Iterator[Remark]:

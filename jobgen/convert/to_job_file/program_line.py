@@ -20,6 +20,7 @@ from jobgen.convert.to_job_file.definitions import (
 from jobgen.convert.to_job_file.effects import LOGIN
 from jobgen.launch.command_line import is_python
 from jobgen.launch.expansion import code_at, names, of_ranks
+from jobgen.launch.wrappers import WRAPPERS
 from jobgen.script.changed_variables import counted
 from jobgen.script.commands import commands
 from jobgen.script.constants import ARGUMENTS
@@ -99,6 +100,11 @@ def read(
         elif at == code and any(is_python(os.path.basename(one)) for one in texts[:code]):
             found.several |= text is None  # a shell puts the values into the text of Python
             text = node.text if text is None else text
+        elif at == code and text is None and _in_container(texts[:code]):
+            found.several, text = (
+                True,
+                node.text,
+            )  # with the values that the image may lack
         elif at == code:
             text = _code(script, node, found) if text is None else text
             text = "\n".join([*exported_functions(script, f"{node.text}\n{text}"), text])
@@ -115,6 +121,12 @@ def read(
             continue
         found.words.append(text)
     return found
+
+
+def _in_container(texts: Sequence[str]) -> bool:
+    """Return whether one of these words starts the words behind it in a container."""
+    found = (WRAPPERS.get(os.path.basename(text)) for text in texts)
+    return any(one is not None and one.container for one in found)
 
 
 def known(script: Script, word: Node) -> str | None:

@@ -64,7 +64,7 @@ _OF_FILE = (
     *(notes.of_runtime, notes.own_path, notes.contained, notes.arguments, notes.own_text, notes.child_jobs),
     *(notes.run_directory, notes.by_other_command),
 )
-_OF_PROGRAM = (notes.process_number, notes.unset, notes.set_again, notes.left_out, notes.inside, notes.timed)
+_OF_PROGRAM = (notes.process_number, notes.unset, notes.set_again, notes.left_out, notes.timed)
 
 
 def convert(script: Script) -> Converted:
