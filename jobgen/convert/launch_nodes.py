@@ -67,7 +67,8 @@ def fill_cray(script: Script, content: ScriptRequest) -> None:
     """Request the whole nodes of Cray's ALPS; for a number of cores those that the largest launch fills."""
     request, option = content.request, script.heeded.get("-l mppwidth")
     chunks = chunk_option(script)
-    if chunks and not request.exclusive and aprun.NAME in script.program_names:
+    starts = aprun.NAME in script.program_names or any(script.running(aprun.NAME))
+    if chunks and not request.exclusive and starts:
         request.exclusive = True
         content.unsure.append((*chunks, f"is for {OF_ALPS}: these are requested"))
     width, each, depth = (number(request.totals.get(f"mpp{name}")) for name in ("width", "nppn", "depth"))
