@@ -19,6 +19,7 @@ from jobgen.sites.site_file import Site
 from jobgen.values.parsers import number
 
 _CHUNKS = ("-l select", "-l nodes")  # the options that request nodes with their cores
+OF_ALPS = "Cray's ALPS, which gives whole nodes"
 ALL = ("-n", "-np", "--np", "--ntasks", "--num-processes")
 EACH = ("--ppn", "-ppn", "-npernode", "--npernode", "-perhost", "--ntasks-per-node")
 
@@ -66,9 +67,10 @@ def fill_cray(script: Script, content: ScriptRequest) -> None:
     """Request the whole nodes of Cray's ALPS; for a number of cores those that the largest launch fills."""
     request, option = content.request, script.heeded.get("-l mppwidth")
     chunks = chunk_option(script)
-    if chunks and not request.exclusive and aprun.NAME in script.program_names:
+    starts = aprun.NAME in script.program_names or any(script.running(aprun.NAME))
+    if chunks and not request.exclusive and starts:
         request.exclusive = True
-        content.unsure.append((*chunks, "is for Cray's ALPS, which gives whole nodes: these are requested"))
+        content.unsure.append((*chunks, f"is for {OF_ALPS}: these are requested"))
     width, each, depth = (number(request.totals.get(f"mpp{name}")) for name in ("width", "nppn", "depth"))
     if option is None or not width or request.chunks or not content.totals:
         return
@@ -84,7 +86,7 @@ def fill_cray(script: Script, content: ScriptRequest) -> None:
     request.ranks, request.ranks_per_node, request.cpus_per_rank = ranks, each, cores
     request.nodes, request.exclusive = -(-ranks // each) if each else None, True
     shape = f"{ranks} ranks" + f" of {cores} cores" * (cores > 1) + (f", {each} on each" if each else "")
-    why = f"counts the cores of Cray's ALPS, which gives whole nodes: these are requested for {shape}"
+    why = f"counts the cores of {OF_ALPS}: these are requested for {shape}"
     content.unsure.append((option, f"-l mppwidth={width}", why))
 
 

@@ -42,6 +42,12 @@ _OF_SED = re.compile(rb"\$(?==)")
 # It finds no here-document without a command, which people write as a comment.
 _NO_COMMAND = re.compile(rb"(?m)(?<!\\\n)^[ \t]*(?=<<-?[ \t]*['\"]?[A-Za-z_]\w*['\"]?[ \t]*$)")
 
+# It finds no $1 in a here-document.
+_BODY = re.compile(rb"(?ms)<<-?[ \t]*([A-Za-z_]\w*)\b[^\n]*\n(.*?)^\t*\1[ \t]*$")
+_ARGUMENT = re.compile(rb"(?<!\\)\$(\d)")
+# It finds no code in an empty substitution: $() and A=``
+_NO_CODE = re.compile(rb"\$\((?=[ \t]*\))|(?<==)`(?=`)")
+
 # tree-sitter takes $((A) && B) for a number; with a blank it reads the substitution that it is.
 _PART = rb"""[^()'"]|'[^']*'|"[^"]*\""""
 _SUBSHELL = re.compile(rb"\$\((?=\((?:%(p)b|\((?:%(p)b|\((?:%(p)b)*\))*\))*\)(?!\)))" % {b"p": _PART})
@@ -289,9 +295,12 @@ def _with_ends(source: bytes) -> bytes:
 
 def _clarified(source: bytes) -> tuple[bytes, list[int]]:
     """Return a script with signs that keep tree-sitter from misreading it, and their offsets."""
-    names = list(_MISREAD.finditer(source))
-    signs = [(one.start(1), b"{") for one in names] + [(one.end(1), b"}") for one in names]
+    names = {one.span(1) for one in _MISREAD.finditer(source)}
+    for body in _BODY.finditer(source) if b"<<" in source else ():
+        names.update(one.span(1) for one in _ARGUMENT.finditer(source, *body.span(2)))
+    signs = [(at, sign) for span in names for at, sign in zip(span, (b"{", b"}"), strict=True)]
     signs += [(one.end(), b":") for one in (_NO_COMMAND.finditer(source) if b"<<" in source else ())]
+    signs += [(one.end(), b":") for one in _NO_CODE.finditer(source)]
     signs += [(one.end(), b" ") for one in (_JOINED_DELIMITER.finditer(source) if b"<<" in source else ())]
     signs += [(one.end(), b" ") for one in (_SUBSHELL.finditer(source) if b"$((" in source else ())]
     parts, end = list[bytes](), 0
@@ -360,7 +369,7 @@ def expansions(node: Node) -> Iterator[tuple[str, Node]]:
 
 def is_plain(expansion: Node) -> bool:
     """Return whether an expansion is a variable alone, without a default or an index."""
-    return expansion.type != "expansion" or re.fullmatch(r"\$\{\w+\}", expansion.text) is not None
+    return expansion.type != "expansion" or re.fullmatch(r"\$(\w|\{\w+\})", expansion.text) is not None
 
 
 def uses(node: Node, *names: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from convert.conversions import ONE, convert, job_file, remarks, rendered
+from convert.conversions import ONE, convert, job_file, remarks, rendered, values
 
 from jobgen.convert.to_scheduler import conversion
 from jobgen.script.script import Script
@@ -438,3 +438,15 @@ def test_pbs_pro_takes_only_arrays_that_may_run_again(
     done = convert(f"#SBATCH {options}\nhostname", target)
     assert ("whose tasks may run again" in str([one for one in done.remarks if one.lost])) == lost
     assert ("#PBS -r n\n" in done.text) == kept
+
+
+@pytest.mark.parametrize(
+    ("options", "cores", "mem"),
+    [
+        ("-n 16 --mincpus=32 --mem-per-cpu=2G", 32, "65536M"),
+        ("-n 4 --mincpus=2 --mem-per-cpu=2G", 4, "8192M"),
+    ],
+)
+def test_the_least_cores_of_the_node_of_several_tasks(options: str, cores: int, mem: str) -> None:
+    found = values(job_file(f"#SBATCH {options}\n./a").text)
+    assert (found["cpus_per_rank"], found["mem"], found.get("directive")) == (cores, mem, None)

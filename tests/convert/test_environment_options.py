@@ -255,6 +255,7 @@ STAY = {
     "a variable that was read": "echo $A\nexport A=1",
     "a home": "export A=~/x",
     "a path before a module": "export LD_LIBRARY_PATH=/a\nmodule load $HOME/b",
+    "a library of all programs behind an environment": "conda activate a\nexport LD_PRELOAD=/a/b.so",
     "a directory that was left": "source .venv/bin/activate\ncd /a",
     "a second environment": "conda activate a\nconda activate b",
     "threads of a command before it": "export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK\necho $OMP_NUM_THREADS",

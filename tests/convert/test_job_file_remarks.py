@@ -120,6 +120,28 @@ DIFFERENCES = {
     "a program without the terminal of its step": (SLURM, "", "srun -u ./a", 3, "no terminal here", False),
     "a container without it": (SLURM, "", "srun --unbuffered apptainer exec i ./a", 3, "no terminal here", False),
     "a python": (SLURM, "", "srun python t.py", 3, "python3", False),
+    "a python of a launcher": (
+        GPUS, "", "PATH=/x/cuda/bin:$PATH\npython -m torch.distributed.run --nproc_per_node=2 t.py", 4, "it as python3", False,
+    ),
+    "a file of ranks": (SLURM, "-n 2", "module load openmpi\nmpirun --rankfile f ./a", 4, "places and binds", False),
+    "ranks by nodes": (SLURM, "-n 2", "module load openmpi\nmpirun --bynode ./a", 4, "places and binds", False),
+    "an MPI of ranks of Python": (
+        GPUS, "-n 2", "module load openmpi\nexport MASTER_ADDR=$H\nsrun python3 t.py", 5, "without an MPI", False,
+    ),
+    "ranks of an unknown program": (SLURM, "-n 4", "./run_all", 2, "that it starts itself find one task", False),
+    "an argument in a here-document": (
+        SLURM, "", "cat > x <<END\na $1 b\nEND\n./a x", 4, "reads arguments of the script", False,
+    ),
+    "an option that jobgen refuses": (
+        "#SBATCH -t 10\n#SBATCH --cpus-per-gpu=2 {}\n{}\n", "", "srun ./a", 2, "because jobgen refuses it", True,
+    ),
+    "whole nodes of Cray": (
+        "#PBS -N x\n#PBS -l mppwidth=48\n{}{}\n", "", "aprun -n 48 -N 24 ./a", 2, "gives whole nodes", False,
+    ),
+    "chunks of Cray": (
+        "#PBS -l select=2:ncpus=24:mpiprocs=24\n{}{}\n", "", "aprun -n 48 ./a", 1, "gives whole nodes", False,
+    ),
+    "GPUs without cores": ("#SBATCH -t 10\n#SBATCH --gres=gpu:1 {}\n{}\n", "", "./a", 2, "several with each GPU", False),
     "a python without an environment": (SLURM, "", "conda install x\npython t.py", 4, "python3", False),
     "chunks with a half of a place": (
         "#PBS -l select=2:ncpus=1:mpiprocs=1\n#PBS -l place=group=rack\n{}{}\n", "", "mpirun ./a", 2, "on one host",
@@ -169,6 +191,16 @@ EQUAL = {
     "an MPI": (SLURM, "-n 4", "module load openmpi\nsrun ./a", "is a guess"),
     "ranks of a node": (SLURM, "-N 2 -n 8", "mpirun -n 8 -N 4 ./a", "of 2 nodes"),
     "ranks without MPI": (SLURM, "-n 4", "srun python t.py", "is a guess"),
+    "an exit in a text of the program": (SLURM, "", "./a $1 -r 'x; exit' > y\ncp y z", "after an exit"),
+    "an exit of a shell in the program": (SLURM, "", "ls | while read a; do ./a $a || exit; done\ncp y z", "after an exit"),
+    "ranks with an address": (GPUS, "-n 2", "export MASTER_ADDR=$H\nsrun python3 t.py", "without an MPI"),
+    "ranks in the order of jobgen": (SLURM, "-n 2", "mpirun --byslot ./a", "places and binds"),
+    "GPUs with cores": (SLURM, "--gres=gpu:1 -c 4", "./a", "several with each GPU"),
+    "GPUs of whole nodes": (SLURM, "--gres=gpu:1 --exclusive", "./a", "several with each GPU"),
+    "a variable in a comment": (
+        GPUS, "", "date\n# $A --node_rank $SLURM_PROCID\nls; srun bash -c \"torchrun --nproc_per_node 2 --node_rank \\$SLURM_PROCID t.py\"",
+        "is not set by PBS Pro",
+    ),
 }  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobgen.script.syntax import parse
+from jobgen.script.syntax import expansions, is_plain, parse
 
 
 @pytest.mark.parametrize(
@@ -43,3 +43,26 @@ def test_an_operator_of_a_test_without_its_dash(operator: str) -> None:
 def test_a_line_that_begins_with_a_command_without_its_alias(text: str, statements: list[str]) -> None:
     tree = parse(text.encode())
     assert [one.text for one in tree.children] == statements
+
+
+@pytest.mark.parametrize(
+    "body", ["a $1 b", "$1", '"$1" x', "'$1'", "x/$1", "\\$2 $1", "awk '{print $1}'", "y\nz $1"]
+)
+def test_an_argument_in_a_here_document(body: str) -> None:
+    tree = parse(f"cat > x <<END\n{body}\nEND\necho $A\n".encode())
+    assert [(name, node.text, is_plain(node)) for name, node in expansions(tree)] == [
+        ("1", "$1", True),
+        ("A", "$A", True),
+    ]
+    assert not tree.damaged
+
+
+def test_an_argument_in_a_here_document_without_expansion() -> None:
+    assert not list(expansions(parse(b"cat > x <<'END'\n$1\nEND\n")))
+
+
+@pytest.mark.parametrize("line", ["A=``", "A=$()", "A=$( )", "echo $(a)$()", "A=`a``b`"])
+def test_an_empty_substitution(line: str) -> None:
+    tree = parse(f"{line}\nsrun ./a\n".encode())
+    assert [one.text for one in tree.children] == [line, "srun ./a"]
+    assert not tree.damaged

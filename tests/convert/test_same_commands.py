@@ -86,8 +86,8 @@ def test_an_array_in_the_text_of_another_shell_has_its_value() -> None:
         + 'models=(a b c)\nsingularity exec x.sif bash -c "python t.py ${models[$SLURM_ARRAY_TASK_ID]}"\n'
     )
     found = values(job_file(script).text)
-    assert found["command"][-1] == 'eval "$argument_1"'
-    assert 'export argument_1="python t.py ${models[$SLURM_ARRAY_TASK_ID]}"' in str(found["setup"])
+    line = 'exec singularity exec x.sif bash -c "python t.py ${models[$SLURM_ARRAY_TASK_ID]}"'
+    assert found["command"] == ["bash", "-c", f"models=(a b c)\n{line}"]
 
 
 @pytest.mark.parametrize(

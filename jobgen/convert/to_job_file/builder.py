@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from jobgen.config import read_spec
@@ -157,8 +157,11 @@ class JobFile:
             self.shared[key] = for_others
 
 
-def accepted(file: JobFile, command_name: str, line: int) -> str:
-    """Return the text of the file without refused directives; add a remark if jobgen still refuses it."""
+def accepted(file: JobFile, command_name: str, line_of: Callable[[str], int]) -> str:
+    """Return the text of the file without refused directives; add a remark if jobgen still refuses it.
+
+    ``line_of`` returns the line of an option, and that of the first directive for others.
+    """
     text = file.text(command_name)
     why = refusal(text)
     while why:
@@ -166,11 +169,12 @@ def accepted(file: JobFile, command_name: str, line: int) -> str:
             others = [one for one in file.list("directive") if one != directive]
             shorter = replace(file, values={**file.values, "directive": others}).text(command_name)
             if (then := refusal(shorter)) != why:
+                line = line_of(directive.partition("=")[0])
                 file.lose(line, directive, f"is left out, because jobgen refuses it: {why}")
                 file.values["directive"], text, why = others, shorter, then
                 break
         else:
-            file.lose(line, "the job file", f"jobgen refuses it: {why}")
+            file.lose(line_of(""), "the job file", f"jobgen refuses it: {why}")
             break
     return text
 

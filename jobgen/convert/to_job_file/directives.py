@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 
-from jobgen.convert import directive_options, log_differences, request_reader, start_directory
+from jobgen.convert import directive_options, launch_nodes, log_differences, request_reader, start_directory
 from jobgen.convert.request_reader import line_of
 from jobgen.convert.result import Remark, hint
 from jobgen.convert.to_job_file.builder import JobFile
@@ -73,7 +73,7 @@ def read_directives(file: JobFile, script: Script, totals: bool) -> None:
     file.remarks += [
         hint(option.line, what, why)
         for option, what, why in content.unsure
-        if option.flag == "--ntasks-per-node"  # the other sizes are read anew
+        if option.flag == "--ntasks-per-node" or launch_nodes.OF_ALPS in why  # the other sizes are read anew
     ]
     named_account = any(option.flag in ("-A", "--account") for option in script.options)
     plain = {

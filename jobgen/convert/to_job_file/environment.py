@@ -451,9 +451,9 @@ class Environment:
         if any(may_set(self.script, one, name) for one in made) and self._is_read(name, later):
             return False
         if not effects.PATHS.fullmatch(name):
-            return True
+            return name != "LD_PRELOAD" or not self.values  # which conda and modules get, too
         changed = any("environment" in effects_of(self.script, one).kinds for one in later)
-        return name not in ("PATH", "LD_PRELOAD") and not changed
+        return name != "PATH" and not changed
 
     def _is_last(self, name: str, text: str, later: Sequence[Node]) -> bool:
         """Return whether a variable has one value, or only its last value is read: none but exports, and

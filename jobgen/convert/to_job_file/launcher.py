@@ -62,8 +62,11 @@ _OF_PROGRAM = {
     "--bcast": "copies the program to each node: the ranks of jobgen start it from its own path",
     "--pty": "the ranks have no terminal",
 }
-# Options of placement: jobgen places and binds the ranks itself.
-_PLACING = "--map-by -map-by --bind-to -bind-to -bynode --cpu-bind --host -H -host --nodelist -w"
+# Options of placement: jobgen places and binds the ranks itself. Open MPI refuses many beside --map-by.
+_PLACING = """
+--map-by -map-by --bind-to -bind-to --cpu-bind --host -H -host --nodelist -w --bynode -bynode --byslot -byslot
+--bycore -bycore --rankfile -rankfile -rf --cpu-set -cpu-set --cpu-list -cpu-list --nolocal -nolocal
+--npersocket -npersocket"""
 _PLACES_OF_APRUN = ("-cc", "-cp", "-L", "-S", "-sl", "-sn", "-ss")
 _PLACES = {
     **dict.fromkeys(_PLACING.split(), "jobgen places and binds the ranks itself: see cpu_bind"),
@@ -319,14 +322,16 @@ def _choose_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> Non
 
 
 def _meets_by_address(script: Script) -> bool:
-    """Return whether ranks of Python have devices or an address, as those of PyTorch, which need no MPI."""
+    """Return whether ranks of Python have devices or an address, as those of PyTorch, and no MPI beside."""
+    if any(recognized_mpi(script, target=one) for one in DIALECTS):
+        return False
     request = script.request
     return bool(request.gpus_per_node or request.gpus or re.search("MASTER_ADDR|NCCL_", script.tree.text))
 
 
 def _binds(file: JobFile, value: str) -> bool:
     """Set the binding of the ranks; return whether jobgen has this one, or this order of them."""
-    value = re.sub(r"^--?[\w-]+=", "", value).lower()
+    value = re.sub(r"^--?(by(?=slot$)|[\w-]+=)", "", value).lower()
     if value == "slot" or re.fullmatch(r"ppr:\d+:node", value, re.ASCII):
         return True
     cores = re.fullmatch(r"ppr:\d+:node:pe=(\d+)", value, re.ASCII)

@@ -21,12 +21,11 @@ from jobgen.convert.to_job_file.definitions import definitions_of
 from jobgen.convert.to_job_file.effects import LOGIN
 from jobgen.convert.to_job_file.program_line import ARGUMENT, read_by
 from jobgen.convert.to_job_file.statements import IN_LOG, SEPARATORS, Split
-from jobgen.convert.to_job_file.wrappers import container_name
 from jobgen.convert.unread_files import of_engines
 from jobgen.convert.variable_names import names_read
 from jobgen.launch.command_line import is_python
 from jobgen.launch.containers import LEAKS
-from jobgen.launch.expansion import code_at, names, of_ranks
+from jobgen.launch.expansion import names, of_ranks
 from jobgen.launch.launchers import LAUNCHERS
 from jobgen.launch.wrappers import command_start
 from jobgen.options import BY_KEY, CODE
@@ -62,7 +61,7 @@ _SETS_STATUS = re.compile(
     r"(?:(?:export|local|declare|readonly) )?(\w+)=\"?\$(?:\?|\{\?\}|\{PIPESTATUS\[0\]\})\"?"
 )
 _OF_PROGRAM = re.compile(r"exit( \"?\$\?\"?)?")
-_EXIT = re.compile(r"^(?!\s*#)(.*([;&|{(]|\bthen|\bdo|\belse)\s*|\s*)exit\b", re.MULTILINE)
+_OWN_SHELL = ("subshell", "command_substitution", "pipeline")
 # Commands that take no time beside a process in the background, or wait for a while.
 _BRIEF = STATE | PRINT | {"sleep", "kill", "true", "rm", "mkdir", "[", "test"}
 _NO_TIME = STATE | {"echo", "printf", "date", "hostname", "true", "[", "test"}
@@ -101,6 +100,7 @@ _NO_PYTHON = re.compile(
     r"|nccl|gcc|gnu|nvhpc|openmpi|mpich|mvapich2?|impi|intel-?mpi|hdf5|fftw|mkl|openblas|gsl|boost|cmake|git|java"
     r"|singularity|apptainer|shifter|slurm|intel|nvidia|mpi|compilers?|netcdf|pgi|prgenv|craype)([-_/.\d]\S*)?$"
 )  # modules with compilers, libraries and tools
+_OF_CUDA = re.compile(r"(?i)\"?[^:]*cuda[^:]*:\$\{?PATH\}?\"?")  # a value of PATH
 
 
 def shell(script: Script) -> Iterator[Remark]:
@@ -218,7 +218,8 @@ def without_program(script: Script, last: Node) -> Iterator[Remark]:
 
 def ends(file: JobFile, parts: Split) -> Iterator[Remark]:
     """Yield a remark if the program is code with an ``exit`` that ends the script, but not the job."""
-    if parts.behind and _EXIT.search(file.shell_code):
+    code = commands(parse(file.shell_code.encode())) if parts.behind else ()
+    if any(one.name == "exit" and not one.node.under(*_OWN_SHELL) for one in code):
         yield remark_on(parts.behind[0], "runs also after an exit in the program")
 
 
@@ -406,20 +407,32 @@ def _set_in(node: Node) -> set[str]:
     return changed_variables(node) | {name for name, _, _ in assignments(node)}
 
 
-_CONDITIONS = ("if_statement", "case_statement")
-
-
 def _in_conditions(script: Script, name: str, program: Command) -> bool:
     """Return whether only some branches before a program set a variable."""
     sets = [node for one, _, node in script.assignments if one == name and node.start < program.node.start]
     around = {one.start for one in program.node.above()}
     for node in sets:
-        tops = [one for one in node.above() if one.type in _CONDITIONS and one.start not in around]
+        tops = [one for one in node.above() if _may_skip(one, node) and one.start not in around]
         branches = [one for one in node.above() if one.type in ("else_clause", "case_item")]
         others = any(one.type == "else_clause" or one.text.startswith("*)") for one in branches)
-        if not tops or others:
+        # [ -f a ] && A=a || A=b
+        others |= any(one.type == "list" and any(other in one.children[0] for other in sets) for one in tops)
+        if not tops or others or any(_is_default(one, node, name) for one in tops):
             return False
     return bool(sets)
+
+
+def _may_skip(above: Node, node: Node) -> bool:
+    """Return whether a statement around a node may not run it: ``[ -f a ] && A=a``."""
+    first = above.children[0]
+    in_list = above.type == "list" and node not in first and first.type != "variable_assignment"
+    return in_list or above.type in ("if_statement", "case_statement")
+
+
+def _is_default(above: Node, node: Node, name: str) -> bool:
+    """Return whether a statement sets a variable if it has no value: ``[ -z "$A" ] && A=a``."""
+    test = above.source[above.start : node.start].decode("utf-8", "replace")
+    return re.search(rf"(?:\[|test)\s+(?:!\s+)?(?:-[zn]\s+)?\"?\$\{{?{name}\b", test) is not None
 
 
 def set_again(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
@@ -470,26 +483,6 @@ def by_other_command(script: Script, file: JobFile) -> Iterator[Remark]:
         if name and one.name not in _NO_START and id(one.node) not in of_launches:
             why = f"how it starts ranks by {name} is not read: the job requests {each} on a node"
             yield remark_on(one, why, lost=True)
-
-
-_OF_IMAGE = ("PATH", "LD_LIBRARY_PATH")  # which runtimes of containers set
-
-
-def inside(_: Script, file: JobFile, program: Command) -> Iterator[Remark]:
-    """Yield remarks on variables in code for a shell in a container that does not have those of the job."""
-    words = file.program
-    code = code_at(words)
-    if code < 0 or not words[code].startswith("eval "):
-        return
-    kind = os.path.basename(words[0])
-    clean = {"-e", "--cleanenv", "-C", "--containall"} & {*words[:code]}
-    empty = kind in ("docker", "podman") or (kind in ("singularity", "apptainer") and clean)
-    for name in dict.fromkeys(re.findall(r"(?<!\\)\$\{?([A-Za-z_]\w*)", words[code])):
-        if empty:
-            why = "is read inside the container, which has no variables of the job: pass it on with an option"
-            yield Remark(program.line, f"${name}", why)
-        elif name in _OF_IMAGE and container_name(kind):
-            yield Remark(program.line, f"${name}", "has the value of the container, and not that of the job")
 
 
 def index(script: Script) -> Iterator[Remark]:
@@ -768,7 +761,8 @@ def run_twice(script: Script, command: Command, nodes: Sequence[Node]) -> Iterat
 
 def python(script: Script, command: Command) -> Iterator[Remark]:
     """Yield a remark if jobgen's python3 may be another program than the python of the script."""
-    paths = any(name == "PATH" for name, _, _ in assignments(script.tree))
+    values = (value.text for name, value, _ in assignments(script.tree) if name == "PATH")
+    paths = any(not _OF_CUDA.fullmatch(value) for value in values)
     if not paths and not any(map(_finds_python, script.running(*_FINDS_PYTHON))):
         yield hint(command.line, "python", "jobgen runs it as python3")
 

@@ -109,6 +109,7 @@ def _remains(what: str, code: str) -> bool:
     program, and options between the words: ``mkdir -p logs``."""
     words = re.sub("[\"']", "", what).lstrip("$").split()
     words = words[1:] if len(words) > 1 and is_python(words[0]) else words
+    code = re.sub(r"(?m)^\s*#(?![A-Z]).*", "", code) if len(words) == 1 else code
     return re.search("[^\n]*".join(map(re.escape, words)), code) is not None
 
 

@@ -21,6 +21,7 @@ from jobgen.convert.to_job_file.effects import LOGIN
 from jobgen.convert.to_job_file.inherited import is_own_file
 from jobgen.launch.command_line import is_python
 from jobgen.launch.expansion import code_at, names, of_ranks
+from jobgen.launch.wrappers import WRAPPERS
 from jobgen.script.changed_variables import counted
 from jobgen.script.commands import commands
 from jobgen.script.constants import ARGUMENTS
@@ -100,6 +101,11 @@ def read(
         elif at == code and any(is_python(os.path.basename(one)) for one in texts[:code]):
             found.several |= text is None  # a shell puts the values into the text of Python
             text = node.text if text is None else text
+        elif at == code and text is None and _in_container(texts[:code]):
+            found.several, text = (
+                True,
+                node.text,
+            )  # with the values that the image may lack
         elif at == code:
             text = _code(script, node, found) if text is None else text
             text = "\n".join([*exported_functions(script, f"{node.text}\n{text}"), text])
@@ -116,6 +122,12 @@ def read(
             continue
         found.words.append(text)
     return found
+
+
+def _in_container(texts: Sequence[str]) -> bool:
+    """Return whether one of these words starts the words behind it in a container."""
+    found = (WRAPPERS.get(os.path.basename(text)) for text in texts)
+    return any(one is not None and one.container for one in found)
 
 
 def known(script: Script, word: Node) -> str | None:
@@ -338,7 +350,7 @@ def wrapped(script: Script, nodes: Sequence[Node], words: ProgramWords, of_pytho
     lines = len(words.setup)
     front, rest = read(script, nodes, words), words.words
     if of_python and rest and (rest[0].endswith(".py") or rest[0] in ("-m", "--module")):
-        rest = ["python3", *(["-m", *rest[1:]] if rest[0] == "--module" else rest)]
+        rest = ["python3", *_for_python(rest)]
     if front.several:
         del words.setup[lines:]  # of the words that the text replaces
         text = " ".join(_with_output(node, words.setup, words.own) for node in _joined(nodes))
@@ -361,9 +373,20 @@ def command(words: list[str]) -> list[str]:
         rest = rest[1:]
     if rest and (rest[0].endswith(".py") or (rest[0] == "-m" and _is_module(rest[1:2]))):
         return rest
-    if words and words[0] == "--module":
-        return ["-m", *words[1:]]
-    return words
+    return _for_python(words)
+
+
+def _for_python(words: list[str]) -> list[str]:
+    """Return the words of a module, which launchers call ``--module``, too, as Python takes them."""
+    return ["-m", *words[1:]] if words[:1] == ["--module"] else words
+
+
+def with_argument(words: list[str], more: Sequence[str]) -> list[str]:
+    """Return a program with the argument that its launcher puts behind the file, or the module."""
+    head = 1 if is_python(words[0]) else 0
+    files = (at for at, word in enumerate(words) if word.endswith(".py"))
+    end = head + 2 if words[head] in ("-m", "--module") else next(files, head) + 1
+    return [*words[:end], *more, *words[end:]]
 
 
 def without_time(words: list[str]) -> list[str]:
@@ -443,11 +466,10 @@ def as_text(
     ]
     head = 1 if is_python(words[0]) else 0
     if by_python(launch, words[0]) or words[0] in ("-m", "--module"):
-        words = ["python3", *words]
+        words = ["python3", *_for_python(words)]
         head = 1
     if more and head < len(words):
-        at = next((i for i, word in enumerate(words) if word.endswith(".py")), len(words) - 1) + 1
-        words[at:at] = more
+        words = with_argument(words, more)
     text = _command(" ".join(words))
     if twice and has_signs(script, nodes):
         text = 'eval "{}"'.format(re.sub(r'(["\\])', r"\\\1", text))

@@ -45,7 +45,7 @@ def write(file: JobFile, script: Script, launch: Launch | None) -> None:
         file.hint(cores.line, f"-l ncpus={cores.value}", why)
     gpus = _gpus(file, script, launch)
     # a number of all tasks that is not that of the equal nodes of the job
-    file.values["directive"] = [one for one in file.list("directive") if not one.startswith("--ntasks=")]
+    _drop(file, "--ntasks=")
     each = _each(file, script, launch, nodes, gpus)
     file.remarks += _unknown(launch, each) if launch else ()
     if launch is None and _tasks(request) > 1:
@@ -79,6 +79,10 @@ def _nodes_of(script: Script, launch: Launch, nodes: int) -> Iterator[Remark]:
         yield hint(launch.line, name_of(launch), why)
 
 
+def _drop(file: JobFile, option: str) -> None:
+    file.values["directive"] = [one for one in file.list("directive") if not one.startswith(option)]
+
+
 def _of_whole_nodes(
     script: Script, launch: Launch | None, gpus: int, cores_of_rank: object
 ) -> Iterator[Remark]:
@@ -109,6 +113,7 @@ def _of_one_task(script: Script) -> Iterator[Remark]:
     why = "the script runs its program once; jobgen gives its one rank the cores of all"
     if "OMP_NUM_THREADS" not in script.values:
         why += ", and sets OMP_NUM_THREADS to them"
+    why += "; ranks that it starts itself find one task on a node"
     tasks = script.request.ranks or script.request.ranks_per_node
     yield hint(line_of(script, "ranks"), f"{tasks} tasks", why)
     tasks = _tasks(script.request)
@@ -238,7 +243,7 @@ def _each(file: JobFile, script: Script, launch: Launch | None, nodes: int, gpus
     request, row = script.request, launch.row
     if request.nodes is None and request.ranks and request.ranks > 1 and not request.ranks_per_node:
         why = "all on one node: the script names no nodes"
-        file.hint(line_of(script, "ranks"), f"{request.ranks} tasks", why)
+        file.hint(line_of(script, "ranks", "-l mppwidth"), f"{request.ranks} tasks", why)
     each = launch_nodes.mapped(launch) or launch.number(*_EACH)
     total = launch.number(*ALL)
     if name_of(launch) == aprun.NAME and not launch.has("-n", "-B"):
@@ -333,8 +338,10 @@ def _cores(file: JobFile, script: Script, launch: Launch | None, each: int, gpus
             file.hint(launch.line, f"{own} cores of a rank", why)
     if (per_gpu := number(_given(script, "--cpus-per-gpu"))) and gpus:
         cores = per_gpu * gpus
-        directives = file.list("directive")
-        file.values["directive"] = [one for one in directives if not one.startswith("--cpus-per-gpu")]
+        _drop(file, "--cpus-per-gpu")
+    if each == 1 and (least := number(_given(script, "--mincpus"))):
+        cores = max(cores, least)
+        _drop(file, "--mincpus")
     both = [flag for flag in ("--mem", "--mem-per-cpu", "--mem-per-gpu") if _given(script, flag)]
     if len(both) > 1:
         last = max((script.heeded[flag] for flag in both), key=lambda option: option.line)
@@ -358,6 +365,9 @@ def _cores(file: JobFile, script: Script, launch: Launch | None, each: int, gpus
             file.hint(line_of(script, "cpus", "ranks"), f"{cores} cores", why)
         else:
             file.values["cpus_per_node"] = cores
+    elif cores == 1 and gpus and not (script.is_pbs or request.cpus_per_rank or request.exclusive):
+        why = "without a number of cores: the job requests one, and a site may give several with each GPU"
+        file.hint(line_of(script, "gpus"), counted(gpus, "GPU"), why)
 
 
 # Variables of Slurm with the value of a directive for which a job file has another number.

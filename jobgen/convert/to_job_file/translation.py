@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 from jobgen.convert import misreadings
+from jobgen.convert.request_reader import line_of
 from jobgen.convert.result import Converted, Remark, hint, remark_on, shortened, shown
 from jobgen.convert.to_job_file import (
     blocks,
@@ -64,7 +66,7 @@ _OF_FILE = (
     *(notes.of_runtime, notes.own_path, notes.contained, notes.arguments, notes.own_text, notes.child_jobs),
     *(notes.run_directory, notes.by_other_command),
 )
-_OF_PROGRAM = (notes.process_number, notes.unset, notes.set_again, notes.left_out, notes.inside, notes.timed)
+_OF_PROGRAM = (notes.process_number, notes.unset, notes.set_again, notes.left_out, notes.timed)
 
 
 def convert(script: Script) -> Converted:
@@ -76,7 +78,7 @@ def convert(script: Script) -> Converted:
     unpack(file, script)
     _own_launcher(file, script)
     make_portable(file, source.scheduler.command_name)
-    text = accepted(file, source.scheduler.command_name, script.directives.first)
+    text = accepted(file, source.scheduler.command_name, partial(line_of, script))
     for one in parts if not _is_own(script) else ():
         file.remarks += other_scheduler.remarks(one, file, text)
     return Converted(text, tuple(sorted(set(file.remarks))))
@@ -418,6 +420,7 @@ def _prefixed(
         file.hint(command.line, plain[0], why)
     elif launch is not None and by_launcher:
         file.remarks += notes.old_launcher(launch, words.words, old)
+        file.remarks += notes.python(script, command) if "python" in launch.front and not old else ()
     return _behind_env(pairs, program) if pairs else program
 
 
@@ -455,8 +458,7 @@ def _of_launcher(launch: Launch, words: list[str], more: list[str]) -> list[str]
     if launch.row.local_rank_option and known:
         return words  # jobgen adds both
     front = ["python3"] if not known and program_line.by_python(launch, words[0]) else []
-    at = next((i for i, word in enumerate(words) if word.endswith(".py")), 0 if front else -1) + 1
-    return [*front, *words[:at], *more, *words[at:]]
+    return program_line.with_argument([*front, *words], more)
 
 
 def _rank_argument(launch: Launch) -> list[str]:

@@ -375,4 +375,5 @@ def _program_text(launch: Launch, text: str, more: Sequence[str]) -> str:
     name = text.split()[0]
     if name.endswith(".py") or name == "-m" or by_python(launch, name):
         text = f"python3 {text}"
-    return re.sub(r"(\S+\.py)(?=\s|$)", rf"\1 {' '.join(more)}", text, count=1) if more else text
+    place = r"(^python3 -m \S+|\S+\.py)(?=\s|$)"
+    return re.sub(place, rf"\1 {' '.join(more)}", text, count=1) if more else text

@@ -83,7 +83,7 @@ def _fault(option: DirectiveOption, content: ScriptRequest, dialect: Dialect) ->
     request = content.request
     if option.flag == "--nodelist" and option.value:
         return "names nodes of the old cluster: request those of the new one by their names"
-    of_one_task = option.flag == "--mincpus" and (request.ranks_per_node or 1) == 1
+    of_one_task = option.flag == "--mincpus" and slurm_sizes.has_one_task(request)
     if option.flag not in _CONVERTED and not of_one_task:
         return "has no counterpart"
     if option.flag == "--dependency" and content.bad_dependency:

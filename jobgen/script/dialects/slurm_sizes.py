@@ -89,13 +89,18 @@ def _devices(request: Request, values: Mapping[str, str], whole: bool) -> None:
         request.gpus_per_node = request.gpus // (request.nodes or request.ranks or 1)
 
 
+def has_one_task(request: Request) -> bool:
+    """Return whether a node has one task of the job."""
+    return (request.ranks_per_node or request.ranks or 1) == 1
+
+
 def _cores_and_memory(request: Request, given: Mapping[str, DirectiveOption]) -> None:
     ranks, gpus = request.ranks_per_node or 1, request.gpus_per_node or 0
     per_gpu = number(given["--cpus-per-gpu"].value) if "--cpus-per-gpu" in given else None
     if request.cpus_per_rank is None and per_gpu and gpus:
         request.cpus_per_rank = max(per_gpu * gpus // ranks, 1)
     least = number(given["--mincpus"].value) if "--mincpus" in given else None
-    if least and ranks == 1:  # a task gets all cores of its node that the job has
+    if least and has_one_task(request):  # which gets all cores of its node that the job has
         request.cpus_per_rank = max(request.cpus_per_rank or 1, least)
     times = {"--mem": 1, "--mem-per-cpu": (request.cpus_per_rank or 1) * ranks, "--mem-per-gpu": gpus}
     options = [given[flag] for flag in times if flag in given]
