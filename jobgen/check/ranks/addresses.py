@@ -19,7 +19,7 @@ _ENDPOINT, _OF_RAY = "--rdzv-endpoint", "--address"
 _PORTS = ("--master-port", "--main-process-port")
 _NAME = r"SLURM_(?:JOB_|STEP_)?NODELIST"
 _LIST = rf"\$(?:{_NAME}\b|\{{{_NAME}\}})"
-_FIRST_OF_LIST = rf"\$\{{{_NAME}%%?(,|\[)\*\}}"
+_FIRST_OF_LIST = rf"\$\{{{_NAME}(%%?(,|\\?\[)\*|:0:\d+)\}}"
 _EXPANDS = ("nodeset", "hostlist", "python", "python3", "perl", "srun", "mpirun", "ssh", "squeue", "sinfo")
 _SELECTS = re.compile(r"\b(head|tail|sed|awk|cut|grep|sort|xargs|perl|python3?|tr|read|paste|nl|shuf)\b")
 # Commands that leave the compressed list as it is, or cut it at its first comma or bracket.
@@ -27,7 +27,10 @@ _FIRST_FIELD = (
     r"cut\s+-d\s*['\"]?[,\[]['\"]?\s+-f\s*1",
     r"cut\s+-f\s*1\s+-d\s*['\"]?[,\[]['\"]?",
     r"head\s+-n?\s*-?1",
-    r"awk\s+(-F\s*['\"]?,['\"]?\s+)?'\{\s*print\s+\$1;?\s*\}'",
+    r"awk\s+(-F\s*['\"]?[,\[]['\"]?\s+)?'\{\s*print\s+\$1;?\s*\}'",
+    r"cut\s+-c\s*(1-)?\d+(-\d+)?",
+    r"sed\s+(-\w+\s+)?['\"]?s(.)(\\?\[|,|-)(\.\*)?\2\2g?['\"]?",
+    r"tr\s+-d\s+['\"]\[?\]?['\"]",
 )
 # Tasks on all nodes print in any order, unless an option chooses one.
 _FIRST_ANSWER = (
@@ -174,7 +177,7 @@ def _of_command(text: str) -> str:
 
 def loopback(script: Script, address: Address) -> bool:
     """Return whether the address is that which the host's own table has for its name."""
-    pattern = r"[`(]\s*hostname\s+(--ip-address|-i)\s*[)`]"
+    pattern = r"[`(]\s*hostname\s+(--ip-address|-i)\s*([)`]|\|)"
     return any(re.search(pattern, value) for value in (address.node.unquoted, *_values(script, address)))
 
 
@@ -250,5 +253,6 @@ def drawn_in(tree: Node) -> Iterator[tuple[int, str]]:
         for at, word in enumerate(words):
             match = re.match(_DRAWN_OPTIONS, word, re.S)
             value = (match[3] or (*words, "")[at + 1]) if match else ""
-            if match and (drawn(value) or own.intersection(re.findall(r"\$\{?(\w+)", value))):
+            of_task = joins and _OF_TASK.search(value) and not re.search(r"--nnodes[= ]1\b", tree.text)
+            if match and (drawn(value) or of_task or own.intersection(re.findall(r"\$\{?(\w+)", value))):
                 yield command.line, f"--{match[1]}"

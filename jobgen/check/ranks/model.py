@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from jobgen.check.ranks.launcher_config import launches as configured
 from jobgen.check.ranks.program import RankProgram, program, stays
-from jobgen.launch.command_line import is_python
+from jobgen.launch.command_line import SHELLS, is_python
 from jobgen.launch.wrappers import command_start
 from jobgen.schedulers.request import Request
 from jobgen.script.commands import Command, commands
@@ -338,14 +338,28 @@ class TaskCode(NamedTuple):
 
 
 def code_of_tasks(script: Script) -> Iterator[TaskCode]:
-    """Yield the code that every task of a launcher runs."""
+    """Yield the code that every task of a launcher runs: in its words, or in a file that the script writes."""
     for one in ranks(script):
-        if one.text is not None and one.outer is not None and one.outer.row.line.reaches_nodes:
+        if one.outer is None or not one.outer.row.line.reaches_nodes:
+            continue
+        if one.text is not None:
             yield TaskCode(code(one.text), one.nodes, one.tasks, one, one.sets_ranks)
+        elif (file := _file(script, one.outer)) is not None and (
+            tree := script.written_code(file)
+        ) is not None:
+            yield TaskCode(tree, one.nodes, one.tasks, one, one.sets_ranks)
     outer = script.starter.call.outer if script.starter is not None else None
     if script.starter is not None and outer is not None and outer.row.line.reaches_nodes:
         sets_ranks = any(launch.row.once_a_node for launch in script.launches)
         yield TaskCode(script.tree, *size(script.starter.script, outer), None, sets_ranks)
+
+
+def _file(script: Script, launch: Launch) -> Node | None:
+    """Return the word of the file that the tasks of a launcher run, behind wrappers and the name of a shell."""
+    own = launch.whole[launch.behind :]
+    at, name = start_of(words := forms(script, own))
+    behind = range(at + bool(name in SHELLS), len(own))
+    return next((own[one] for one in behind if not (words[one] or "-").startswith("-")), None)
 
 
 def is_work(script: Script, launch: Launch) -> bool:

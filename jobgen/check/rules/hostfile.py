@@ -212,11 +212,26 @@ def bare_hostfile(script: Script) -> Iterator[Hit]:
         if node is None:
             continue
         direct = "PBS_NODEFILE" in node.text or uses(script.constants.origin(node), "PBS_NODEFILE")
-        name = launch.text("--hostfile", "-H")
-        made = any(target(script, one) == name for one, _, _ in written(script))
-        if direct or (made and not slots):
-            yield Hit(launch.line)
+        if direct or (not slots and script.path_text(node) in _made(script)):
+            yield Hit(launch.line, fix="" if script.is_pbs else _OF_SLURM)
             return
+
+
+_OF_SLURM = "scontrol show hostnames | sed 's/$/ slots=4/' > \"$hostfile\""
+# Programs that may write anything.
+_UNKNOWN = re.compile(r"\b(python\d?|perl|ruby|Rscript)\b|\.(py|sh|pl)\b|(^|[\s;|&])\.{0,2}/")
+
+
+def _made(script: Script) -> set[str]:
+    """Return the paths of the files that the script copies, or writes by commands whose output is known."""
+    nodes = (
+        one
+        for one, _, _ in written(script)
+        if one.parent is not None and not _UNKNOWN.search(one.parent.text)
+    )
+    words = [file for one in nodes if (file := one.get("destination")) is not None]
+    words += [one.arguments[-1] for one in script.named("cp", "ln", "mv", "tee") if one.arguments]
+    return {script.path_text(word) for word in words}
 
 
 @rule(
@@ -317,11 +332,13 @@ def hostfile_slots(script: Script) -> Iterator[Hit]:
 
 def _slots_written(script: Script) -> Iterator[tuple[int, int]]:
     """Yield the line and the number of each ``slots=N`` that the script writes into a hostfile."""
-    for node, _, _ in written(script):
-        statement = node.parent
-        if statement is None or not _is_hostfile(script, target(script, node)):
-            continue
-        for match in re.finditer(r"slots=(?:(\d+)\b|\$\{?(\w+)\}?)", statement.text):
+    for node, text in hostfile_statements(script):
+        printed = (
+            f"slots={match[2].split()[at]}"
+            for match in _PRINTED.finditer(text)
+            if (at := match[1].count("%")) < len(match[2].split())
+        )
+        for match in re.finditer(r"slots=(?:(\d+)\b|\$\{?(\w+)\}?)", " ".join((text, *printed))):
             variable = script.constants.node(match[2] or "")
             slots = number(match[1] or (script.constants.value(variable) if variable else None), 3)
             if slots is not None:
@@ -331,6 +348,20 @@ def _slots_written(script: Script) -> Iterator[tuple[int, int]]:
         for file in command.arguments[-1:] if found else ():
             if found and _is_hostfile(script, script.constants.value(file) or file.unquoted):
                 yield command.line, int(found[1])
+
+
+# The words of printf before the number of slots, and its arguments.
+_PRINTED = re.compile(r"printf\s+[\"']([^\"'\n]*)slots=%[ds][^\"'\n]*[\"']\s+([^;|\n]+)")
+
+
+def hostfile_statements(script: Script) -> Iterator[tuple[Node, str]]:
+    """Yield each redirection into a hostfile, and the text of its statement, or of the function that it calls."""
+    for node, _, _ in written(script):
+        file, statement = node.get("destination"), node.parent
+        if file is None or statement is None:
+            continue
+        if script.path_text(file) in script.hostfiles or _is_hostfile(script, target(script, node)):
+            yield node, script.functions.get(statement.text.split()[0], statement.text)
 
 
 @rule(

@@ -229,7 +229,7 @@ def depends_on_size(node: Node) -> bool:
     "standalone-nodes",
     WARNING,
     "A training of its own on every node",
-    """torchrun with `--standalone`, or without `--nnodes`, knows its own node only. Started on each node of a
+    """torchrun with `--standalone`, with `--nnodes=1`, or without `--nnodes`, knows its own node only. Started on each node of a
     job it trains once a node: the ranks of different nodes never exchange gradients, and all of them write the
     same checkpoints.""",
     fix="give it --nnodes, --rdzv-backend=c10d, --rdzv-id and --rdzv-endpoint",
@@ -261,7 +261,9 @@ def standalone_nodes(script: Script) -> Iterator[Hit]:
             continue
         words = " ".join(word.text for word in (*outer.whole, *launch.program))
         own = launch.row.once_a_node and not launch.row.line.config_file and not launch.unknown
-        own = own and (launch.has("--standalone") or not launch.has(*launch.row.line.nodes, *_JOINS))
+        one_node = launch.number(*launch.row.line.nodes) == 1 and one.tasks == 1
+        alone = launch.has("--standalone") or one_node or not launch.has(*launch.row.line.nodes, *_JOINS)
+        own = own and alone
         if own and not re.search(r"NODEID|PROCID|NODENAME|RANK|hostname|ARGS|OPT", words):
             yield Hit(
                 launch.line,

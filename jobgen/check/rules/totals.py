@@ -176,8 +176,9 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
         chosen = bool(each and beside and seen.get(launch.command.node.start, each + 1) <= each)
         if each and has and each != has and (gpus if more else script.only(launch) and not chosen):
             idle = "" if more else f": {has - each} stay idle"
-            reason = f"{launch.title} starts {each} ranks on a node of {counted(has, 'GPU')}{idle}"
-            fix = f"write {has}, or request {each} GPUs"
+            idle = idle or f": the ranks from {has} on have none"
+            reason = f"{launch.title} starts {counted(each, 'rank')} on a node of {counted(has, 'GPU')}{idle}"
+            fix = f"write {has}, or request {counted(each, 'GPU')}"
             if _of_all_machines(launch) is not None:
                 fix = "--num_processes is the number of all ranks: the machines times the GPUs of each"
             yield Hit(launch.line, reason, fix, place=launch.place(*launch.row.line.local_ranks))
