@@ -47,7 +47,7 @@ _FORMAT = re.compile(r"(?<=[=\s:])%(?:\d*[sdif](?!\w)|[a-z_]{3,})|%[A-Z]%(?![a-z
 
 # Of these, what a person reads: a program looks for a name of its own.
 _FOR_PERSON = re.compile(
-    rf"{_MADE}|{_QUESTIONS}|(?<=[=:])(?-i:xx|nn)(?![\w=])|"
+    rf"{_MADE}|{_QUESTIONS}|(?:(?<=[=:])|(?<=-[tnNc] ))(?-i:xx|nn)(?![\w=])|"
     r"<[A-Za-z_][^<>@%]*>|\[TODO\]|\[[A-Za-z]+ [^\]]+\]|\{[A-Za-z]+ [^{}]+\}|\bX{3,}|#+\s*FIXME|\*\*\w+\*\*|"
     r"\b(?:FIXME|TODO|(?:CHANGE|REPLACE|FILL)_?(?:ME|THIS|IN))\b|\[-?at-?\]|"
     r"\byour(?:[ _-][a-z]|e?mail|name|account|project|user)|\bpath/to/|\bHH?:MM?\b|"

@@ -19,6 +19,15 @@ SLURM = """#!/bin/bash
 PBS = "#!/bin/bash\n#PBS -l select=4:ncpus=32:mpiprocs=4\n#PBS -l walltime=01:00:00\n"
 KEY = "9f8e7d6c5b4a39281706f5e4d3c2b1a0918273ab"  # in the form of a key; no service has made it
 
+WRONG_RANK = "export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_PROCID\npython t.py\n"
+NO_GPUS = SLURM.replace("#SBATCH --gpus-per-node=4\n", "")
+BY_LOCAL = "RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID python t.py"
+ONE_TASK = SLURM.replace("--ntasks-per-node=4", "--ntasks-per-node=1")
+JOINED = "--nnodes=4 --rdzv-backend=c10d --rdzv-endpoint=$M:29400 t.py"
+HOSTFILE = ONE_TASK + "H=hosts.$SLURM_JOB_ID\n"
+DEEPSPEED = "deepspeed --hostfile $H t.py\n"
+STEPS = SLURM.replace("--nodes=4", "--nodes=1")
+
 FOUND = [
     ("repeated-count", PBS + "mpiexec \\\n  --map-by ppr:4:node \\\n  -n 16 ./solver\n"),
     ("repeated-count", SLURM + "NP=16\nmpirun -np ${NP} ./a\n"),
@@ -131,6 +140,107 @@ FOUND = [
     ("standalone-nodes", SLURM + "srun --ntasks-per-node=1 deepspeed --num_gpus 4 t.py\n"),
     ("array-braces", SLURM + "a=(1 2)\nfor i in 0 1; do srun ./a $a[$i]; done\n"),
     ("array-braces", SLURM + 'a=(1 2)\nsrun ./a "$a[@]"\n'),
+    (
+        "rank-number",
+        SLURM
+        + f"cat > r$SLURM_JOB_ID.sh <<'E'\n{WRONG_RANK}E\nsrun apptainer exec --nv i.sif bash r$SLURM_JOB_ID.sh\n",
+    ),
+    (
+        "rank-number",
+        SLURM + f"D=$(pwd)\ncat > $D/r.sh <<'E'\n{WRONG_RANK}E\nsrun singularity exec -B $D i.sif $D/r.sh\n",
+    ),
+    (
+        "early-expansion",
+        SLURM + f"cat > r.sh <<E\n{WRONG_RANK}E\nsrun apptainer exec --nv -B /d:/d i.sif bash r.sh\n",
+    ),
+    ("task-devices", NO_GPUS + f"srun --gpus-per-task=1 --gpu-bind=closest bash -c '{BY_LOCAL}'\n"),
+    ("task-devices", NO_GPUS + f"srun --tres-per-task=gres/gpu:1 bash -c '{BY_LOCAL}'\n"),
+    ("task-devices", NO_GPUS + f"#SBATCH --gpus=16 --ntasks-per-gpu=1\nsrun bash -c '{BY_LOCAL}'\n"),
+    ("task-devices", SLURM + f"srun --gpu-bind=mask_gpu:0x1,0x2,0x4,0x8 bash -c '{BY_LOCAL}'\n"),
+    ("standalone-nodes", ONE_TASK + "srun torchrun --nnodes=1 --nproc-per-node=4 t.py\n"),
+    ("random-rendezvous", ONE_TASK + f"srun bash -c 'torchrun --rdzv_id=$SLURM_PROCID {JOINED}'\n"),
+    ("master-address", ONE_TASK + "export MASTER_ADDR=${SLURM_NODELIST:0:6}\n"),
+    ("master-address", ONE_TASK + "export MASTER_ADDR=$(echo $SLURM_NODELIST | sed 's/\\[.*//')\n"),
+    ("master-address", ONE_TASK + "export MASTER_ADDR=$(echo $SLURM_JOB_NODELIST | cut -c 1-6)\n"),
+    ("master-address", ONE_TASK + "export MASTER_ADDR=$(hostname -i | awk '{print $1}')\n"),
+    ("ephemeral-port", ONE_TASK + "export MASTER_PORT=$(shuf -i 10000-65500 -n 1)\n"),
+    (
+        "hostfile-slots",
+        HOSTFILE
+        + "mapfile -t N < <(scontrol show hostnames)\nfor h in ${N[@]}; do printf '%s slots=%d\\n' $h 8; done > $H\n"
+        + DEEPSPEED,
+    ),
+    (
+        "hostfile-slots",
+        HOSTFILE
+        + "w() { for h in $(scontrol show hostnames); do echo $h slots=8; done; }\nw > $H\n"
+        + DEEPSPEED,
+    ),
+    (
+        "hostfile-slots",
+        HOSTFILE + "scontrol show hostnames | sed 's/$/ slots=2/' > $H\ndeepspeed --hostfile=\"$H\" t.py\n",
+    ),
+    (
+        "hostfile-format",
+        HOSTFILE + "for h in $(scontrol show hostnames); do echo $h slots = 4; done > $H\n" + DEEPSPEED,
+    ),
+    ("bare-hostfile", HOSTFILE + "scontrol show hostnames > $H\n" + DEEPSPEED),
+    ("bare-hostfile", HOSTFILE + "scontrol show hostnames | sed 's/$/ slot=4/' > \"$H\"\n" + DEEPSPEED),
+    (
+        "bare-hostfile",
+        HOSTFILE + "while read h; do echo $h:4; done < <(scontrol show hostnames) > $H\n" + DEEPSPEED,
+    ),
+    ("bare-hostfile", PBS + "H=h.$PBS_JOBID\ncp $PBS_NODEFILE $H\n" + DEEPSPEED),
+    ("filter-range", SLURM + "deepspeed --include localhost:0,1 --num_gpus 2 t.py\n"),
+    ("nested-tasks", HOSTFILE + "scontrol show hostnames | sed 's/$/ slots=4/' > $H\nsrun " + DEEPSPEED),
+    ("blocking-steps", STEPS + "for i in 1 2; do srun -n1 -c4 ./a $i & done\nwait\n"),
+    (
+        "blocking-steps",
+        ONE_TASK
+        + "#SBATCH -c 8\nsrun -N1 -n1 -c8 -w $A ray start --head --block &\nsrun -N1 -n1 -w $A python t.py\n",
+    ),
+    (
+        "container-driver",
+        SLURM
+        + "srun -n1 apptainer exec --nv i.sif ray start --block &\nsrun -n1 apptainer exec i.sif vllm serve m\n",
+    ),
+    ("inert-directive", "#!/bin/bash\n#SBATCH --time=1:00:00\nSBATCH --mem=4G\nsrun ./a\n"),
+    ("inert-directive", "#!/bin/bash\n#PBS -l walltime=1:00:00\nPBS -l select=1\n./a\n"),
+    (
+        "ranks-mismatch",
+        SLURM
+        + "vllm serve m --tensor-parallel-size 4 --pipeline-parallel-size 8 --distributed-executor-backend ray\n",
+    ),
+    (
+        "ranks-mismatch",
+        SLURM
+        + "ray start --head\npython -m verl.trainer.main_ppo trainer.nnodes=8 trainer.n_gpus_per_node=4\n",
+    ),
+    (
+        "ranks-mismatch",
+        SLURM
+        + "ray start --head\npython -m verl.trainer.main_ppo trainer.nnodes=4 trainer.n_gpus_per_node=2\n",
+    ),
+    (
+        "nodes-mismatch",
+        ONE_TASK
+        + "run() {\n local n=$1; shift\n srun torchrun --nnodes=$n --rdzv-backend=c10d --rdzv-endpoint=$M:29400 $@\n}\nrun 8 t.py\n",
+    ),
+    (
+        "nodes-mismatch",
+        ONE_TASK
+        + "srun py-spy record -o p.svg -- torchrun --nnodes=8 --rdzv-backend=c10d --rdzv-endpoint=$M:29400 t.py\n",
+    ),
+    (
+        "nodes-mismatch",
+        ONE_TASK
+        + "srun gdb -ex run --args python -m torch.distributed.run --nnodes=8 --rdzv-backend=c10d --rdzv-endpoint=$M:294 t.py\n",
+    ),
+    ("misspelt-variable", SLURM + "source /opt/x/env.sh\nOUTPUT_DIR=/x\nsrun ./a $OUPUT_DIR\n"),
+    ("unchecked-variable", SLURM + "srun ./a --epochs $EPOCHS\n"),
+    ("blank-after-backslash", SLURM + "srun ./a --x 1 \\ # the first\n  --y 2\n"),
+    ("blank-after-backslash", SLURM + "srun bash -c './a \\ \n --x 1'\n"),
+    ("literal-variable", SLURM + "#SBATCH -A $ACCOUNT\n#SBATCH -p $QUEUE\nsrun ./a\n"),
 ]
 QUIET = [
     ("array-braces", SLURM + "a=(1 2)\nsrun ./a ${a[1]} $a $b[1] '$a[1]'\n"),
@@ -240,6 +350,38 @@ QUIET = [
     (
         "standalone-nodes",
         SLURM + "srun bash -c 'deepspeed --no_ssh --node_rank $SLURM_NODEID --hostfile h t.py'\n",
+    ),
+    (
+        "remote-directory",
+        PBS
+        + "cat > r.sh <<E\ncd $PWD\ntorchrun --nnodes=4 t.py\nE\nfor h in $(uniq $PBS_NODEFILE); do pbs_tmrsh $h bash -l $PWD/r.sh & done\n",
+    ),
+    ("task-devices", NO_GPUS + f"srun --gpus-per-task=1 --gpu-bind=none bash -c '{BY_LOCAL}'\n"),
+    ("standalone-nodes", SLURM + "srun torchrun --nnodes=1 --nproc-per-node=1 t.py --seed $SLURM_PROCID\n"),
+    ("bare-hostfile", HOSTFILE + "python hosts.py > $H\n" + DEEPSPEED),
+    ("nested-tasks", HOSTFILE + "srun deepspeed --hostfile $H --no_ssh --node_rank=$R t.py\n"),
+    ("blocking-steps", STEPS + "for i in 1 2; do srun -n1 -c4 --gpus=1 ./a $i & done\nwait\n"),
+    ("blocking-steps", STEPS + "srun -n1 -c4 ./a & srun -n1 -c4 --gres=none ./b &\nwait\n"),
+    (
+        "blocking-steps",
+        ONE_TASK
+        + "#SBATCH -c 8\nsrun -N1 -n1 -c8 -w $A ./x --block &\nsrun --overlap -N1 -n1 -w $A python t.py\n",
+    ),
+    (
+        "ranks-mismatch",
+        SLURM + "ray start --head\nvllm serve m --tensor-parallel-size 4 --pipeline-parallel-size 4\n",
+    ),
+    (
+        "nodes-mismatch",
+        ONE_TASK
+        + "f() {\n local n=$1\n [ $2 ] && n=4\n srun torchrun --nnodes=$n --rdzv-backend=c10d --rdzv-endpoint=$M:29400 t.py\n}\nf 8 1\n",
+    ),
+    ("misspelt-variable", SLURM + "source /opt/x/env.sh\nOUTPUT_DIR=/x\nsrun ./a $OUTPUT_DIR $OUPUT_DIR\n"),
+    ("blank-after-backslash", SLURM + "srun ./a my\\ #1\necho x\n"),
+    ("literal-variable", SLURM + "#SBATCH -A {{ account }}\n#SBATCH -p {{ queue }}\nsrun ./a\n"),
+    (
+        "container-driver",
+        SLURM + "srun apptainer exec --nv i.sif python t.py\nsrun apptainer exec --nv i.sif vllm serve m\n",
     ),
 ]
 

@@ -49,6 +49,7 @@ _LAST_DIGITS = re.compile(
     r"\$\{SLURM_JOB_?ID: *\(?-4\)?\}"
     r"|\$\(echo (-n )?[\"']?\$\{?SLURM_JOB_?ID\}?[\"']? *\| *tail -c *-?[45]\)"
 )
+_DRAWN_PORT = re.compile(r"[\"']?[$`(]+\s*shuf\s+(?:-n\s*1\s+)?-i\s*(\d{1,5})-(\d{1,5})(?:\s+-n\s*1)?\s*[)`][\"']?$")
 _DRAWN = r"(?<!\w)RANDOM\b|\bshuf\b|\buuidgen\b|\bmktemp\b|/random/uuid|\$\(date\b|\$\$|\brandint\b|bind\(\("
 _OF_TASK = re.compile(r"SLURM_(PROCID|LOCALID|NODEID)|OMPI_COMM_WORLD_(LOCAL_)?RANK|PMI_RANK|SLURMD_NODENAME")
 _DRAWN_OPTIONS = r"--(rdzv[-_](?:id|endpoint)|(?:master|main[-_]process)[-_]port)(=|$)(.*)"
@@ -197,6 +198,8 @@ def port_range(script: Script, node: Node, depth: int = 0) -> _Range:
         return None
     if _LAST_DIGITS.fullmatch(node.text):
         return 0, 9999
+    if drawn_port := _DRAWN_PORT.match(node.text):
+        return int(drawn_port[1]), int(drawn_port[2])
     signs = ('"', "$((", "))", "(", ")", "$", "${", "}")
     inner = [child for child in node.children if child.type not in signs]
     if node.type in ("string", "arithmetic_expansion", "parenthesized_expression") and len(inner) == 1:

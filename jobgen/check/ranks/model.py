@@ -359,7 +359,8 @@ def _file(script: Script, launch: Launch) -> Node | None:
     own = launch.whole[launch.behind :]
     at, name = start_of(words := forms(script, own))
     behind = range(at + bool(name in SHELLS), len(own))
-    return next((own[one] for one in behind if not (words[one] or "-").startswith("-")), None)
+    known = (own[one] for one in behind if words[one] is not None or own[one].text[0] != "$")
+    return next((one for one in known if not one.text.startswith("-")), None)
 
 
 def is_work(script: Script, launch: Launch) -> bool:

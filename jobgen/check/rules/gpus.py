@@ -16,7 +16,7 @@ from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import literal
 
 # The commands that start a Python program.
-_STARTS = ("python", "python3", *(name for row in LAUNCHERS.values() for name in row.names))
+_STARTS = ("python", "python3", "vllm", "sglang", *(name for row in LAUNCHERS.values() for name in row.names))
 _ON_CANN = tuple(name for name, row in ACCELERATORS.items() if row.cann)
 
 _OLD_NCCL = {
@@ -117,7 +117,7 @@ def forced_devices(script: Script) -> Iterator[Hit]:
 )
 def container_driver(script: Script) -> Iterator[Hit]:
     request, text = script.request, script.tree.text
-    if not (request.gpus_per_node or request.gpus) or re.search(_GIVES_GPUS, text):
+    if not (request.gpus_per_node or request.gpus) or re.search(_HAVE_GPUS, text):
         return
     for command in script.commands:
         words = [one for word in command.words for one in script.words_of(word, command)]
@@ -131,7 +131,9 @@ def container_driver(script: Script) -> Iterator[Hit]:
         program = next((place for place, begins in enumerate(starts) if begins and place >= at), None)
         between = zip(values[at:program], words[at:program], strict=True)
         unknown = any(value is None and _MAY_BE_OPTIONS.match(word.text) for value, word in between)
-        opens = _OPENS.search(" ".join(word.text for word in words[at:program]))
+        before = " ".join(word.text for word in words[at:program])
+        opens = _OPENS.search(before)
+        unknown |= re.search(r"--nv|--rocm", before) is not None
         if program is None or unknown or (names[at] in SEALED and opens):
             continue
         if any("instance://" in (value or "") for value in values):
@@ -155,7 +157,7 @@ _OPENS = re.compile(
 )
 _MAY_BE_OPTIONS = re.compile(r"\$(?!.*(im|sif|cont))", re.I)  # and no image
 # Options and variables that give a container GPUs, and signs of AMD, whose devices need no option.
-_GIVES_GPUS = r"(?i)--nv\b|--rocm|--nvccli|_NV(CCLI)?=|_ROCM=|/dev/(kfd|dri|nvidia)|rocm|\bamd|\blumi|\bhip|\bmi\d00|gfx9"
+_HAVE_GPUS = r"(?i)--rocm|--nvccli|_NV(CCLI)?=|_ROCM=|/dev/(kfd|dri|nvidia)|rocm|\bamd|\blumi|\bhip|\bmi\d00|gfx9"
 
 
 @rule(

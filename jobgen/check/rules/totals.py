@@ -166,6 +166,8 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
         yield from _of_tasks(script, one, gpus, environment)
         yield from _shared_cores(script, one)
         yield from _of_numbers(script, one, gpus) if gpus else ()
+        yield from _of_server(script, one, gpus) if gpus else ()
+        yield from _of_workers(script, one, gpus) if _RAY.search(script.tree.text) else ()
     seen = {one.start: len(found.numbers) for one in ranks(script) if (found := visible(environment, one))}
     beside = any(one.command.background for one in ranks(script))
     for launch in launches(script):
@@ -234,6 +236,44 @@ def _of_numbers(script: Script, one: RankGroup, gpus: int) -> Iterator[Hit]:
     if devices and devices > gpus and devices != gpus * (request.nodes or 1):
         reason = f"{option} is {devices}, but a node of {has}"
         yield Hit(one.line, reason, f"write {gpus}, or request {devices} GPUs")
+
+
+_RAY = re.compile(r"\bray\s+(start|symmetric-run)\b|\brun_cluster\.sh\b")
+_SPLIT = (("tensor_parallel_size", "tp_size", "tp"), ("pipeline_parallel_size", "pp_size", "pp"))
+_OWN_NODES = ("nnodes", "node_rank", "distributed_executor_backend", "dist_init_addr", "data_parallel_address")
+
+
+def _of_server(script: Script, one: RankGroup, gpus: int) -> Iterator[Hit]:
+    """Yield a server of a language model that is split over more GPUs than it can reach."""
+    program, nodes = one.program, script.request.nodes or 1
+    name = next((word for word in program.arguments[:4] if re.match(r"(vllm|sglang)\b", word)), "")
+    sizes = [size for names in _SPLIT if (size := program.number(*names))]
+    needed, options = math.prod(sizes), {name for _, name, _ in program.options}
+    alone = nodes == 1 or not (_RAY.search(script.tree.text) or options & set(_OWN_NODES))
+    has = gpus if alone else gpus * nodes
+    if name and len(sizes) + alone > 1 and needed > has and (one.chain or len(sizes) > 1):
+        product = " x ".join(map(str, sizes))
+        product = f"{product} = {needed}" if len(sizes) > 1 else product
+        where = "the job" if not alone else "its node"
+        reason = f"{name} splits the model over {product} GPUs, but {where} has {has}: it waits for the others or ends"
+        yield Hit(one.line, reason, f"write sizes whose product is {has} at most")
+
+
+def _of_workers(script: Script, one: RankGroup, gpus: int | None) -> Iterator[Hit]:
+    """Yield a program that asks Ray for other nodes, or other GPUs of each, than the job has."""
+    request, program = script.request, one.program
+    for name, has, unit in (
+        ("trainer.nnodes", request.nodes, "node"),
+        ("cluster.num_nodes", request.nodes, "node"),
+        ("trainer.n_gpus_per_node", gpus, "GPU"),
+        ("cluster.gpus_per_node", gpus, "GPU"),
+    ):
+        number = program.number(name)
+        if number and has and number != has:
+            of = "the job" if unit == "node" else "a node of the job"
+            effect = "Ray waits for the others" if number > has else f"{has - number} stay idle"
+            reason = f"{name} is {number}, but {of} has {counted(has, unit)}: {effect}"
+            yield Hit(one.line, reason, f"write {has}")
 
 
 def _numbers_by_task(one: RankGroup) -> bool:
