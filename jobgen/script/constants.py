@@ -100,7 +100,7 @@ class Constants:
         return new
 
     def _of_function(self, arguments: Arguments) -> Iterator[tuple[str, Node]]:
-        """Yield the variables that a function sets once before a command that reads arguments, and their values."""
+        """Yield the variables that a function sets once above a command with arguments, and their values."""
         for name, value, assignment in self._in_functions.get(arguments.start, ()):
             if assignment.start < arguments.place.start and assignment.source is arguments.place.source:
                 yield name, value

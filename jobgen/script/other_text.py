@@ -8,20 +8,21 @@ import re
 _HEREDOC = re.compile(r"(?<!<)<<-?\s*([\"']?)\\?([A-Za-z_][\w.]*)\1")
 _SHEBANG = re.compile(r"#!\s*/\w")
 # The marks of a template, which a program fills in before it submits the script: {{ x }}, {% x %}, {# x #},
-# <%= x %>, ${{x}}, {x}, {x!s}, {$x}, $x$, $$x, ${a.b}, [[x]], $[x], %(x)s, @X@, @X, %X%, #X#, ##X##, ~X~, |X|,
-# ===X===, &X;, «x», !X, __X__, xxXxx, TBG_x, self.x.
+# <%= x %>, ${{x}}, {x}, {x!s}, {$x}, $x$, $$x, ${a.b}, [[x]], $[x], %(x)s, @X@, @X, %X%, #X#, ##X##, ~X~,
+# |X|, ===X===, &X;, «x», !X, __X__, xxXxx, TBG_x, self.x.
 _TEMPLATE = re.compile(
     r"\{\{|\{%|(?<!\$)\{#|<%|\$\$\{|\$\$[A-Za-z_]|\$\{\s*\w+(?:[.-][\w.-]+|\s+)\}|\[\[ ?[A-Za-z_]|"
     r"(?<!\$)\{ ?(?!\d+\.\.)\w[\w.:-]* ?\}|%\(\w+\)[\d.]*[sdf]|(?<!\w)@[A-Za-z]\w*@|(?<=[=:\s])@[A-Z]+\b|"
     r"%(?:[A-Z_]{3,}|[a-z]{3,})%(?!\w)|%%%?[A-Za-z][\w-]*%%|##\w+##|(?<=[\s=:])!\w+|(?<![\w}])_{1,2}[A-Z][A-Z_]*_{1,2}(?![a-z0-9])|\b__[a-z]\w*__|"
-    r"(?<=[=:\s-])(?:#\w+#|~\w+~|\|\w+\||\$\w+\$(?!\w))|={2,}\w+={2,}|&[A-Za-z_]\w*;|[«‹]\w+[»›]|\$\[\w+\]|"
+    r"(?<=[=:\s-])(?:#\w+#|~\w+~|\|\w+\||\$\w+\$(?!\w))|={2,}\w+={2,}|&[A-Za-z_]\w*;|«\w+»|\$\[\w+\]|"
     r"\{\$\w+\}|\{\w+(?:![rsa]|(?:\[[\w'\"]+\])+)\}|\bTBG_\w|\bxx\w+xx\b|(?<![\w.])self\.\w|='\w+':|:\w+='\w+'"
 )
 # Those that a person fills in: <your account>, [job name], {your email}, XXX, CHANGEME, --mem=MEMORY.
 _WORD = r"(?!(?:ALL|NONE|MAX|INFINITE|UNLIMITED)\b)(?:[NX]|[A-Z][A-Z_]+\d*)(?![\w=])"
 _LETTERS = r"(?:xx?|nn?|dd?|hh?)(?![\w=])"
 # $(TIME) of make and the like; $(date) is a command.
-_MADE = r"\$\((?!(?-i:date|whoami|pwd|hostname|nproc|id|logname|uuidgen|uname|ls|mktemp|arch|groups|which)\))[A-Za-z_][\w.]*\)"
+_PRINTERS = r"date|whoami|pwd|hostname|nproc|id|logname|uuidgen|uname|ls|mktemp|arch|groups|which"
+_MADE = rf"\$\((?!(?-i:{_PRINTERS})\))[A-Za-z_][\w.]*\)"
 _QUESTIONS = r"\?{2,}|(?<=[=\s])\?(?=\s|$)|(?-i:(?<=[=\s])\[[A-Z][A-Z_ ]+\](?![\w|]))"
 _GAP = re.compile(
     rf"{_MADE}|{_QUESTIONS}|"

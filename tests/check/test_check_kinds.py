@@ -241,6 +241,32 @@ FOUND = [
     ("blank-after-backslash", SLURM + "srun ./a --x 1 \\ # the first\n  --y 2\n"),
     ("blank-after-backslash", SLURM + "srun bash -c './a \\ \n --x 1'\n"),
     ("literal-variable", SLURM + "#SBATCH -A $ACCOUNT\n#SBATCH -p $QUEUE\nsrun ./a\n"),
+    (
+        "fixed-node-rank",
+        HOSTFILE + "export H\nsrun bash -c 'deepspeed --hostfile $H --no_ssh --node_rank 0 t.py'\n",
+    ),
+    (
+        "launcher-binding",
+        PBS
+        + "module load openmpi\nmpirun -np 4 --map-by ppr:1:node torchrun --nnodes=4 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint=$M:29 t.py\n",
+    ),
+    ("remote-directory", PBS + "cd $PBS_O_WORKDIR\npbsdsh -- torchrun --standalone train.py\n"),
+    ("ranks-mismatch", SLURM + "#SBATCH --cpus-per-task=2\nsrun -c 12 ./a\n"),
+    ("ranks-mismatch", SLURM + "mpirun -np 8 --npernode 2 python p.py --tensor-model-parallel-size 2\n"),
+    (
+        "container-driver",
+        SLURM + "srun apptainer run --bind \"$PWD\" i.sif bash -c '\n  export A=1\n  python t.py'\n",
+    ),
+    (
+        "shared-port",
+        STEPS
+        + "for i in 1 2; do srun --exact -n1 torchrun --nnodes=1 --master_port=29500 t.py & done\nwait\n",
+    ),
+    (
+        "unexported-variable",
+        SLURM
+        + "L=1\ncat > r.sh <<'E'\n./a $L\nE\nsrun apptainer exec --nv -B /d:/d --pwd /d i.sif bash r.sh\n",
+    ),
 ]
 QUIET = [
     ("array-braces", SLURM + "a=(1 2)\nsrun ./a ${a[1]} $a $b[1] '$a[1]'\n"),
@@ -382,6 +408,24 @@ QUIET = [
     (
         "container-driver",
         SLURM + "srun apptainer exec --nv i.sif python t.py\nsrun apptainer exec --nv i.sif vllm serve m\n",
+    ),
+    (
+        "random-rendezvous",
+        ONE_TASK + f'srun bash -c "torchrun --rdzv_id $RANDOM --role \\$SLURM_NODEID {JOINED}"\n',
+    ),
+    ("random-rendezvous", ONE_TASK + f'srun bash -c "torchrun --rdzv_id $(date +%s) {JOINED}"\n'),
+    (
+        "sorted-hosts",
+        PBS
+        + "sort -u $PBS_NODEFILE | while read h; do echo $h slots=4; done > hosts.$PBS_JOBID\nexport MASTER_ADDR=$(head -1 hosts.$PBS_JOBID | cut -d' ' -f1)\n",
+    ),
+    ("launcher-binding", PBS + "mpirun -np 4 --map-by ppr:1:node --bind-to none torchrun --nnodes=4 t.py\n"),
+    ("ranks-mismatch", SLURM + "#SBATCH --cpus-per-task=8\nsrun -c 8 ./a\nsrun -n 1 -c 32 ./b\n"),
+    ("ranks-mismatch", SLURM + "srun -c 12 ./a\n"),
+    (
+        "shared-port",
+        SLURM
+        + "for i in 1 2; do srun --exact -n1 torchrun --nnodes=1 --master_port=29500 t.py & done\nwait\n",
     ),
 ]
 

@@ -49,9 +49,12 @@ _LAST_DIGITS = re.compile(
     r"\$\{SLURM_JOB_?ID: *\(?-4\)?\}"
     r"|\$\(echo (-n )?[\"']?\$\{?SLURM_JOB_?ID\}?[\"']? *\| *tail -c *-?[45]\)"
 )
-_DRAWN_PORT = re.compile(r"[\"']?[$`(]+\s*shuf\s+(?:-n\s*1\s+)?-i\s*(\d{1,5})-(\d{1,5})(?:\s+-n\s*1)?\s*[)`][\"']?$")
+_DRAWN_PORT = re.compile(
+    r"[\"']?[$`(]+\s*shuf\s+(?:-n\s*1\s+)?-i\s*(\d{1,5})-(\d{1,5})(?:\s+-n\s*1)?\s*[)`][\"']?$"
+)
 _DRAWN = r"(?<!\w)RANDOM\b|\bshuf\b|\buuidgen\b|\bmktemp\b|/random/uuid|\$\(date\b|\$\$|\brandint\b|bind\(\("
 _OF_TASK = re.compile(r"SLURM_(PROCID|LOCALID|NODEID)|OMPI_COMM_WORLD_(LOCAL_)?RANK|PMI_RANK|SLURMD_NODENAME")
+_EXPANSIONS = ("simple_expansion", "expansion", "command_substitution", "arithmetic_expansion")
 _DRAWN_OPTIONS = r"--(rdzv[-_](?:id|endpoint)|(?:master|main[-_]process)[-_]port)(=|$)(.*)"
 
 
@@ -242,20 +245,31 @@ def drawn(text: str) -> bool:
     return re.search(_DRAWN, text) is not None
 
 
-def drawn_in(tree: Node) -> Iterator[tuple[int, str]]:
-    """Yield the line and the name of each address, port or id of the rendezvous that differs in each task."""
+def drawn_in(tree: Node, text: Node | None = None) -> Iterator[tuple[int, str]]:
+    """Yield the line and the name of each address, port or id of the rendezvous that differs in each task.
+
+    What the script itself expands in the ``text`` of the code is the same in all tasks.
+    """
+    same = [one.text for one in text.all(*_EXPANSIONS)] if text is not None and text.type == "string" else []
+
+    def own(value: str) -> str:
+        for part in same:
+            value = value.replace(part, "")
+        return value
+
     joins = re.search(r"\bRANK=|--nnodes|--num_machines", tree.text)  # else each may be a job of its own
     for node in tree.all("variable_assignment"):
         name = node.text.partition("=")[0]
-        of_task = joins and _OF_TASK.search(node.text)
-        if name in ("MASTER_PORT", "MASTER_ADDR", "RDZV_ID") and (drawn(node.text) or of_task):
+        value = own(node.text)
+        of_task = joins and _OF_TASK.search(value)
+        if name in ("MASTER_PORT", "MASTER_ADDR", "RDZV_ID") and (drawn(value) or of_task):
             yield node.line, name
-    own = {name for name, value, _ in assignments(tree) if drawn(value.text.replace('\\"', '"'))}
+    names = {name for name, value, _ in assignments(tree) if drawn(own(value.text.replace('\\"', '"')))}
     for command in commands(tree):
         words = [word.text for word in command.arguments]
         for at, word in enumerate(words):
             match = re.match(_DRAWN_OPTIONS, word, re.S)
-            value = (match[3] or (*words, "")[at + 1]) if match else ""
+            value = own(match[3] or (*words, "")[at + 1]) if match else ""
             of_task = joins and _OF_TASK.search(value) and not re.search(r"--nnodes[= ]1\b", tree.text)
-            if match and (drawn(value) or of_task or own.intersection(re.findall(r"\$\{?(\w+)", value))):
+            if match and (drawn(value) or of_task or names.intersection(re.findall(r"\$\{?(\w+)", value))):
                 yield command.line, f"--{match[1]}"

@@ -108,8 +108,11 @@ def _ranks(script: Script) -> Iterator[RankGroup]:
             yield RankGroup(command.line, start, command, (), found, None, 1, 1, 1, cores, 1)
 
 
-def beside(script: Script) -> Iterator[list[RankGroup]]:
-    """Yield the processes in the background that run at the same time; one in a loop is there twice."""
+def beside(script: Script, *, steps: bool = False) -> Iterator[list[RankGroup]]:
+    """Yield the processes in the background that run at the same time; one in a loop is there twice.
+
+    ``steps``: also those that srun starts.
+    """
     waits = [one.node for one in script.named("wait")]
     starts = sorted(wait.start for wait in waits)
     found: list[RankGroup] = []
@@ -118,7 +121,12 @@ def beside(script: Script) -> Iterator[list[RankGroup]]:
     for one in ranks(script):
         node = one.command.node
         remote = any(launch.remote for launch in one.chain)
-        if not one.command.background or one.is_step or remote or node.under("function_definition"):
+        if (
+            not one.command.background
+            or (one.is_step and not steps)
+            or remote
+            or node.under("function_definition")
+        ):
             continue
         around = node.around(*_BRANCHES)
         if around is not branch:
@@ -338,13 +346,13 @@ class TaskCode(NamedTuple):
 
 
 def code_of_tasks(script: Script) -> Iterator[TaskCode]:
-    """Yield the code that every task of a launcher runs: in its words, or in a file that the script writes."""
+    """Yield the code that every task of a launcher runs: in its words or in a file of the script."""
     for one in ranks(script):
         if one.outer is None or not one.outer.row.line.reaches_nodes:
             continue
         if one.text is not None:
             yield TaskCode(code(one.text), one.nodes, one.tasks, one, one.sets_ranks)
-        elif (file := _file(script, one.outer)) is not None and (
+        elif (file := file_of_tasks(script, one.outer)) is not None and (
             tree := script.written_code(file)
         ) is not None:
             yield TaskCode(tree, one.nodes, one.tasks, one, one.sets_ranks)
@@ -354,8 +362,8 @@ def code_of_tasks(script: Script) -> Iterator[TaskCode]:
         yield TaskCode(script.tree, *size(script.starter.script, outer), None, sets_ranks)
 
 
-def _file(script: Script, launch: Launch) -> Node | None:
-    """Return the word of the file that the tasks of a launcher run, behind wrappers and the name of a shell."""
+def file_of_tasks(script: Script, launch: Launch) -> Node | None:
+    """Return the word of the file that the tasks of a launcher run, behind wrappers and a shell."""
     own = launch.whole[launch.behind :]
     at, name = start_of(words := forms(script, own))
     behind = range(at + bool(name in SHELLS), len(own))

@@ -68,7 +68,7 @@ def unchecked_cd(script: Script) -> Iterator[Hit]:
 
 
 # What starts its command in the home directory of another node.
-_REMOTE = ("ssh", "rsh", "pdsh", "clush", "pbs_tmrsh")
+_REMOTE = ("ssh", "rsh", "pdsh", "clush", "pbs_tmrsh", "pbsdsh")
 _RELATIVE_FILE = re.compile(r"(?![-/~$])[\w./-]+\.(py|sh)")
 _MOVES = re.compile(r"\b(cd|pushd|source|env -C|--chdir|--cwd)\b|(^|[\s;&])\. ")
 
@@ -129,7 +129,9 @@ def remote_directory(script: Script) -> Iterator[Hit]:
             yield Hit(
                 launch.line,
                 f"{launch.remote} starts in the home directory of the node, and {shown(named.unquoted)} is resolved there",
-                f'begin the command with cd: {launch.remote} HOST "cd $PWD && ..."',
+                "begin the command with cd: "
+                + ('pbsdsh -- bash -c' if launch.remote == "pbsdsh" else f"{launch.remote} HOST")
+                + ' "cd $PWD && ..."',
             )
             return
 

@@ -7,7 +7,16 @@ import re
 from collections.abc import Iterator, Set
 
 from jobgen.check.ranks.environment import RankEnvironment
-from jobgen.check.ranks.model import RankGroup, code, cores_of_option, cores_of_script, forms, is_work, ranks
+from jobgen.check.ranks.model import (
+    RankGroup,
+    code,
+    cores_of_option,
+    cores_of_script,
+    file_of_tasks,
+    forms,
+    is_work,
+    ranks,
+)
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.errors import counted
 from jobgen.launch.launchers import DEFAULT_MPI
@@ -96,17 +105,15 @@ def _of_code(script: Script) -> Iterator[Hit]:
             yield from _lost(environment, text.start, code(text), text, reader, given)
     files = code_files.written(script.commands, script.constants, literal=True)
     for launch in script.launches if files else ():
-        for word in launch.program[:_FIRST] if launch.outer is None and not launch.remote else ():
-            if (file := files.get(code_files.name(word, script.constants))) is not None:
-                tree, start = parse(file[0].encode(), file[1]), launch.command.node.start
-                yield from _lost(environment, start, tree, None, f"{word.text}, which {launch.title} starts")
+        word = file_of_tasks(script, launch) if launch.outer is None and not launch.remote else None
+        file = files.get(code_files.name(word, script.constants)) if word is not None else None
+        if word is not None and file is not None:
+            tree, start = parse(file[0].encode(), file[1]), launch.command.node.start
+            yield from _lost(environment, start, tree, None, f"{word.text}, which {launch.title} starts")
     if script.starter is not None and not script.starter.call.remote:
         above, call = script.starter
         reader = f"this script, which {above.name or 'another one'} starts"
         yield from _lost(RankEnvironment.of(above), call.file.start, script.tree, None, reader)
-
-
-_FIRST = 4  # words of a command behind a launcher; the file of a script is one of them
 
 
 def _lost(
@@ -450,7 +457,8 @@ def launcher_binding(script: Script) -> Iterator[Hit]:
         if outer is None or not outer.row.of_mpi or outer.unknown or cores_of_option(outer):
             continue
         total = outer.number(*outer.row.line.ranks)
-        if total not in (1, 2):
+        node_launcher = one.inner is not outer and one.sets_ranks
+        if not total or (total > 2 and not node_launcher):
             continue
         words = {script.constants.value(word) or word.text for word in outer.words}
         to_cores = _TO_CORES.fullmatch(outer.text("--map-by", "-map-by") or "slot")
@@ -461,9 +469,8 @@ def launcher_binding(script: Script) -> Iterator[Hit]:
         several = f"{threads} threads" * (threads > 1 and _uses_threads(one))
         several = several if one.inner is outer else f"{one.name} and its ranks"
         if several and (cores_of_script(script) or 2) > total:
-            yield Hit(
-                one.line, f"{outer.kind} binds each of its processes to one core, which {several} share"
-            )
+            part = "one core" if total < 3 else "a part of the cores of its node"
+            yield Hit(one.line, f"{outer.kind} binds each of its processes to {part}, which {several} share")
             return
 
 

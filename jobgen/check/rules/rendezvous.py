@@ -115,7 +115,8 @@ def fixed_node_rank(script: Script) -> Iterator[Hit]:
     for launch in script.launches:
         rank = launch.number("--node-rank", "--machine-rank")
         line = launch.row.line
-        of_job = None if line.reaches_nodes or line.config_file else script.request.nodes
+        far = line.reaches_nodes and not launch.has("--no-ssh")  # deepspeed starts all nodes itself
+        of_job = None if far or line.config_file else script.request.nodes
         nodes = launch.number(*line.nodes) or of_job or 1
         if rank is None or nodes < 2 or not script.only(launch) or not script.in_job:
             continue
@@ -242,7 +243,8 @@ def fixed_port(script: Script) -> Iterator[Hit]:
     """,
 )
 def shared_port(script: Script) -> Iterator[Hit]:
-    for together in beside(script) if not any(script.named("ssh", "pdsh", "pbsdsh")) else ():
+    one_node = script.request.nodes == 1
+    for together in beside(script, steps=one_node) if not any(script.named("ssh", "pdsh", "pbsdsh")) else ():
         first: dict[str, int] = {}
         for one in together:
             port = _port(script, one)
@@ -261,7 +263,12 @@ def shared_port(script: Script) -> Iterator[Hit]:
 def _port(script: Script, one: RankGroup) -> str:
     """Return the port that a launcher opens on the first node; empty if it is free, or may differ each time."""
     launch = one.inner
-    if launch is None or not launch.row.once_a_node or launch.unknown or len(one.chain) > 1:
+    if (
+        launch is None
+        or not launch.row.once_a_node
+        or launch.unknown
+        or (len(one.chain) > 1 and not one.is_step)
+    ):
         return ""
     option = next((name for name, key in launch.row.line.same.items() if key == "master_port"), "")
     alone = launch.row.line.config_file and (launch.number("--num-processes") or 1) < 2

@@ -240,7 +240,13 @@ def _of_numbers(script: Script, one: RankGroup, gpus: int) -> Iterator[Hit]:
 
 _RAY = re.compile(r"\bray\s+(start|symmetric-run)\b|\brun_cluster\.sh\b")
 _SPLIT = (("tensor_parallel_size", "tp_size", "tp"), ("pipeline_parallel_size", "pp_size", "pp"))
-_OWN_NODES = ("nnodes", "node_rank", "distributed_executor_backend", "dist_init_addr", "data_parallel_address")
+_OWN_NODES = (
+    "nnodes",
+    "node_rank",
+    "distributed_executor_backend",
+    "dist_init_addr",
+    "data_parallel_address",
+)
 
 
 def _of_server(script: Script, one: RankGroup, gpus: int) -> Iterator[Hit]:
@@ -280,15 +286,18 @@ def _numbers_by_task(one: RankGroup) -> bool:
     """Return whether each task of a step that runs alone is one rank of torch, with one device."""
     code = one.text.text if one.text is not None else ""
     by_task = re.search(r"\bRANK=[\"']?\$\{?(SLURM_PROCID|OMPI_COMM_WORLD_RANK|PMI_RANK|PMIX_RANK)", code)
-    return by_task is not None and not one.sets_ranks and not one.command.background
+    of_megatron = one.program.number("tensor_model_parallel_size") and one.outer is not None
+    return bool(by_task or of_megatron) and not one.sets_ranks and not one.command.background
 
 
 def _beyond_slots(script: Script, launch: Launch) -> Iterator[Hit]:
     """Yield a launcher that starts more ranks than the job has slots, or whose tasks need more cores."""
-    total = launch.number(*launch.row.line.ranks)
-    slots = _slots(script, launch) if not launch.row.by_scheduler else _cores(script)
+    total, by_scheduler = launch.number(*launch.row.line.ranks), launch.row.by_scheduler
+    slots = _slots(script, launch) if not by_scheduler else _cores(script)
+    whole = by_scheduler and launch.outer is None and not launch.has(*launch.row.line.ranks, *_PLACES)
+    total = script.request.ranks if whole and launch.has("-c", "--cpus-per-task") else total
     exported = script.request.cpus_per_rank if "SRUN_CPUS_PER_TASK" in script.values else None
-    own = (launch.number("-c", "--cpus-per-task") or exported) if launch.row.by_scheduler else None
+    own = (launch.number("-c", "--cpus-per-task") or exported) if by_scheduler else None
     more = launch.has("--oversubscribe", "-oversubscribe", "--overcommit", "-O")
     more |= launch.has("--ppn", "-ppn", "-perhost")  # of MPICH, Intel MPI and PALS, which count no slots
     # Without --cpus-per-task in the directives the site may give whole nodes.
@@ -300,7 +309,12 @@ def _beyond_slots(script: Script, launch: Launch) -> Iterator[Hit]:
     has = counted(slots, "core" if each > 1 or by_cores else "slot")
     reason = f"{launch.kind} gets {gets}, but the job requests {has}"
     fix = "use the number that the scheduler sets in a variable"
+    fix = f"request --cpus-per-task={each}, or leave it out here" if whole and each > 1 else fix
     yield Hit(launch.line, reason, fix, place=launch.place(*launch.row.line.ranks))
+
+
+# Options by which a step has other tasks than the job.
+_PLACES = ("-N", "--nodes", "--ntasks-per-node", "-w", "--nodelist", "-r", "--relative", "--het-group")
 
 
 def _beyond_cores(script: Script, launch: Launch) -> Iterator[Hit]:
