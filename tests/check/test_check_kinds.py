@@ -26,6 +26,7 @@ ONE_TASK = SLURM.replace("--ntasks-per-node=4", "--ntasks-per-node=1")
 JOINED = "--nnodes=4 --rdzv-backend=c10d --rdzv-endpoint=$M:29400 t.py"
 HOSTFILE = ONE_TASK + "H=hosts.$SLURM_JOB_ID\n"
 DEEPSPEED = "deepspeed --hostfile $H t.py\n"
+BY_TASK = "import os\nimport torch.distributed\nrank = int(os.environ['SLURM_PROCID'])\n"
 STEPS = SLURM.replace("--nodes=4", "--nodes=1")
 
 FOUND = [
@@ -267,6 +268,10 @@ FOUND = [
         SLURM
         + "L=1\ncat > r.sh <<'E'\n./a $L\nE\nsrun apptainer exec --nv -B /d:/d --pwd /d i.sif bash r.sh\n",
     ),
+    ("loader-cores", ONE_TASK + f"srun torchrun --nproc-per-node=4 {JOINED} --num_workers 8\n"),
+    ("home-cache", SLURM + "export TORCH_EXTENSIONS_DIR=/home/$USER/te\nsrun ./a\n"),
+    ("world-size", SLURM + "srun bash -c 'WORLD_SIZE=4 RANK=$SLURM_PROCID python t.py'\n"),
+    ("world-size", SLURM + "srun --export=ALL,WORLD_SIZE=32 bash -c 'RANK=$SLURM_PROCID python t.py'\n"),
 ]
 QUIET = [
     ("array-braces", SLURM + "a=(1 2)\nsrun ./a ${a[1]} $a $b[1] '$a[1]'\n"),
@@ -427,6 +432,7 @@ QUIET = [
         SLURM
         + "for i in 1 2; do srun --exact -n1 torchrun --nnodes=1 --master_port=29500 t.py & done\nwait\n",
     ),
+    ("world-size", SLURM + "srun bash -c 'WORLD_SIZE=16 RANK=$SLURM_PROCID python t.py'\n"),
 ]
 
 
@@ -558,3 +564,56 @@ def test_names_that_are_almost_those_of_variables(
     texts = [(one.rule, f"{one.reason} {one.fix}") for one in found if one.rule in names]
     assert len(texts) == len(expected)
     assert all(any(rule == one and name in text for one, text in texts) for rule, name in expected)
+
+
+@pytest.mark.parametrize(
+    ("rule", "source", "launch"),
+    [
+        ("rank-number", BY_TASK, "srun --ntasks-per-node=1 torchrun --nnodes=4 --nproc-per-node=4 {}"),
+        ("rank-number", BY_TASK, "mpirun -np 16 python {}"),
+        ("rank-number", "import lightning\nlightning.Trainer()\n", "mpirun -np 16 python {}"),
+        ("mpi-discovery", "import deepspeed\ndeepspeed.init_distributed()\n", "mpirun -np 16 python {}"),
+        (
+            "task-devices",
+            "import horovod.torch as hvd\nimport torch\ntorch.cuda.set_device(hvd.local_rank())\n",
+            "srun --gpus-per-task=1 python {}",
+        ),
+    ],
+)
+def test_the_program_shows_the_mistake(tmp_path: Path, rule: str, source: str, launch: str) -> None:
+    (tmp_path / "t.py").write_text(source)
+    text = f"{SLURM}{launch.format('t.py')}\n"
+    assert rule in {found.rule for found in check(text.encode(), folder=str(tmp_path))}
+
+
+def test_a_config_of_deepspeed_that_the_script_writes_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "ds.json").write_text(
+        '{"train_batch_size": 9, "train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 1}'
+    )
+    launch = "accelerate launch --num_machines 4 --num_processes 16 --deepspeed_config_file ds.json t.py\n"
+    for before, wrong in (("", True), ("sed s/a/b/ in > ds.json\n", False)):
+        found = check(f"{SLURM}{before}{launch}".encode(), folder=str(tmp_path))
+        assert ("config-batch" in {one.rule for one in found}) == wrong
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (
+            "srun --ntasks-per-node=1 torchrun --nnodes=6 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint=$M:29 t.py",
+            "its 16 ranks wait for ranks 16 to 23",
+        ),
+        (
+            "srun --ntasks-per-node=1 bash -c 'torchrun --nnodes=4 --nproc-per-node=4 --node-rank=0 --master-addr=$M t.py'",
+            "each starts ranks 0 to 3 of 16",
+        ),
+        (
+            "srun bash -c 'RANK=$SLURM_LOCALID python t.py'",
+            "ranks 0 to 3 start 4 times, and wait forever for ranks 4 to 15",
+        ),
+        ("srun bash -c 'RANK=$SLURM_PROCID WORLD_SIZE=18 python t.py'", "wait forever for ranks 16 to 17"),
+        ("srun bash -c 'RANK=$SLURM_PROCID WORLD_SIZE=4 python t.py'", "ranks 4 to 15 are refused"),
+    ],
+)
+def test_a_hang_names_the_ranks_that_wait(body: str, words: str) -> None:
+    assert any(words in found.reason for found in check(f"{SLURM}{body}\n".encode()))

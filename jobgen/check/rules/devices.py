@@ -151,6 +151,8 @@ def _number_of_device(one: RankGroup) -> tuple[str, bool]:
     if re.search(r"VISIBLE_DEVICES=", code):
         return "", False
     if source is not None:
+        if re.search(r"(set_device|cuda|device)\(.{0,12}\b(hvd|horovod)\.local_rank\(\)", source.text):
+            return "Horovod's local_rank() is the number of its device", not _COPES.search(source.text)
         read = next((name for name in _LOCAL_IDS if name in source.reads), "")
         if "lightning" in one.program.frameworks:
             return _BY_LIGHTNING, True

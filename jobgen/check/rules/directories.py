@@ -130,7 +130,7 @@ def remote_directory(script: Script) -> Iterator[Hit]:
                 launch.line,
                 f"{launch.remote} starts in the home directory of the node, and {shown(named.unquoted)} is resolved there",
                 "begin the command with cd: "
-                + ('pbsdsh -- bash -c' if launch.remote == "pbsdsh" else f"{launch.remote} HOST")
+                + ("pbsdsh -- bash -c" if launch.remote == "pbsdsh" else f"{launch.remote} HOST")
                 + ' "cd $PWD && ..."',
             )
             return

@@ -13,7 +13,7 @@ from jobgen.errors import counted
 from jobgen.script.launches import Launch
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import Node, assignments, expansions, uses
-from jobgen.script.written_files import is_shared, may_have_reader, of_this_job, target, written
+from jobgen.script.written_files import is_shared, made, may_have_reader, of_this_job, target, written
 from jobgen.values.parsers import number
 
 _HOSTFILE = re.compile(r"(host|machine)[_-]?(file|s|list|s?\.txt)?|nodes?[_-]?(file|list)|nodes\.txt", re.I)
@@ -224,14 +224,13 @@ _UNKNOWN = re.compile(r"\b(python\d?|perl|ruby|Rscript)\b|\.(py|sh|pl)\b|(^|[\s;
 
 def _made(script: Script) -> set[str]:
     """Return the paths of the files that the script copies, or writes by commands whose output is known."""
-    nodes = (
-        one
+    unknown = {
+        script.path_text(file)
         for one, _, _ in written(script)
-        if one.parent is not None and not _UNKNOWN.search(one.parent.text)
-    )
-    words = [file for one in nodes if (file := one.get("destination")) is not None]
-    words += [one.arguments[-1] for one in script.named("cp", "ln", "mv", "tee") if one.arguments]
-    return {script.path_text(word) for word in words}
+        if (file := one.get("destination")) is not None
+        if one.parent is None or _UNKNOWN.search(one.parent.text)
+    }
+    return made(script) - unknown
 
 
 @rule(

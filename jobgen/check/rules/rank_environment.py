@@ -404,12 +404,13 @@ def loader_cores(script: Script) -> Iterator[Hit]:
         return
     for one in ranks(script):
         workers = one.program.workers
-        if workers and workers > 1 and one.cores == 1:
+        of_task = one.each // one.tasks if one.each and one.tasks else 1  # ranks
+        if workers and workers > 1 and one.cores in (0, 1):
             yield Hit(
                 one.line,
                 f"{one.program.file or one.name} has {workers} processes for its data, but no option requests cores: "
                 "each task has one, unless the site gives more",
-                f"add --cpus-per-task={workers + 1}",
+                f"add --cpus-per-task={(workers + 1) * of_task}",
             )
             return
 
@@ -543,12 +544,13 @@ def _threads(script: Script, value: Node | None) -> int:
 
 
 _CACHES = re.compile(
-    r"(HF_HOME|HF_HUB_CACHE|HF_DATASETS_CACHE|TRANSFORMERS_CACHE|TORCH_HOME|XDG_CACHE_HOME|PIP_CACHE_DIR)"
+    r"(HF_HOME|HF_HUB_CACHE|HF_DATASETS_CACHE|TRANSFORMERS_CACHE|TORCH_HOME|XDG_CACHE_HOME|PIP_CACHE_DIR"
+    r"|APPTAINER_CACHEDIR|SINGULARITY_CACHEDIR|UV_CACHE_DIR|VLLM_CACHE_ROOT)"
     r"|(TRITON_CACHE_DIR|TORCHINDUCTOR_CACHE_DIR|TORCH_EXTENSIONS_DIR|NUMBA_CACHE_DIR|CUDA_CACHE_PATH)"
 )
 
 
-_AT_HOME = r"~/|\$HOME/|\$\{HOME\}/"
+_AT_HOME = r"~/|\$HOME/|\$\{HOME\}/|/home/\$\{?USER\}?/"
 _ELSEWHERE = r"scratch|work|data|project|group|store|shared|local"  # often links to other file systems
 
 

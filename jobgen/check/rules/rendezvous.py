@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 
-from jobgen.check.ranks.model import RankGroup, beside
+from jobgen.check.ranks.model import RankGroup, beside, ranks
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.launch.wrappers import command_start
 from jobgen.schedulers.request import GPUS_OF_NODE
@@ -47,11 +47,15 @@ from jobgen.script.syntax import LOOPS, expansions, literal
 )
 def mpi_discovery(script: Script) -> Iterator[Hit]:
     exported = {name for name, _, _ in script.assignments}
-    for launch in script.launched("mpirun"):
+    for one in ranks(script):
+        launch = one.outer
+        if launch is None or launch.kind != "mpirun" or one.inner is not launch:
+            continue
         words = [script.constants.value(word) or word.text for word in launch.program]
         first = next(iter(words[command_start(words) :]), "")
         python = os.path.basename(first).startswith("python")
-        if python and any("--deepspeed" in word for word in words) and "RANK" not in exported:
+        of_deepspeed = any("--deepspeed" in word for word in words) or "deepspeed" in one.program.frameworks
+        if python and of_deepspeed and "RANK" not in exported:
             yield Hit(launch.line)
             return
 
@@ -128,7 +132,16 @@ def fixed_node_rank(script: Script) -> Iterator[Hit]:
         if not script.starts(launch):  # see first-node-only
             own = "SLURM_NODEID" if script.dialect.scheduler.node_step else "OMPI_COMM_WORLD_RANK of mpirun"
             fix = f"use a variable that is expanded on each node, such as {own}"
-            yield Hit(launch.line, f"the node rank is {rank} on all nodes", fix)
+            each = launch.number(*line.local_ranks)
+            starts = (
+                f"each starts ranks {rank * each} to {rank * each + each - 1} of {nodes * each}"
+                if each
+                else "each starts the same ranks"
+            )
+            waits = (
+                f"the node rank is {rank} on all nodes: {starts}, and waits forever for those of the others"
+            )
+            yield Hit(launch.line, waits, fix)
 
 
 _ONE_HOST = ("ssh", "rsh", "pbs_tmrsh")

@@ -27,7 +27,7 @@ from jobgen.launch.launchers import DEFAULT_MPI
 from jobgen.script.launches import Launch
 from jobgen.script.mpi_of_script import recognized_mpi
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import LOOPS
+from jobgen.script.syntax import LOOPS, assignments
 from jobgen.values.parsers import number as whole_number
 
 
@@ -66,7 +66,10 @@ def nodes_mismatch(script: Script) -> Iterator[Hit]:
         if count is None or count == request.nodes or launch.has("--standalone"):
             continue
         if count > request.nodes:
-            waits = ": its ranks wait for those of the others until the rendezvous times out"
+            each = launch.number(*launch.row.line.local_ranks)
+            has, all_ranks = request.nodes * (each or 1), count * (each or 1)
+            missing = f"ranks {has} to {all_ranks - 1}" if each else "those of the others"
+            waits = f": its {f'{has} ' * bool(each)}ranks wait for {missing} until the rendezvous times out"
             level, effect = None, "" if launch.row.line.reaches_nodes else waits
         elif (count > 1 or launch.row.remote_shell) and _has_all_nodes(script, launch):
             level, effect = WARNING, f": {request.nodes - count} stay idle"
@@ -470,8 +473,9 @@ def _of_world(script: Script) -> Iterator[Hit]:
     """Yield an exported WORLD_SIZE that is not the number of the tasks, whose code sets their RANK."""
     for code in code_of_tasks(script):
         numbered = re.search(r"\bRANK=", code.tree.text)
-        if code.sets_ranks or numbered is None or "WORLD_SIZE=" in code.tree.text:
+        if code.sets_ranks or numbered is None:
             continue
+        own = [node for name, _, node in assignments(code.tree) if name == "WORLD_SIZE"]
         above, start, outer = script, 0, None
         line, total = 0, code.nodes * code.tasks if code.nodes and code.tasks else None
         if code.group is not None:
@@ -482,8 +486,15 @@ def _of_world(script: Script) -> Iterator[Hit]:
             line = 1 + code.tree.text.count("\n", 0, numbered.start())
         value = RankEnvironment.of(above).in_effect("WORLD_SIZE", start)
         text = None if value is None else above.constants.value(value)
+        passed = re.search(
+            r"\bWORLD_SIZE=(\d+)(?![\w$])", outer.text("--export") if outer is not None else ""
+        )
+        text = passed[1] if passed else text
+        if own:
+            text, line = own[0].text.partition("=")[2].strip("\"'") if len(own) == 1 else None, own[0].line
         if text and text.isdigit() and total and int(text) != total and outer is not None:
-            more = f": they wait forever for ranks {total} to {int(text) - 1}" if int(text) > total else ""
+            more = f": they wait forever for ranks {total} to {int(text) - 1}"
+            more = more if int(text) > total else f": ranks {text} to {total - 1} are refused"
             yield Hit(line, f"WORLD_SIZE is {text}, but {outer.kind} starts {total} ranks{more}")
             return
 
