@@ -433,6 +433,10 @@ QUIET = [
         + "for i in 1 2; do srun --exact -n1 torchrun --nnodes=1 --master_port=29500 t.py & done\nwait\n",
     ),
     ("world-size", SLURM + "srun bash -c 'WORLD_SIZE=16 RANK=$SLURM_PROCID python t.py'\n"),
+    (
+        "container-files",
+        SLURM + "srun --container-image=i --container-mounts=/fsx:/fsx python $PWD/src/t.py\n",
+    ),
 ]
 
 
@@ -617,3 +621,16 @@ def test_a_config_of_deepspeed_that_the_script_writes_is_not_read(tmp_path: Path
 )
 def test_a_hang_names_the_ranks_that_wait(body: str, words: str) -> None:
     assert any(words in found.reason for found in check(f"{SLURM}{body}\n".encode()))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("srun ./a --x 1 \\ # first\n  --y 2", "it and the words behind it are arguments, and the next line"),
+        ("A=(\n  --x 1 \\ # first\n  --y 2\n)", "it and the words behind it are arguments"),
+        ("A=(\n  --x 1 \\ \n  --y 2\n)", "the array gets an item that is a blank"),
+    ],
+)
+def test_what_is_behind_a_backslash_and_a_blank(text: str, words: str) -> None:
+    found = [one.reason for one in check(f"{SLURM}{text}\n".encode()) if one.rule == "blank-after-backslash"]
+    assert len(found) == 1 and words in found[0]

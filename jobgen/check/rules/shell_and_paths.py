@@ -218,9 +218,14 @@ def blank_after_backslash(script: Script) -> Iterator[Hit]:
         )
         start = script.start_of(at + 1) + len(lines[at][: blank.start() + 1].encode())
         end = start + len(lines[at][blank.start() + 1 :].rstrip("\r").encode())
+        items = any(one.line <= at + 1 < one.line + one.text.count("\n") for one in script.tree.all("array"))
         if "#" in blank[0]:
+            why = _COMMENT + ("" if items else ", and the next line is another command")
             if continues:
-                yield Hit(at + 1, _COMMENT, "put the comment on a line above the command")
+                yield Hit(at + 1, why, "put the comment on a line above the command")
+            continue
+        if items:
+            yield Hit(at + 1, _ITEM, level=WARNING, edits=(Edit(start, end),))
             continue
         yield Hit(
             at + 1,
@@ -231,9 +236,8 @@ def blank_after_backslash(script: Script) -> Iterator[Hit]:
 
 
 _BLANK = re.compile(r"(?<!\\)\\[ \t]+(?:#.*)?\r?$")
-_COMMENT = (
-    "the backslash does not continue the line: a comment comes after it, and the next line is another command"
-)
+_COMMENT = "behind a backslash and a blank # begins no comment: it and the words behind it are arguments"
+_ITEM = "the array gets an item that is a blank: one is behind the backslash"
 
 
 def _lines_of_code(script: Script) -> set[int]:
