@@ -272,6 +272,26 @@ FOUND = [
     ("home-cache", SLURM + "export TORCH_EXTENSIONS_DIR=/home/$USER/te\nsrun ./a\n"),
     ("world-size", SLURM + "srun bash -c 'WORLD_SIZE=4 RANK=$SLURM_PROCID python t.py'\n"),
     ("world-size", SLURM + "srun --export=ALL,WORLD_SIZE=32 bash -c 'RANK=$SLURM_PROCID python t.py'\n"),
+    (
+        "too-many-threads",
+        ONE_TASK
+        + f"#SBATCH -c 16\nsrun -c16 --export=ALL,OMP_NUM_THREADS=16 torchrun --nproc-per-node=4 {JOINED}\n",
+    ),
+    (
+        "too-many-threads",
+        ONE_TASK
+        + f"#SBATCH -c 16\nsrun -c16 bash -c 'export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK; torchrun --nproc-per-node=4 {JOINED}'\n",
+    ),
+    (
+        "unpassed-variable",
+        SLURM
+        + f"export MASTER_ADDR=$(hostname)\nsrun docker run --gpus all --ipc=host -v $PWD:$PWD -w $PWD i bash -c '{BY_LOCAL}'\n",
+    ),
+    (
+        "remote-directory",
+        PBS
+        + "cd $PBS_O_WORKDIR\nfor h in $(uniq $PBS_NODEFILE); do ssh $h 'source /x/venv/bin/activate; torchrun --standalone train.py' & done\n",
+    ),
 ]
 QUIET = [
     ("array-braces", SLURM + "a=(1 2)\nsrun ./a ${a[1]} $a $b[1] '$a[1]'\n"),
@@ -436,6 +456,13 @@ QUIET = [
     (
         "container-files",
         SLURM + "srun --container-image=i --container-mounts=/fsx:/fsx python $PWD/src/t.py\n",
+    ),
+    ("inert-directive", "#!/bin/bash\n${CDO}/cdo diffn a b\n"),
+    ("world-size", PBS + "mpiexec -n 8 --ppn 8 bash -c 'RANK=$PALS_RANKID WORLD_SIZE=8 python t.py'\n"),
+    (
+        "remote-directory",
+        PBS
+        + "cd $PBS_O_WORKDIR\nfor h in $(uniq $PBS_NODEFILE); do ssh $h '. ./env.sh; torchrun --standalone train.py' & done\n",
     ),
 ]
 
@@ -633,4 +660,5 @@ def test_a_hang_names_the_ranks_that_wait(body: str, words: str) -> None:
 )
 def test_what_is_behind_a_backslash_and_a_blank(text: str, words: str) -> None:
     found = [one.reason for one in check(f"{SLURM}{text}\n".encode()) if one.rule == "blank-after-backslash"]
-    assert len(found) == 1 and words in found[0]
+    assert len(found) == 1
+    assert words in found[0]

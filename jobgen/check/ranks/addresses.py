@@ -257,7 +257,8 @@ def drawn_in(tree: Node, text: Node | None = None) -> Iterator[tuple[int, str]]:
             value = value.replace(part, "")
         return value
 
-    joins = re.search(r"\bRANK=|--nnodes|--num_machines", tree.text)  # else each may be a job of its own
+    joins = re.search(r"\bRANK=|--nnodes|--num_machines", tree.text) is not None  # else jobs of their own
+    together = joins and re.search(r"--nnodes[= ]1\b", tree.text) is None
     for node in tree.all("variable_assignment"):
         name = node.text.partition("=")[0]
         value = own(node.text)
@@ -270,6 +271,6 @@ def drawn_in(tree: Node, text: Node | None = None) -> Iterator[tuple[int, str]]:
         for at, word in enumerate(words):
             match = re.match(_DRAWN_OPTIONS, word, re.S)
             value = own(match[3] or (*words, "")[at + 1]) if match else ""
-            of_task = joins and _OF_TASK.search(value) and not re.search(r"--nnodes[= ]1\b", tree.text)
+            of_task = _OF_TASK.search(value) if together else None
             if match and (drawn(value) or of_task or names.intersection(re.findall(r"\$\{?(\w+)", value))):
                 yield command.line, f"--{match[1]}"

@@ -274,7 +274,10 @@ def size(script: Script, launch: Launch) -> tuple[int | None, int | None]:
     if launch.row.by_scheduler:
         return _step_size(script, launch, total)
     if (each := ranks_of_node(launch)) is not None or launch.has(*A_NODE):
-        return request.nodes or (1 if total == 1 else None), each
+        nodes = request.nodes or (1 if total == 1 else None)
+        if nodes and each and total and -(-total // each) < nodes:
+            return -(-total // each), min(each, total)
+        return nodes, each
     if launch.has(*line.ranks) and total is None:
         return request.nodes, None
     nodes = request.nodes or (1 if total == 1 else None)

@@ -44,7 +44,7 @@ from jobgen.script.script import Edit, Hit, Script
 def inert(script: Script) -> Iterator[Hit]:
     dialect, read = script.dialect, script.directives
     prefix = dialect.scheduler.prefix
-    for command in script.named(prefix[1:]):
+    for command in script.named(prefix[1:]) if prefix[1:] else ():
         reason = (
             f"{shown(command.node.text)} is a command that does not exist: a directive begins with {prefix}"
         )

@@ -70,7 +70,9 @@ def unchecked_cd(script: Script) -> Iterator[Hit]:
 # What starts its command in the home directory of another node.
 _REMOTE = ("ssh", "rsh", "pdsh", "clush", "pbs_tmrsh", "pbsdsh")
 _RELATIVE_FILE = re.compile(r"(?![-/~$])[\w./-]+\.(py|sh)")
-_MOVES = re.compile(r"\b(cd|pushd|source|env -C|--chdir|--cwd)\b|(^|[\s;&])\. ")
+_MOVES = re.compile(
+    r"\b(cd|pushd|env -C|--chdir|--cwd)\b|(\bsource|(^|[\s;&\"'])\.)\s+(?!\S*(activate|profile|bashrc|conda|\.venv|/venv))"
+)
 
 
 @rule(

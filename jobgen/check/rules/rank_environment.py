@@ -25,7 +25,7 @@ from jobgen.script import code_files
 from jobgen.script.commands import Command, commands
 from jobgen.script.mpi_of_script import recognized_mpi
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import Node, expansions, is_plain, parse
+from jobgen.script.syntax import Node, assignments, expansions, is_plain, parse
 from jobgen.values.parsers import number
 
 # Variables that only libraries read, from the environment.
@@ -283,10 +283,10 @@ def too_many_threads(script: Script) -> Iterator[Hit]:
     of_chunk = script.dialect.sets_threads and "OMP_NUM_THREADS" not in script.tree.text
     chunk = script.request.chunks[0] if of_chunk and len(script.request.chunks) == 1 else {}
     for one in ranks(script):
-        value = environment.in_effect("OMP_NUM_THREADS", one.start)
-        threads, name = _threads(script, value), "OMP_NUM_THREADS"
+        threads, name = _omp_threads(script, environment, one), "OMP_NUM_THREADS"
         by_ssh = any(launch.remote for launch in one.chain)
-        of_pbs = value is None and not by_ssh and (one.program.file or "ompthreads" in chunk)
+        of_pbs = threads is None and not by_ssh and (one.program.file or "ompthreads" in chunk)
+        threads = threads or 0
         if of_pbs:
             threads = number(chunk.get("ompthreads") or chunk.get("ncpus")) or 0
             name = f"OMP_NUM_THREADS, which {script.dialect.title} sets"
@@ -305,6 +305,19 @@ def too_many_threads(script: Script) -> Iterator[Hit]:
                 NOTE if of_pbs and "ompthreads" not in chunk else None,
             )
             return
+
+
+def _omp_threads(script: Script, environment: RankEnvironment, one: RankGroup) -> int | None:
+    """Return the OMP_NUM_THREADS of a program, 0 if it is unknown; None if nothing sets it: the code of its task,
+    ``--export`` or the script."""
+    tree = code(one.text) if one.text is not None else None
+    own = [value for name, value, _ in assignments(tree) if name == "OMP_NUM_THREADS"] if tree else []
+    option = one.outer.text("--export") if one.outer is not None and one.is_step else ""
+    if own or "OMP_NUM_THREADS=" not in option:
+        value = own[0] if own else environment.in_effect("OMP_NUM_THREADS", one.start)
+        return None if value is None else _threads(script, value)
+    passed = re.search(r"\bOMP_NUM_THREADS=(\d+)(?![\w$])", option)
+    return int(passed[1]) if passed else 0
 
 
 @rule(
