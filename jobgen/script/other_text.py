@@ -19,7 +19,7 @@ _TEMPLATE = re.compile(
 )
 # Those that a person fills in: <your account>, [job name], {your email}, XXX, CHANGEME, --mem=MEMORY.
 _WORD = r"(?!(?:ALL|NONE|MAX|INFINITE|UNLIMITED)\b)(?:[NX]|[A-Z][A-Z_]+\d*)(?![\w=])"
-_LETTERS = r"(?:xx?|nn?|dd?|hh?)(?![\w=])"
+_LETTERS = r"(?:xx|nn|dd|hh)(?![\w=])"
 # $(TIME) of make and the like; $(date) is a command.
 _PRINTERS = r"date|whoami|pwd|hostname|nproc|id|logname|uuidgen|uname|ls|mktemp|arch|groups|which"
 _MADE = rf"\$\((?!(?-i:{_PRINTERS})\))[A-Za-z_][\w.]*\)"
