@@ -292,6 +292,16 @@ FOUND = [
         PBS
         + "cd $PBS_O_WORKDIR\nfor h in $(uniq $PBS_NODEFILE); do ssh $h 'source /x/venv/bin/activate; torchrun --standalone train.py' & done\n",
     ),
+    (
+        "unpassed-variable",
+        PBS
+        + f"M=$(hostname)\ncat > r.sh <<'E'\ncd /x\ntorchrun {JOINED}\nE\nfor h in $(uniq $PBS_NODEFILE); do pbs_tmrsh $h bash $PWD/r.sh & done\n",
+    ),
+    (
+        "unpassed-variable",
+        PBS
+        + f"M=$(hostname)\ncat > r.sh <<'E'\ncd /x\ntorchrun {JOINED}\nE\nfor h in $(uniq $PBS_NODEFILE); do ssh $h \"cd $PWD; bash r.sh\" & done\n",
+    ),
 ]
 QUIET = [
     ("array-braces", SLURM + "a=(1 2)\nsrun ./a ${a[1]} $a $b[1] '$a[1]'\n"),
@@ -463,6 +473,16 @@ QUIET = [
         "remote-directory",
         PBS
         + "cd $PBS_O_WORKDIR\nfor h in $(uniq $PBS_NODEFILE); do ssh $h '. ./env.sh; torchrun --standalone train.py' & done\n",
+    ),
+    (
+        "unpassed-variable",
+        PBS
+        + f"M=$(hostname)\ncat > r.sh <<E\ncd /x\ntorchrun {JOINED}\nE\nfor h in $(uniq $PBS_NODEFILE); do pbs_tmrsh $h bash $PWD/r.sh & done\n",
+    ),
+    (
+        "unpassed-variable",
+        PBS
+        + f"M=$(hostname)\ncat > r.sh <<'E'\nM=$1\ntorchrun {JOINED}\nE\nfor h in $(uniq $PBS_NODEFILE); do ssh $h bash r.sh $M & done\n",
     ),
 ]
 
