@@ -302,6 +302,17 @@ FOUND = [
         PBS
         + f"M=$(hostname)\ncat > r.sh <<'E'\ncd /x\ntorchrun {JOINED}\nE\nfor h in $(uniq $PBS_NODEFILE); do ssh $h \"cd $PWD; bash r.sh\" & done\n",
     ),
+    (
+        "shared-hostfile",
+        ONE_TASK
+        + "H=$SLURM_SUBMIT_DIR/hostfile\nscontrol show hostnames | sed 's/$/ slots=4/' > \"$H\"\n"
+        + DEEPSPEED,
+    ),
+    (
+        "duplicate-hosts",
+        PBS
+        + 'H=h.$PBS_JOBID\ncat $PBS_NODEFILE | sed \'s/$/ slots=4/\' > "$H"\ndeepspeed --hostfile="$H" t.py\n',
+    ),
 ]
 QUIET = [
     ("array-braces", SLURM + "a=(1 2)\nsrun ./a ${a[1]} $a $b[1] '$a[1]'\n"),
@@ -484,6 +495,7 @@ QUIET = [
         PBS
         + f"M=$(hostname)\ncat > r.sh <<'E'\nM=$1\ntorchrun {JOINED}\nE\nfor h in $(uniq $PBS_NODEFILE); do ssh $h bash r.sh $M & done\n",
     ),
+    ("shared-hostfile", HOSTFILE + "scontrol show hostnames | sed 's/$/ slots=4/' > \"$H\"\n" + DEEPSPEED),
 ]
 
 
@@ -682,3 +694,11 @@ def test_what_is_behind_a_backslash_and_a_blank(text: str, words: str) -> None:
     found = [one.reason for one in check(f"{SLURM}{text}\n".encode()) if one.rule == "blank-after-backslash"]
     assert len(found) == 1
     assert words in found[0]
+
+
+def test_a_local_rank_of_0_is_the_only_device(tmp_path: Path) -> None:
+    (tmp_path / "t.py").write_text("import os, torch\ntorch.cuda.set_device(int(os.environ['LOCAL_RANK']))\n")
+    for local, wrong in (("0", False), ("$SLURM_LOCALID", True)):
+        text = f"{SLURM}srun --gpus-per-task=1 bash -c 'RANK=$SLURM_PROCID LOCAL_RANK={local} python t.py'\n"
+        found = check(text.encode(), folder=str(tmp_path))
+        assert ("task-devices" in {one.rule for one in found}) == wrong

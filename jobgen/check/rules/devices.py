@@ -148,7 +148,7 @@ def _number_of_device(one: RankGroup) -> tuple[str, bool]:
     source, code = one.program.source, one.text.text if one.text is not None else ""
     if named := re.search(r"\b(\w+_VISIBLE_DEVICES)=[\"']?\$\{?SLURM_LOCALID\}?(?![\w:%])", code):
         return f"{named[1]} is the local rank, which names others", False
-    if re.search(r"VISIBLE_DEVICES=", code):
+    if re.search(r"VISIBLE_DEVICES=|\bLOCAL_RANK=[\"']?0\b", code):
         return "", False
     if source is not None:
         if re.search(r"(set_device|cuda|device)\(.{0,12}\b(hvd|horovod)\.local_rank\(\)", source.text):

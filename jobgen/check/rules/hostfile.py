@@ -97,7 +97,8 @@ def shared_hostfile(script: Script) -> Iterator[Hit]:
     if not script.is_batch or (depend is not None and "singleton" in depend.value):
         return
     for node, _, _ in written(script):
-        name, file = target(script, node), node.get("destination")
+        file = node.get("destination")
+        name = script.path_text(file) if file is not None else ""
         if (
             name in seen
             or not _is_hostfile(script, name)
@@ -271,9 +272,9 @@ def duplicate_hosts(script: Script) -> Iterator[Hit]:
     text = script.tree.text
     if "PBS_NODEFILE" not in text or re.search(r"\buniq\b|sort -u|sort .*-u|\+\+|declare -A|unique", text):
         return
-    for node, _, _ in written(script):
+    for node, _ in hostfile_statements(script):
         whole = node.around("for_statement", "while_statement") or node.parent or node
-        if "slots=" in whole.text and _is_hostfile(script, target(script, node)):
+        if "slots=" in whole.text:
             yield Hit.at(
                 node,
                 f"$PBS_NODEFILE lists each host {script.request.lines_per_node} times, and DeepSpeed refuses "
