@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from jobgen.check.places import Change, changes, columns, columns_of
 from jobgen.check.rule import ERROR, NOTE, Rule
-from jobgen.check.rules.placeholders import BY_COMMAND_LINE, EXPANDS_NOTHING, placeholder
+from jobgen.check.rules.placeholders import BY_COMMAND_LINE, EXPANDS_NOTHING, literal_variable, placeholder
 from jobgen.check.rules.table import RULES
 from jobgen.rendering.runtime import MARK
 from jobgen.schedulers.request import DirectiveOption
@@ -133,7 +133,7 @@ def _findings(script: Script, file: str) -> set[Finding]:
         for hit in rule.find(script)
         if hit.line < end and rule.id not in by_line.get(hit.line, ())
         if hit.line not in script.placeholders
-        or rule is placeholder  # others are about values that are not there yet
+        or rule in (placeholder, literal_variable)  # others are about values that are not there yet
     }
     if script.given and not script.with_given and any(one.severity != NOTE for one in found):
         # What the options of a command that submits the script prevent holds only without them.

@@ -116,6 +116,11 @@ WRAPPERS = {
         container=True,
     ),
     "chrt": Wrapper(operands=1),
+    "py-spy": Wrapper(
+        ("-o", "--output", "-d", "--duration", "-r", "--rate", "-f", "--format"), subcommand=("record", "top")
+    ),
+    "gdb": Wrapper(("-ex", "-x", "--command", "-iex")),
+    "cuda-gdb": Wrapper(("-ex", "-x", "--command", "-iex")),
     "catchsegv": Wrapper(),
     "valgrind": Wrapper(),
     "unbuffer": Wrapper(),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -92,10 +93,37 @@ class Constants:
         """Return the constants in the code that gets these arguments."""
         new = copy.copy(self)
         new.arguments, new._known, new._caller = arguments, {}, self
+        new._nodes = self._nodes | dict(self._of_function(arguments))
         if not arguments.shifts:
             values = {str(at): self.value(word) for at, word in enumerate(arguments.words, 1)}
             new._given = self._given | {name: value for name, value in values.items() if value is not None}
         return new
+
+    def _of_function(self, arguments: Arguments) -> Iterator[tuple[str, Node]]:
+        """Yield the variables that a function sets once above a command with arguments, and their values."""
+        for name, value, assignment in self._in_functions.get(arguments.start, ()):
+            if assignment.start < arguments.place.start and assignment.source is arguments.place.source:
+                yield name, value
+
+    @cached_property
+    def _in_functions(self) -> dict[int, list[tuple[str, Node, Node]]]:
+        """The variables that each function, by its place, sets once and in any case."""
+        found: dict[int, list[tuple[str, Node, Node]]] = {}
+        for name, pairs in self._assignments.items():
+            by_function: dict[int, list[tuple[Node, Node]]] = {}
+            for value, assignment in pairs:
+                if (around := assignment.around("function_definition")) is not None:
+                    by_function.setdefault(around.start, []).append((value, assignment))
+            for start, own in by_function.items():
+                value, assignment = own[0]
+                above = [one for one in assignment.above() if one.start > start]
+                local = any(
+                    re.match(r"local\s", one.text) for one in above if one.type == "declaration_command"
+                )
+                sure = not any(one.type in (*_BLOCKS, "pipeline", "command") for one in above)
+                if len(own) == 1 and sure and (local or len(pairs) == 1):
+                    found.setdefault(start, []).append((name, value, assignment))
+        return found
 
     def of_code(self, tree: Node, place: Node, changed: Collection[str]) -> Constants:
         """Return the constants of the code of another shell at a place; its own variables come first."""
@@ -193,6 +221,10 @@ class Constants:
             names = [name for name, _ in expansions(node)]
             is_plain = len(node.children) <= (2 if node.type == "simple_expansion" else 3)
             has_default = len(node.children) == 5 and node.children[2].type in (":-", "-", ":=", "=")
+            if names[:1] and names[0].isdigit() and self.arguments is not None and self.arguments.shifts:
+                given = self.arguments.at(node) if is_plain else None
+                word = dict(enumerate(given or (), 1)).get(int(names[0]))
+                return None if word is None else self._caller.value(word, depth + 1)
             return self._named(names[0], depth) if len(names) == 1 and (is_plain or has_default) else None
         if node.type == "arithmetic_expansion":
             total = self._number(node, depth)

@@ -13,7 +13,10 @@ from jobgen.values.text_files import read_text
 if TYPE_CHECKING:
     from jobgen.plan.plan import Plan
 
-_OPTIONS = ("--deepspeed_config", "--deepspeed-config", "--ds_config", "--deepspeed")
+_OPTIONS = (
+    *("--deepspeed_config", "--deepspeed-config", "--ds_config", "--deepspeed"),
+    *("--deepspeed_config_file", "--deepspeed-config-file"),  # of accelerate launch
+)
 _SIZES = ("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps")
 PARALLEL = re.compile(r"pipeline|tensor.?model.?parallel|--tp|--pp|sequence.?parallel", re.IGNORECASE)
 

@@ -361,14 +361,17 @@ class _Search(NamedTuple):
 
 
 def launches(
-    found: list[Command], constants: Constants, starter: Start | None = None
+    found: list[Command],
+    constants: Constants,
+    files: Mapping[str, tuple[str, int]],
+    starter: Start | None = None,
 ) -> Iterator[Launch | Start | Run]:
     """Yield all launchers in the commands, also behind others and in ``bash -c '...'``, and their programs;
     and the commands themselves as they run on the node of the script.
 
-    ``starter`` has started the script of the commands.
+    ``files`` are the texts that the script writes, ``starter`` has started the script of the commands.
     """
-    calls, files = Calls(found, constants), code_files.written(found, constants)
+    calls = Calls(found, constants)
     for command in found:
         for scope, line in calls.scopes(command):
             search = _Search(command, line, scope, command.node, command.node, starter=starter, files=files)

@@ -8,22 +8,30 @@ import re
 _HEREDOC = re.compile(r"(?<!<)<<-?\s*([\"']?)\\?([A-Za-z_][\w.]*)\1")
 _SHEBANG = re.compile(r"#!\s*/\w")
 # The marks of a template, which a program fills in before it submits the script: {{ x }}, {% x %}, {# x #},
-# <%= x %>, ${{x}}, {x}, $$x, ${a.b}, [[x]], %(x)s, @X@, @X, %X%, ##X##, !X, __X__, xxXxx, TBG_x, self.x.
+# <%= x %>, ${{x}}, {x}, {x!s}, {$x}, $x$, $$x, ${a.b}, [[x]], $[x], %(x)s, @X@, @X, %X%, #X#, ##X##, ~X~,
+# |X|, ===X===, &X;, «x», !X, __X__, xxXxx, TBG_x, self.x.
 _TEMPLATE = re.compile(
     r"\{\{|\{%|(?<!\$)\{#|<%|\$\$\{|\$\$[A-Za-z_]|\$\{\s*\w+(?:[.-][\w.-]+|\s+)\}|\[\[ ?[A-Za-z_]|"
     r"(?<!\$)\{ ?(?!\d+\.\.)\w[\w.:-]* ?\}|%\(\w+\)[\d.]*[sdf]|(?<!\w)@[A-Za-z]\w*@|(?<=[=:\s])@[A-Z]+\b|"
-    r"%(?:[A-Z_]{3,}|[a-z]{3,})%(?!\w)|%%%?[A-Za-z][\w-]*%%|##\w+##|(?<=[\s=:])!\w+|(?<![\w}])_{1,2}[A-Z][A-Z_]*_{1,2}\b|\b__[a-z]\w*__|"
-    r"\bTBG_\w|\bxx\w+xx\b|(?<![\w.])self\.\w|='\w+':|:\w+='\w+'"
+    r"%(?:[A-Z_]{3,}|[a-z]{3,})%(?!\w)|%%%?[A-Za-z][\w-]*%%|##\w+##|(?<=[\s=:])!\w+|(?<![\w}])_{1,2}[A-Z][A-Z_]*_{1,2}(?![a-z0-9])|\b__[a-z]\w*__|"
+    r"(?<=[=:\s-])(?:#\w+#|~\w+~|\|\w+\||\$\w+\$(?!\w))|={2,}\w+={2,}|&[A-Za-z_]\w*;|«\w+»|\$\[\w+\]|"
+    r"\{\$\w+\}|\{\w+(?:![rsa]|(?:\[[\w'\"]+\])+)\}|\bTBG_\w|\bxx\w+xx\b|(?<![\w.])self\.\w|='\w+':|:\w+='\w+'"
 )
 # Those that a person fills in: <your account>, [job name], {your email}, XXX, CHANGEME, --mem=MEMORY.
 _WORD = r"(?!(?:ALL|NONE|MAX|INFINITE|UNLIMITED)\b)(?:[NX]|[A-Z][A-Z_]+\d*)(?![\w=])"
+_LETTERS = r"(?:xx|nn|dd|hh)(?![\w=])"
+# $(TIME) of make and the like; $(date) is a command.
+_PRINTERS = r"date|whoami|pwd|hostname|nproc|id|logname|uuidgen|uname|ls|mktemp|arch|groups|which"
+_MADE = rf"\$\((?!(?-i:{_PRINTERS})\))[A-Za-z_][\w.]*\)"
+_QUESTIONS = r"\?{2,}|(?<=[=\s])\?(?=\s|$)|(?-i:(?<=[=\s])\[[A-Z][A-Z_ ]+\](?![\w|]))"
 _GAP = re.compile(
+    rf"{_MADE}|{_QUESTIONS}|"
     r"<[A-Za-z_][^<>@]*>|\[TODO\]|\[[A-Za-z]+ [^\]]+\]|\{[A-Za-z]+ [^{}]+\}|\bX{3,}|\.\.\.|#+\s*FIXME|"
     r"\*\*\w+\*\*|\b(?:FIXME|TODO|(?:CHANGE|REPLACE|FILL)_?(?:ME|THIS|IN))\b|"
     r"\byour(?:[ _-][a-z]|e?mail|name|account|project|user|dir)|\bpath/to/|"
     r"\bafter\w*:job_?id\b|\[-?at-?\]|(?-i:\b(?:SPECIFY|Specify|ENTER|Enter|INSERT|Insert)_\w)|"
     r"(?<=[=\s:@])(?-i:XX[a-z]{0,2})(?![\w=])|"
-    rf"(?:(?:time|nodes|select|ntasks[\w-]*|mem[\w-]*|array|ppn|mpiprocs|cpus[\w-]*|ngpus)[=:]|(?-i:\s-[tnca]\s))(?:\d+-)?(?-i:{_WORD})|"
+    rf"(?:(?:time|nodes|select|ntasks[\w-]*|mem[\w-]*|array|ppn|mpiprocs|cpus[\w-]*|ngpus)[=:]|(?-i:\s-[tnca]\s))(?:(?:\d+|dd?)-)?(?-i:{_WORD}|{_LETTERS})|"
     r"[\s=]gpu:(?-i:N|X|NUM\w*|COUNT|N?GPUS?)(?![\w=])|"
     rf"(?:\s-J\s*\d+-|--(?:time|nodes|ntasks|mem|cpus|gpus)(?:-[a-z-]+)?\s+)(?-i:{_WORD})|"
     r"(?:=|\s-\w\s)(?-i:MEMORY|MEM|TIME|WALLTIME|N?TASKS\w*|N?NODES|N?CPUS|NUM_\w+|JOB_?NAME)(?![\w=])",
@@ -35,11 +43,12 @@ _TIME = re.compile(
     r"(?!\S*(?:hour|hrs|min|sec|day|week|infini|unlimited))\w*[A-Za-z]{4,}(?=[:\s]|$)",
     re.I,
 )
-_FORMAT = re.compile(r"(?<=[=\s:])%(?:\d*[sdif](?!\w)|[a-z_]{3,})")
+_FORMAT = re.compile(r"(?<=[=\s:])%(?:\d*[sdif](?!\w)|[a-z_]{3,})|%[A-Z]%(?![a-z0-9])")
 
 
 # Of these, what a person reads: a program looks for a name of its own.
 _FOR_PERSON = re.compile(
+    rf"{_MADE}|{_QUESTIONS}|(?:(?<=[=:])|(?<=-[tnNc] ))(?-i:xx|nn)(?![\w=])|"
     r"<[A-Za-z_][^<>@%]*>|\[TODO\]|\[[A-Za-z]+ [^\]]+\]|\{[A-Za-z]+ [^{}]+\}|\bX{3,}|#+\s*FIXME|\*\*\w+\*\*|"
     r"\b(?:FIXME|TODO|(?:CHANGE|REPLACE|FILL)_?(?:ME|THIS|IN))\b|\[-?at-?\]|"
     r"\byour(?:[ _-][a-z]|e?mail|name|account|project|user)|\bpath/to/|\bHH?:MM?\b|"

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from jobgen.launch.wrappers import command_start
 from jobgen.schedulers.directive_options import read_options
 from jobgen.schedulers.request import DirectiveOption, Request
-from jobgen.script import syntax
+from jobgen.script import code_files, syntax
 from jobgen.script.callers import Callers, callers, own_options
 from jobgen.script.changed_variables import changed_variables
 from jobgen.script.commands import Command, commands
@@ -350,11 +350,22 @@ class Script:
 
     @cached_property
     def _started(self) -> list[Launch | Start | Run]:
-        return list(launches(self.commands, self.constants, self.starter.call if self.starter else None))
+        starter = self.starter.call if self.starter else None
+        return list(launches(self.commands, self.constants, self._written, starter))
 
     @cached_property
     def launches(self) -> list[Launch]:
         return [one for one in self._started if isinstance(one, Launch)]
+
+    def written_code(self, file: syntax.Node) -> syntax.Node | None:
+        """Return the tree of a file of code that the script writes."""
+        found = self._written.get(code_files.name(file, self.constants)) if self._written else None
+        return syntax.parse(found[0].encode(), found[1]) if found is not None else None
+
+    @cached_property
+    def _written(self) -> dict[str, tuple[str, int]]:
+        """The texts of the files that the script writes for later, and their lines."""
+        return code_files.written(self.commands, self.constants)
 
     @property
     def programs(self) -> list[Start]:
@@ -390,8 +401,15 @@ class Script:
     def hostfiles(self) -> set[str]:
         """The files that options of launchers name as lists of hosts."""
         found = [(one, key) for one in self.launches for key in _HOSTFILES if one.has(key)]
-        texts = {one.nodes[key].unquoted for one, key in found}
+        words = [one.nodes[key] for one, key in found]
+        texts = {text for word in words for text in (word.unquoted, self.path_text(word))}
         return texts | {value for one, key in found if (value := one.options[key])}
+
+    def path_text(self, word: syntax.Node) -> str:
+        """Return the path in a word, or behind ``--option=``, as far as the text determines it."""
+        text = self.constants.text(word)
+        text = text.partition("=")[2] if text.startswith("--") else text
+        return text.replace('"', "").replace("'", "")
 
     def starts(self, launch: Launch) -> bool:
         """Return whether only this script, on its first node, starts a launcher; functions must be called."""

@@ -26,6 +26,13 @@ def written(script: Script) -> Iterator[tuple[Node, str, str]]:
             yield node, signs[-1].lstrip("&"), file.unquoted
 
 
+def made(script: Script) -> set[str]:
+    """Return the paths of the files that the script writes, copies or edits."""
+    words = [file for one, _, _ in written(script) if (file := one.get("destination")) is not None]
+    words += [one.arguments[-1] for one in script.named("cp", "ln", "mv", "tee", "sed") if one.arguments]
+    return {script.path_text(word) for word in words}
+
+
 def target(script: Script, redirection: Node) -> str:
     """Return the path of a redirection, or its words if the text does not determine it."""
     file = redirection.get("destination")

@@ -14,9 +14,11 @@ def found(text: str) -> list[Finding]:
     return check(f"{text}\ntrue\n".encode())
 
 
-FOR_A_PERSON = "<x> <your_time> XX XXX **FIXME** CHANGEME CHANGE_ME TODO FIXME HH:MM:SS your_time path/to/x"
+FOR_A_PERSON = "<x> <your_time> XX XXX **FIXME** CHANGEME CHANGE_ME TODO FIXME HH:MM:SS your_time path/to/x "
+FOR_A_PERSON += "hh:mm:ss ===TIME=== D-HH:MM:SS [TIME] xx xx:00:00 ??? $(TIME) $(walltime)"
 FOR_A_PROGRAM = """
 {{x}} {x} {{job.time}} {1.number} ${job.time} $$x %s %d %(x)s THE_NODES ##runHours## @x@ @TIME@ [[x]] __TIME__ <%=x%>
+#TIME# ~time~ |TIME| &TIME; «time» $time$ {$time} $[time] {time!s} {job['time']} %T% __T__:00
 """
 
 
@@ -54,6 +56,9 @@ def test_placeholders_are_one_note() -> None:
             "--gres=gpu:TITAN:1",
             "--nodelist=node[1-2]",
             "--comment=a..b",
+            "--constraint=[rack1|rack2]",
+            "--job-name=xx",
+            "--job-name=$(whoami)",
         ),
     ],
 )

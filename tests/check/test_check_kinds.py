@@ -19,6 +19,16 @@ SLURM = """#!/bin/bash
 PBS = "#!/bin/bash\n#PBS -l select=4:ncpus=32:mpiprocs=4\n#PBS -l walltime=01:00:00\n"
 KEY = "9f8e7d6c5b4a39281706f5e4d3c2b1a0918273ab"  # in the form of a key; no service has made it
 
+WRONG_RANK = "export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_PROCID\npython t.py\n"
+NO_GPUS = SLURM.replace("#SBATCH --gpus-per-node=4\n", "")
+BY_LOCAL = "RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID python t.py"
+ONE_TASK = SLURM.replace("--ntasks-per-node=4", "--ntasks-per-node=1")
+JOINED = "--nnodes=4 --rdzv-backend=c10d --rdzv-endpoint=$M:29400 t.py"
+HOSTFILE = ONE_TASK + "H=hosts.$SLURM_JOB_ID\n"
+DEEPSPEED = "deepspeed --hostfile $H t.py\n"
+BY_TASK = "import os\nimport torch.distributed\nrank = int(os.environ['SLURM_PROCID'])\n"
+STEPS = SLURM.replace("--nodes=4", "--nodes=1")
+
 FOUND = [
     ("repeated-count", PBS + "mpiexec \\\n  --map-by ppr:4:node \\\n  -n 16 ./solver\n"),
     ("repeated-count", SLURM + "NP=16\nmpirun -np ${NP} ./a\n"),
@@ -131,6 +141,178 @@ FOUND = [
     ("standalone-nodes", SLURM + "srun --ntasks-per-node=1 deepspeed --num_gpus 4 t.py\n"),
     ("array-braces", SLURM + "a=(1 2)\nfor i in 0 1; do srun ./a $a[$i]; done\n"),
     ("array-braces", SLURM + 'a=(1 2)\nsrun ./a "$a[@]"\n'),
+    (
+        "rank-number",
+        SLURM
+        + f"cat > r$SLURM_JOB_ID.sh <<'E'\n{WRONG_RANK}E\nsrun apptainer exec --nv i.sif bash r$SLURM_JOB_ID.sh\n",
+    ),
+    (
+        "rank-number",
+        SLURM + f"D=$(pwd)\ncat > $D/r.sh <<'E'\n{WRONG_RANK}E\nsrun singularity exec -B $D i.sif $D/r.sh\n",
+    ),
+    (
+        "early-expansion",
+        SLURM + f"cat > r.sh <<E\n{WRONG_RANK}E\nsrun apptainer exec --nv -B /d:/d i.sif bash r.sh\n",
+    ),
+    ("task-devices", NO_GPUS + f"srun --gpus-per-task=1 --gpu-bind=closest bash -c '{BY_LOCAL}'\n"),
+    ("task-devices", NO_GPUS + f"srun --tres-per-task=gres/gpu:1 bash -c '{BY_LOCAL}'\n"),
+    ("task-devices", NO_GPUS + f"#SBATCH --gpus=16 --ntasks-per-gpu=1\nsrun bash -c '{BY_LOCAL}'\n"),
+    ("task-devices", SLURM + f"srun --gpu-bind=mask_gpu:0x1,0x2,0x4,0x8 bash -c '{BY_LOCAL}'\n"),
+    ("standalone-nodes", ONE_TASK + "srun torchrun --nnodes=1 --nproc-per-node=4 t.py\n"),
+    ("random-rendezvous", ONE_TASK + f"srun bash -c 'torchrun --rdzv_id=$SLURM_PROCID {JOINED}'\n"),
+    ("master-address", ONE_TASK + "export MASTER_ADDR=${SLURM_NODELIST:0:6}\n"),
+    ("master-address", ONE_TASK + "export MASTER_ADDR=$(echo $SLURM_NODELIST | sed 's/\\[.*//')\n"),
+    ("master-address", ONE_TASK + "export MASTER_ADDR=$(echo $SLURM_JOB_NODELIST | cut -c 1-6)\n"),
+    ("master-address", ONE_TASK + "export MASTER_ADDR=$(hostname -i | awk '{print $1}')\n"),
+    ("ephemeral-port", ONE_TASK + "export MASTER_PORT=$(shuf -i 10000-65500 -n 1)\n"),
+    (
+        "hostfile-slots",
+        HOSTFILE
+        + "mapfile -t N < <(scontrol show hostnames)\nfor h in ${N[@]}; do printf '%s slots=%d\\n' $h 8; done > $H\n"
+        + DEEPSPEED,
+    ),
+    (
+        "hostfile-slots",
+        HOSTFILE
+        + "w() { for h in $(scontrol show hostnames); do echo $h slots=8; done; }\nw > $H\n"
+        + DEEPSPEED,
+    ),
+    (
+        "hostfile-slots",
+        HOSTFILE + "scontrol show hostnames | sed 's/$/ slots=2/' > $H\ndeepspeed --hostfile=\"$H\" t.py\n",
+    ),
+    (
+        "hostfile-format",
+        HOSTFILE + "for h in $(scontrol show hostnames); do echo $h slots = 4; done > $H\n" + DEEPSPEED,
+    ),
+    ("bare-hostfile", HOSTFILE + "scontrol show hostnames > $H\n" + DEEPSPEED),
+    ("bare-hostfile", HOSTFILE + "scontrol show hostnames | sed 's/$/ slot=4/' > \"$H\"\n" + DEEPSPEED),
+    (
+        "bare-hostfile",
+        HOSTFILE + "while read h; do echo $h:4; done < <(scontrol show hostnames) > $H\n" + DEEPSPEED,
+    ),
+    ("bare-hostfile", PBS + "H=h.$PBS_JOBID\ncp $PBS_NODEFILE $H\n" + DEEPSPEED),
+    ("filter-range", SLURM + "deepspeed --include localhost:0,1 --num_gpus 2 t.py\n"),
+    ("nested-tasks", HOSTFILE + "scontrol show hostnames | sed 's/$/ slots=4/' > $H\nsrun " + DEEPSPEED),
+    ("blocking-steps", STEPS + "for i in 1 2; do srun -n1 -c4 ./a $i & done\nwait\n"),
+    (
+        "blocking-steps",
+        ONE_TASK
+        + "#SBATCH -c 8\nsrun -N1 -n1 -c8 -w $A ray start --head --block &\nsrun -N1 -n1 -w $A python t.py\n",
+    ),
+    (
+        "container-driver",
+        SLURM
+        + "srun -n1 apptainer exec --nv i.sif ray start --block &\nsrun -n1 apptainer exec i.sif vllm serve m\n",
+    ),
+    ("inert-directive", "#!/bin/bash\n#SBATCH --time=1:00:00\nSBATCH --mem=4G\nsrun ./a\n"),
+    ("inert-directive", "#!/bin/bash\n#PBS -l walltime=1:00:00\nPBS -l select=1\n./a\n"),
+    (
+        "ranks-mismatch",
+        SLURM
+        + "vllm serve m --tensor-parallel-size 4 --pipeline-parallel-size 8 --distributed-executor-backend ray\n",
+    ),
+    (
+        "ranks-mismatch",
+        SLURM
+        + "ray start --head\npython -m verl.trainer.main_ppo trainer.nnodes=8 trainer.n_gpus_per_node=4\n",
+    ),
+    (
+        "ranks-mismatch",
+        SLURM
+        + "ray start --head\npython -m verl.trainer.main_ppo trainer.nnodes=4 trainer.n_gpus_per_node=2\n",
+    ),
+    (
+        "nodes-mismatch",
+        ONE_TASK
+        + "run() {\n local n=$1; shift\n srun torchrun --nnodes=$n --rdzv-backend=c10d --rdzv-endpoint=$M:29400 $@\n}\nrun 8 t.py\n",
+    ),
+    (
+        "nodes-mismatch",
+        ONE_TASK
+        + "srun py-spy record -o p.svg -- torchrun --nnodes=8 --rdzv-backend=c10d --rdzv-endpoint=$M:29400 t.py\n",
+    ),
+    (
+        "nodes-mismatch",
+        ONE_TASK
+        + "srun gdb -ex run --args python -m torch.distributed.run --nnodes=8 --rdzv-backend=c10d --rdzv-endpoint=$M:294 t.py\n",
+    ),
+    ("misspelt-variable", SLURM + "source /opt/x/env.sh\nOUTPUT_DIR=/x\nsrun ./a $OUPUT_DIR\n"),
+    ("unchecked-variable", SLURM + "srun ./a --epochs $EPOCHS\n"),
+    ("blank-after-backslash", SLURM + "srun ./a --x 1 \\ # the first\n  --y 2\n"),
+    ("blank-after-backslash", SLURM + "srun bash -c './a \\ \n --x 1'\n"),
+    ("literal-variable", SLURM + "#SBATCH -A $ACCOUNT\n#SBATCH -p $QUEUE\nsrun ./a\n"),
+    (
+        "fixed-node-rank",
+        HOSTFILE + "export H\nsrun bash -c 'deepspeed --hostfile $H --no_ssh --node_rank 0 t.py'\n",
+    ),
+    (
+        "launcher-binding",
+        PBS
+        + "module load openmpi\nmpirun -np 4 --map-by ppr:1:node torchrun --nnodes=4 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint=$M:29 t.py\n",
+    ),
+    ("remote-directory", PBS + "cd $PBS_O_WORKDIR\npbsdsh -- torchrun --standalone train.py\n"),
+    ("ranks-mismatch", SLURM + "#SBATCH --cpus-per-task=2\nsrun -c 12 ./a\n"),
+    ("ranks-mismatch", SLURM + "mpirun -np 8 --npernode 2 python p.py --tensor-model-parallel-size 2\n"),
+    (
+        "container-driver",
+        SLURM + "srun apptainer run --bind \"$PWD\" i.sif bash -c '\n  export A=1\n  python t.py'\n",
+    ),
+    (
+        "shared-port",
+        STEPS
+        + "for i in 1 2; do srun --exact -n1 torchrun --nnodes=1 --master_port=29500 t.py & done\nwait\n",
+    ),
+    (
+        "unexported-variable",
+        SLURM
+        + "L=1\ncat > r.sh <<'E'\n./a $L\nE\nsrun apptainer exec --nv -B /d:/d --pwd /d i.sif bash r.sh\n",
+    ),
+    ("loader-cores", ONE_TASK + f"srun torchrun --nproc-per-node=4 {JOINED} --num_workers 8\n"),
+    ("home-cache", SLURM + "export TORCH_EXTENSIONS_DIR=/home/$USER/te\nsrun ./a\n"),
+    ("world-size", SLURM + "srun bash -c 'WORLD_SIZE=4 RANK=$SLURM_PROCID python t.py'\n"),
+    ("world-size", SLURM + "srun --export=ALL,WORLD_SIZE=32 bash -c 'RANK=$SLURM_PROCID python t.py'\n"),
+    (
+        "too-many-threads",
+        ONE_TASK
+        + f"#SBATCH -c 16\nsrun -c16 --export=ALL,OMP_NUM_THREADS=16 torchrun --nproc-per-node=4 {JOINED}\n",
+    ),
+    (
+        "too-many-threads",
+        ONE_TASK
+        + f"#SBATCH -c 16\nsrun -c16 bash -c 'export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK; torchrun --nproc-per-node=4 {JOINED}'\n",
+    ),
+    (
+        "unpassed-variable",
+        SLURM
+        + f"export MASTER_ADDR=$(hostname)\nsrun docker run --gpus all --ipc=host -v $PWD:$PWD -w $PWD i bash -c '{BY_LOCAL}'\n",
+    ),
+    (
+        "remote-directory",
+        PBS
+        + "cd $PBS_O_WORKDIR\nfor h in $(uniq $PBS_NODEFILE); do ssh $h 'source /x/venv/bin/activate; torchrun --standalone train.py' & done\n",
+    ),
+    (
+        "unpassed-variable",
+        PBS
+        + f"M=$(hostname)\ncat > r.sh <<'E'\ncd /x\ntorchrun {JOINED}\nE\nfor h in $(uniq $PBS_NODEFILE); do pbs_tmrsh $h bash $PWD/r.sh & done\n",
+    ),
+    (
+        "unpassed-variable",
+        PBS
+        + f"M=$(hostname)\ncat > r.sh <<'E'\ncd /x\ntorchrun {JOINED}\nE\nfor h in $(uniq $PBS_NODEFILE); do ssh $h \"cd $PWD; bash r.sh\" & done\n",
+    ),
+    (
+        "shared-hostfile",
+        ONE_TASK
+        + "H=$SLURM_SUBMIT_DIR/hostfile\nscontrol show hostnames | sed 's/$/ slots=4/' > \"$H\"\n"
+        + DEEPSPEED,
+    ),
+    (
+        "duplicate-hosts",
+        PBS
+        + 'H=h.$PBS_JOBID\ncat $PBS_NODEFILE | sed \'s/$/ slots=4/\' > "$H"\ndeepspeed --hostfile="$H" t.py\n',
+    ),
 ]
 QUIET = [
     ("array-braces", SLURM + "a=(1 2)\nsrun ./a ${a[1]} $a $b[1] '$a[1]'\n"),
@@ -242,6 +424,79 @@ QUIET = [
         "standalone-nodes",
         SLURM + "srun bash -c 'deepspeed --no_ssh --node_rank $SLURM_NODEID --hostfile h t.py'\n",
     ),
+    (
+        "remote-directory",
+        PBS
+        + "cat > r.sh <<E\ncd $PWD\ntorchrun --nnodes=4 t.py\nE\nfor h in $(uniq $PBS_NODEFILE); do pbs_tmrsh $h bash -l $PWD/r.sh & done\n",
+    ),
+    ("task-devices", NO_GPUS + f"srun --gpus-per-task=1 --gpu-bind=none bash -c '{BY_LOCAL}'\n"),
+    ("standalone-nodes", SLURM + "srun torchrun --nnodes=1 --nproc-per-node=1 t.py --seed $SLURM_PROCID\n"),
+    ("bare-hostfile", HOSTFILE + "python hosts.py > $H\n" + DEEPSPEED),
+    ("nested-tasks", HOSTFILE + "srun deepspeed --hostfile $H --no_ssh --node_rank=$R t.py\n"),
+    ("blocking-steps", STEPS + "for i in 1 2; do srun -n1 -c4 --gpus=1 ./a $i & done\nwait\n"),
+    ("blocking-steps", STEPS + "srun -n1 -c4 ./a & srun -n1 -c4 --gres=none ./b &\nwait\n"),
+    (
+        "blocking-steps",
+        ONE_TASK
+        + "#SBATCH -c 8\nsrun -N1 -n1 -c8 -w $A ./x --block &\nsrun --overlap -N1 -n1 -w $A python t.py\n",
+    ),
+    (
+        "ranks-mismatch",
+        SLURM + "ray start --head\nvllm serve m --tensor-parallel-size 4 --pipeline-parallel-size 4\n",
+    ),
+    (
+        "nodes-mismatch",
+        ONE_TASK
+        + "f() {\n local n=$1\n [ $2 ] && n=4\n srun torchrun --nnodes=$n --rdzv-backend=c10d --rdzv-endpoint=$M:29400 t.py\n}\nf 8 1\n",
+    ),
+    ("misspelt-variable", SLURM + "source /opt/x/env.sh\nOUTPUT_DIR=/x\nsrun ./a $OUTPUT_DIR $OUPUT_DIR\n"),
+    ("blank-after-backslash", SLURM + "srun ./a my\\ #1\necho x\n"),
+    ("literal-variable", SLURM + "#SBATCH -A {{ account }}\n#SBATCH -p {{ queue }}\nsrun ./a\n"),
+    (
+        "container-driver",
+        SLURM + "srun apptainer exec --nv i.sif python t.py\nsrun apptainer exec --nv i.sif vllm serve m\n",
+    ),
+    (
+        "random-rendezvous",
+        ONE_TASK + f'srun bash -c "torchrun --rdzv_id $RANDOM --role \\$SLURM_NODEID {JOINED}"\n',
+    ),
+    ("random-rendezvous", ONE_TASK + f'srun bash -c "torchrun --rdzv_id $(date +%s) {JOINED}"\n'),
+    (
+        "sorted-hosts",
+        PBS
+        + "sort -u $PBS_NODEFILE | while read h; do echo $h slots=4; done > hosts.$PBS_JOBID\nexport MASTER_ADDR=$(head -1 hosts.$PBS_JOBID | cut -d' ' -f1)\n",
+    ),
+    ("launcher-binding", PBS + "mpirun -np 4 --map-by ppr:1:node --bind-to none torchrun --nnodes=4 t.py\n"),
+    ("ranks-mismatch", SLURM + "#SBATCH --cpus-per-task=8\nsrun -c 8 ./a\nsrun -n 1 -c 32 ./b\n"),
+    ("ranks-mismatch", SLURM + "srun -c 12 ./a\n"),
+    (
+        "shared-port",
+        SLURM
+        + "for i in 1 2; do srun --exact -n1 torchrun --nnodes=1 --master_port=29500 t.py & done\nwait\n",
+    ),
+    ("world-size", SLURM + "srun bash -c 'WORLD_SIZE=16 RANK=$SLURM_PROCID python t.py'\n"),
+    (
+        "container-files",
+        SLURM + "srun --container-image=i --container-mounts=/fsx:/fsx python $PWD/src/t.py\n",
+    ),
+    ("inert-directive", "#!/bin/bash\n${CDO}/cdo diffn a b\n"),
+    ("world-size", PBS + "mpiexec -n 8 --ppn 8 bash -c 'RANK=$PALS_RANKID WORLD_SIZE=8 python t.py'\n"),
+    (
+        "remote-directory",
+        PBS
+        + "cd $PBS_O_WORKDIR\nfor h in $(uniq $PBS_NODEFILE); do ssh $h '. ./env.sh; torchrun --standalone train.py' & done\n",
+    ),
+    (
+        "unpassed-variable",
+        PBS
+        + f"M=$(hostname)\ncat > r.sh <<E\ncd /x\ntorchrun {JOINED}\nE\nfor h in $(uniq $PBS_NODEFILE); do pbs_tmrsh $h bash $PWD/r.sh & done\n",
+    ),
+    (
+        "unpassed-variable",
+        PBS
+        + f"M=$(hostname)\ncat > r.sh <<'E'\nM=$1\ntorchrun {JOINED}\nE\nfor h in $(uniq $PBS_NODEFILE); do ssh $h bash r.sh $M & done\n",
+    ),
+    ("shared-hostfile", HOSTFILE + "scontrol show hostnames | sed 's/$/ slots=4/' > \"$H\"\n" + DEEPSPEED),
 ]
 
 
@@ -373,3 +628,78 @@ def test_names_that_are_almost_those_of_variables(
     texts = [(one.rule, f"{one.reason} {one.fix}") for one in found if one.rule in names]
     assert len(texts) == len(expected)
     assert all(any(rule == one and name in text for one, text in texts) for rule, name in expected)
+
+
+@pytest.mark.parametrize(
+    ("rule", "source", "launch"),
+    [
+        ("rank-number", BY_TASK, "srun --ntasks-per-node=1 torchrun --nnodes=4 --nproc-per-node=4 {}"),
+        ("rank-number", BY_TASK, "mpirun -np 16 python {}"),
+        ("rank-number", "import lightning\nlightning.Trainer()\n", "mpirun -np 16 python {}"),
+        ("mpi-discovery", "import deepspeed\ndeepspeed.init_distributed()\n", "mpirun -np 16 python {}"),
+        (
+            "task-devices",
+            "import horovod.torch as hvd\nimport torch\ntorch.cuda.set_device(hvd.local_rank())\n",
+            "srun --gpus-per-task=1 python {}",
+        ),
+    ],
+)
+def test_the_program_shows_the_mistake(tmp_path: Path, rule: str, source: str, launch: str) -> None:
+    (tmp_path / "t.py").write_text(source)
+    text = f"{SLURM}{launch.format('t.py')}\n"
+    assert rule in {found.rule for found in check(text.encode(), folder=str(tmp_path))}
+
+
+def test_a_config_of_deepspeed_that_the_script_writes_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "ds.json").write_text(
+        '{"train_batch_size": 9, "train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 1}'
+    )
+    launch = "accelerate launch --num_machines 4 --num_processes 16 --deepspeed_config_file ds.json t.py\n"
+    for before, wrong in (("", True), ("sed s/a/b/ in > ds.json\n", False)):
+        found = check(f"{SLURM}{before}{launch}".encode(), folder=str(tmp_path))
+        assert ("config-batch" in {one.rule for one in found}) == wrong
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (
+            "srun --ntasks-per-node=1 torchrun --nnodes=6 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint=$M:29 t.py",
+            "its 16 ranks wait for ranks 16 to 23",
+        ),
+        (
+            "srun --ntasks-per-node=1 bash -c 'torchrun --nnodes=4 --nproc-per-node=4 --node-rank=0 --master-addr=$M t.py'",
+            "each starts ranks 0 to 3 of 16",
+        ),
+        (
+            "srun bash -c 'RANK=$SLURM_LOCALID python t.py'",
+            "ranks 0 to 3 start 4 times, and wait forever for ranks 4 to 15",
+        ),
+        ("srun bash -c 'RANK=$SLURM_PROCID WORLD_SIZE=18 python t.py'", "wait forever for ranks 16 to 17"),
+        ("srun bash -c 'RANK=$SLURM_PROCID WORLD_SIZE=4 python t.py'", "ranks 4 to 15 are refused"),
+    ],
+)
+def test_a_hang_names_the_ranks_that_wait(body: str, words: str) -> None:
+    assert any(words in found.reason for found in check(f"{SLURM}{body}\n".encode()))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("srun ./a --x 1 \\ # first\n  --y 2", "it and the words behind it are arguments, and the next line"),
+        ("A=(\n  --x 1 \\ # first\n  --y 2\n)", "it and the words behind it are arguments"),
+        ("A=(\n  --x 1 \\ \n  --y 2\n)", "the array gets an item that is a blank"),
+    ],
+)
+def test_what_is_behind_a_backslash_and_a_blank(text: str, words: str) -> None:
+    found = [one.reason for one in check(f"{SLURM}{text}\n".encode()) if one.rule == "blank-after-backslash"]
+    assert len(found) == 1
+    assert words in found[0]
+
+
+def test_a_local_rank_of_0_is_the_only_device(tmp_path: Path) -> None:
+    (tmp_path / "t.py").write_text("import os, torch\ntorch.cuda.set_device(int(os.environ['LOCAL_RANK']))\n")
+    for local, wrong in (("0", False), ("$SLURM_LOCALID", True)):
+        text = f"{SLURM}srun --gpus-per-task=1 bash -c 'RANK=$SLURM_PROCID LOCAL_RANK={local} python t.py'\n"
+        found = check(text.encode(), folder=str(tmp_path))
+        assert ("task-devices" in {one.rule for one in found}) == wrong

@@ -19,7 +19,7 @@ _ENDPOINT, _OF_RAY = "--rdzv-endpoint", "--address"
 _PORTS = ("--master-port", "--main-process-port")
 _NAME = r"SLURM_(?:JOB_|STEP_)?NODELIST"
 _LIST = rf"\$(?:{_NAME}\b|\{{{_NAME}\}})"
-_FIRST_OF_LIST = rf"\$\{{{_NAME}%%?(,|\[)\*\}}"
+_FIRST_OF_LIST = rf"\$\{{{_NAME}(%%?(,|\\?\[)\*|:0:\d+)\}}"
 _EXPANDS = ("nodeset", "hostlist", "python", "python3", "perl", "srun", "mpirun", "ssh", "squeue", "sinfo")
 _SELECTS = re.compile(r"\b(head|tail|sed|awk|cut|grep|sort|xargs|perl|python3?|tr|read|paste|nl|shuf)\b")
 # Commands that leave the compressed list as it is, or cut it at its first comma or bracket.
@@ -27,7 +27,10 @@ _FIRST_FIELD = (
     r"cut\s+-d\s*['\"]?[,\[]['\"]?\s+-f\s*1",
     r"cut\s+-f\s*1\s+-d\s*['\"]?[,\[]['\"]?",
     r"head\s+-n?\s*-?1",
-    r"awk\s+(-F\s*['\"]?,['\"]?\s+)?'\{\s*print\s+\$1;?\s*\}'",
+    r"awk\s+(-F\s*['\"]?[,\[]['\"]?\s+)?'\{\s*print\s+\$1;?\s*\}'",
+    r"cut\s+-c\s*(1-)?\d+(-\d+)?",
+    r"sed\s+(-\w+\s+)?['\"]?s(.)(\\?\[|,|-)(\.\*)?\2\2g?['\"]?",
+    r"tr\s+-d\s+['\"]\[?\]?['\"]",
 )
 # Tasks on all nodes print in any order, unless an option chooses one.
 _FIRST_ANSWER = (
@@ -46,8 +49,12 @@ _LAST_DIGITS = re.compile(
     r"\$\{SLURM_JOB_?ID: *\(?-4\)?\}"
     r"|\$\(echo (-n )?[\"']?\$\{?SLURM_JOB_?ID\}?[\"']? *\| *tail -c *-?[45]\)"
 )
+_DRAWN_PORT = re.compile(
+    r"[\"']?[$`(]+\s*shuf\s+(?:-n\s*1\s+)?-i\s*(\d{1,5})-(\d{1,5})(?:\s+-n\s*1)?\s*[)`][\"']?$"
+)
 _DRAWN = r"(?<!\w)RANDOM\b|\bshuf\b|\buuidgen\b|\bmktemp\b|/random/uuid|\$\(date\b|\$\$|\brandint\b|bind\(\("
 _OF_TASK = re.compile(r"SLURM_(PROCID|LOCALID|NODEID)|OMPI_COMM_WORLD_(LOCAL_)?RANK|PMI_RANK|SLURMD_NODENAME")
+_EXPANSIONS = ("simple_expansion", "expansion", "command_substitution", "arithmetic_expansion")
 _DRAWN_OPTIONS = r"--(rdzv[-_](?:id|endpoint)|(?:master|main[-_]process)[-_]port)(=|$)(.*)"
 
 
@@ -174,7 +181,7 @@ def _of_command(text: str) -> str:
 
 def loopback(script: Script, address: Address) -> bool:
     """Return whether the address is that which the host's own table has for its name."""
-    pattern = r"[`(]\s*hostname\s+(--ip-address|-i)\s*[)`]"
+    pattern = r"[`(]\s*hostname\s+(--ip-address|-i)\s*([)`]|\|)"
     return any(re.search(pattern, value) for value in (address.node.unquoted, *_values(script, address)))
 
 
@@ -194,6 +201,8 @@ def port_range(script: Script, node: Node, depth: int = 0) -> _Range:
         return None
     if _LAST_DIGITS.fullmatch(node.text):
         return 0, 9999
+    if drawn_port := _DRAWN_PORT.match(node.text):
+        return int(drawn_port[1]), int(drawn_port[2])
     signs = ('"', "$((", "))", "(", ")", "$", "${", "}")
     inner = [child for child in node.children if child.type not in signs]
     if node.type in ("string", "arithmetic_expansion", "parenthesized_expression") and len(inner) == 1:
@@ -236,19 +245,32 @@ def drawn(text: str) -> bool:
     return re.search(_DRAWN, text) is not None
 
 
-def drawn_in(tree: Node) -> Iterator[tuple[int, str]]:
-    """Yield the line and the name of each address, port or id of the rendezvous that differs in each task."""
-    joins = re.search(r"\bRANK=|--nnodes|--num_machines", tree.text)  # else each may be a job of its own
+def drawn_in(tree: Node, text: Node | None = None) -> Iterator[tuple[int, str]]:
+    """Yield the line and the name of each address, port or id of the rendezvous that differs in each task.
+
+    What the script itself expands in the ``text`` of the code is the same in all tasks.
+    """
+    same = [one.text for one in text.all(*_EXPANSIONS)] if text is not None and text.type == "string" else []
+
+    def own(value: str) -> str:
+        for part in same:
+            value = value.replace(part, "")
+        return value
+
+    joins = re.search(r"\bRANK=|--nnodes|--num_machines", tree.text) is not None  # else jobs of their own
+    together = joins and re.search(r"--nnodes[= ]1\b", tree.text) is None
     for node in tree.all("variable_assignment"):
         name = node.text.partition("=")[0]
-        of_task = joins and _OF_TASK.search(node.text)
-        if name in ("MASTER_PORT", "MASTER_ADDR", "RDZV_ID") and (drawn(node.text) or of_task):
+        value = own(node.text)
+        of_task = joins and _OF_TASK.search(value)
+        if name in ("MASTER_PORT", "MASTER_ADDR", "RDZV_ID") and (drawn(value) or of_task):
             yield node.line, name
-    own = {name for name, value, _ in assignments(tree) if drawn(value.text.replace('\\"', '"'))}
+    names = {name for name, value, _ in assignments(tree) if drawn(own(value.text.replace('\\"', '"')))}
     for command in commands(tree):
         words = [word.text for word in command.arguments]
         for at, word in enumerate(words):
             match = re.match(_DRAWN_OPTIONS, word, re.S)
-            value = (match[3] or (*words, "")[at + 1]) if match else ""
-            if match and (drawn(value) or own.intersection(re.findall(r"\$\{?(\w+)", value))):
+            value = own(match[3] or (*words, "")[at + 1]) if match else ""
+            of_task = _OF_TASK.search(value) if together else None
+            if match and (drawn(value) or of_task or names.intersection(re.findall(r"\$\{?(\w+)", value))):
                 yield command.line, f"--{match[1]}"

@@ -93,5 +93,8 @@ def containers(script: Script, group: RankGroup) -> Iterator[Container]:
         words = forms(script, nodes)
         for wrapper, start, end in wrappers(words):
             if wrapper.container:
-                name, options = os.path.basename(words[start] or ""), tuple(words[start + 1 : end])
-                yield Container(name, options, at < len(outside))
+                options = (
+                    nodes[one].text if words[one] is None and words[one - 1] in wrapper.values else words[one]
+                    for one in range(start + 1, end)
+                )
+                yield Container(os.path.basename(words[start] or ""), tuple(options), at < len(outside))

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from jobgen.check.ranks.launcher_config import launches as configured
 from jobgen.check.ranks.program import RankProgram, program, stays
-from jobgen.launch.command_line import is_python
+from jobgen.launch.command_line import SHELLS, is_python
 from jobgen.launch.wrappers import command_start
 from jobgen.schedulers.request import Request
 from jobgen.script.commands import Command, commands
@@ -108,8 +108,11 @@ def _ranks(script: Script) -> Iterator[RankGroup]:
             yield RankGroup(command.line, start, command, (), found, None, 1, 1, 1, cores, 1)
 
 
-def beside(script: Script) -> Iterator[list[RankGroup]]:
-    """Yield the processes in the background that run at the same time; one in a loop is there twice."""
+def beside(script: Script, *, steps: bool = False) -> Iterator[list[RankGroup]]:
+    """Yield the processes in the background that run at the same time; one in a loop is there twice.
+
+    ``steps``: also those that srun starts.
+    """
     waits = [one.node for one in script.named("wait")]
     starts = sorted(wait.start for wait in waits)
     found: list[RankGroup] = []
@@ -118,7 +121,12 @@ def beside(script: Script) -> Iterator[list[RankGroup]]:
     for one in ranks(script):
         node = one.command.node
         remote = any(launch.remote for launch in one.chain)
-        if not one.command.background or one.is_step or remote or node.under("function_definition"):
+        if (
+            not one.command.background
+            or (one.is_step and not steps)
+            or remote
+            or node.under("function_definition")
+        ):
             continue
         around = node.around(*_BRANCHES)
         if around is not branch:
@@ -266,7 +274,10 @@ def size(script: Script, launch: Launch) -> tuple[int | None, int | None]:
     if launch.row.by_scheduler:
         return _step_size(script, launch, total)
     if (each := ranks_of_node(launch)) is not None or launch.has(*A_NODE):
-        return request.nodes or (1 if total == 1 else None), each
+        nodes = request.nodes or (1 if total == 1 else None)
+        if nodes and each and total and -(-total // each) < nodes:
+            return -(-total // each), min(each, total)
+        return nodes, each
     if launch.has(*line.ranks) and total is None:
         return request.nodes, None
     nodes = request.nodes or (1 if total == 1 else None)
@@ -338,14 +349,29 @@ class TaskCode(NamedTuple):
 
 
 def code_of_tasks(script: Script) -> Iterator[TaskCode]:
-    """Yield the code that every task of a launcher runs."""
+    """Yield the code that every task of a launcher runs: in its words or in a file of the script."""
     for one in ranks(script):
-        if one.text is not None and one.outer is not None and one.outer.row.line.reaches_nodes:
+        if one.outer is None or not one.outer.row.line.reaches_nodes:
+            continue
+        if one.text is not None:
             yield TaskCode(code(one.text), one.nodes, one.tasks, one, one.sets_ranks)
+        elif (file := file_of_tasks(script, one.outer)) is not None and (
+            tree := script.written_code(file)
+        ) is not None:
+            yield TaskCode(tree, one.nodes, one.tasks, one, one.sets_ranks)
     outer = script.starter.call.outer if script.starter is not None else None
     if script.starter is not None and outer is not None and outer.row.line.reaches_nodes:
         sets_ranks = any(launch.row.once_a_node for launch in script.launches)
         yield TaskCode(script.tree, *size(script.starter.script, outer), None, sets_ranks)
+
+
+def file_of_tasks(script: Script, launch: Launch) -> Node | None:
+    """Return the word of the file that the tasks of a launcher run, behind wrappers and a shell."""
+    own = launch.whole[launch.behind :]
+    at, name = start_of(words := forms(script, own))
+    behind = range(at + bool(name in SHELLS), len(own))
+    known = (own[one] for one in behind if words[one] is not None or own[one].text[0] != "$")
+    return next((one for one in known if not one.text.startswith("-")), None)
 
 
 def is_work(script: Script, launch: Launch) -> bool:

@@ -315,7 +315,8 @@ def random_rendezvous(script: Script) -> Iterator[Hit]:
         if code.group is None and not _JOINS.search(code.tree.text):
             continue  # each task may train alone
         several = (code.nodes or 1) > 1 or (not code.sets_ranks and (code.tasks or 1) > 1)
-        for line, name in drawn_in(code.tree) if several else ():
+        text = code.group.text if code.group is not None else None
+        for line, name in drawn_in(code.tree, text) if several else ():
             reason = f"{name} differs in each task: the nodes get different values, and wait for each other"
             yield Hit(line, reason)
             return

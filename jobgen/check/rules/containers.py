@@ -85,8 +85,13 @@ def _of_step(one: RankGroup) -> Iterator[Container]:
         yield Container(outer.kind, (*words, *home), of_step=True)
 
 
+_OF_SYSTEM = re.compile(r"/(etc|opt|usr|tmp|var|dev|proc|sys|run|bin|lib\w*|data\w*|local\w*)(/|$)")
+
+
 def _is_below(file: str, mount: str) -> bool:
     file, mount = (_HERE.sub(".", one).rstrip("/") for one in (file, mount))
+    if file.startswith(".") and mount.startswith("/") and not _OF_SYSTEM.match(mount):
+        return True  # the directory of the submission may be below it
     return file == mount or file.startswith(mount + "/") or mount in ("", "/")
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from jobgen.check.ranks.model import HOSTFILES
 from jobgen.check.rule import ERROR, WARNING, rule
+from jobgen.check.rules.hostfile import hostfile_statements
 from jobgen.errors import counted
 from jobgen.script.launches import Launch
 from jobgen.script.script import Hit, Script
@@ -160,6 +161,13 @@ def filter_range(script: Script) -> Iterator[Hit]:
             for one in re.findall(r"(?<=[:,])\d{1,2}(?=[,@]|$)", launch.options.get("--include") or "")
         ]
         gpus = None if script.request.exclusive else script.request.gpus_per_node
+        counts = launch.has("--num-gpus", "--num-nodes", "--num-accelerators")
+        if counts and launch.has("--include", "--exclude", "-i", "-e"):
+            yield Hit(
+                launch.line,
+                "deepspeed refuses --num_gpus and --num_nodes together with --include or --exclude",
+                "leave one of the two out",
+            )
         if slots and gpus and max(slots) >= gpus:
             reason = f"--include names slot {max(slots)}, but a node of the job has {counted(gpus, 'GPU')}, from 0: deepspeed refuses it"
             yield Hit(launch.line, reason, "write --num_gpus, or leave it out")
@@ -257,9 +265,16 @@ _HOSTFILE_OPTIONS = {
 )
 def hostfile_format(script: Script) -> Iterator[Hit]:
     for node in script.tree.all("string_content", "raw_string", "heredoc_body", "word"):
-        if re.search(r"\bslots(\s+=\s*|=\s+)[\d$]", node.text):
+        if _BLANKS.search(node.text):
             yield Hit(node.line)
             return
+    for node, text in hostfile_statements(script) if any(script.launched("deepspeed")) else ():
+        if _BLANKS.search(text):
+            yield Hit.at(node)
+            return
+
+
+_BLANKS = re.compile(r"\bslots(\s+=\s*|=\s+)[\d$]")
 
 
 @rule(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -13,6 +14,7 @@ from jobgen.errors import nearest
 from jobgen.script.deepspeed_config import PARALLEL, batch_fault, file_in, read
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import literal
+from jobgen.script.written_files import made
 
 _GONE = {"elasticity": "0.19.8", "sparse_attention": "0.19.7"}
 _TESTED = ("adam", "adamw", "lamb", "adagrad", "lion", "muon")
@@ -24,6 +26,8 @@ def _find(script: Script) -> tuple[int, str, Any] | None:
     """Return the line that names a config, its name, and its content: the JSON value, or the error text."""
     for lines, words in _command_lines(script):
         if (named := file_in(words)) and (path := script.path(named[1])):
+            if os.path.normpath(named[1]) in map(os.path.normpath, made(script)):
+                return None  # the script writes it
             return lines[named[0]], named[1], read(path)
     return None
 
@@ -132,7 +136,10 @@ def _world(script: Script) -> int | None:
     if any(one.row.filters_devices and one.has("--include", "--exclude") for one in script.launches):
         return None
     reading = [
-        one for one in ranks(script) if any(word.startswith(_CONFIGS) for word in one.program.arguments)
+        one
+        for one in ranks(script)
+        if any(word.startswith(_CONFIGS) for word in one.program.arguments)
+        or (one.inner is not None and one.inner.has("--deepspeed-config-file"))
     ]
     return _total(script, reading[0]) if len(reading) == 1 else None
 
@@ -146,6 +153,8 @@ def _total(script: Script, one: RankGroup) -> int | None:
     request = script.request
     if not one.sets_ranks:
         return one.total if one.chain else None
+    if one.inner is not None and (total := one.inner.number("--num-processes")):
+        return total
     nodes = request.nodes or (None if request.ranks else script.dialect.default_nodes)
     each = (
         one.each

@@ -63,11 +63,13 @@ def task_devices(script: Script) -> Iterator[Hit]:
             continue
         how, sure = _number_of_device(one)
         if how:
+            near = option.endswith(_CLOSEST)
+            sees = "the devices close to its cores, often one, number 0" if near else "one device, number 0"
             yield Hit(
                 one.line,
-                f"with {option} each task sees one device, number 0, but {how}: all tasks of a node but the first "
-                "one fail",
-                level=ERROR if sure else None,
+                f"with {option} each task sees {sees}, but {how}: all tasks of a node but the first one "
+                f"{'then ' * near}fail",
+                level=ERROR if sure and not near else None,
             )
             return
 
@@ -106,7 +108,11 @@ def _seen_by_number(script: Script) -> Iterator[Hit]:
 _LOCAL_NUMBER = re.compile(
     rf"[\"']?\$\{{?(?:LOCAL_RANK|{'|'.join(key for key, number in NUMBERS.items() if number == NUMBERS['SLURM_LOCALID'])})\}}?[\"']?"
 )
-_OF_TASKS = ("--gpus-per-task", "--gpu-bind")
+_OF_TASKS = ("--gpus-per-task", "--tres-per-task", "--ntasks-per-gpu", "--gpu-bind")
+_SINGLE = re.compile(
+    r"single:1|per_task:1|map_gpu:.*|mask_gpu:(?:0x)?0*[1248]0*(?:,(?:0x)?0*[1248]0*)*", re.I
+)
+_GPUS = re.compile(r"gres[/:]gpu(?::[\w.-]+)?[:=](\d+)")
 
 
 def _own_device(of_job: dict[str, str], one: RankGroup) -> str:
@@ -116,10 +122,19 @@ def _own_device(of_job: dict[str, str], one: RankGroup) -> str:
     own = {key: one.outer.options[key] or "" for key in _OF_TASKS if one.outer.has(key)}
     options = {**of_job, **own}
     bind = options.get("--gpu-bind", "").removeprefix("verbose,").removeprefix("v,")
-    if re.fullmatch(r"single:1|per_task:1|map_gpu:.*", bind):
+    if _SINGLE.fullmatch(bind):
         return f"--gpu-bind={bind}"
-    count = options.get("--gpus-per-task", "").rpartition(":")[2]
-    return "--gpus-per-task=1" if count == "1" and not bind else ""
+    if "--ntasks-per-gpu" in options and not bind:
+        return f"--ntasks-per-gpu={options['--ntasks-per-gpu']}"
+    of_task = _GPUS.search(options.get("--tres-per-task", ""))
+    count = of_task[1] if of_task else options.get("--gpus-per-task", "").rpartition(":")[2]
+    if count != "1" or bind not in ("", "closest"):
+        return ""
+    asks = f"--tres-per-task={of_task[0]}" if of_task else "--gpus-per-task=1"
+    return f"{asks} {_CLOSEST}" if bind else asks
+
+
+_CLOSEST = "--gpu-bind=closest"
 
 
 def _several_on_a_node(script: Script) -> bool:
@@ -133,9 +148,11 @@ def _number_of_device(one: RankGroup) -> tuple[str, bool]:
     source, code = one.program.source, one.text.text if one.text is not None else ""
     if named := re.search(r"\b(\w+_VISIBLE_DEVICES)=[\"']?\$\{?SLURM_LOCALID\}?(?![\w:%])", code):
         return f"{named[1]} is the local rank, which names others", False
-    if re.search(r"VISIBLE_DEVICES=", code):
+    if re.search(r"VISIBLE_DEVICES=|\bLOCAL_RANK=[\"']?0\b", code):
         return "", False
     if source is not None:
+        if re.search(r"(set_device|cuda|device)\(.{0,12}\b(hvd|horovod)\.local_rank\(\)", source.text):
+            return "Horovod's local_rank() is the number of its device", not _COPES.search(source.text)
         read = next((name for name in _LOCAL_IDS if name in source.reads), "")
         if "lightning" in one.program.frameworks:
             return _BY_LIGHTNING, True

@@ -44,6 +44,11 @@ from jobgen.script.script import Edit, Hit, Script
 def inert(script: Script) -> Iterator[Hit]:
     dialect, read = script.dialect, script.directives
     prefix = dialect.scheduler.prefix
+    for command in script.named(prefix[1:]) if prefix[1:] else ():
+        reason = (
+            f"{shown(command.node.text)} is a command that does not exist: a directive begins with {prefix}"
+        )
+        yield Hit(command.line, reason, f"write {prefix} in front of its options, above the first command")
     given = {_begin(line) for line in (*read.live, *read.late)}
     disabled = [line for line in read.inert if re.match(rf"\s*#\s+{prefix[1:]}\s", line.text, re.I)]
     apart = [line for line in disabled if _begin(line) not in given]

@@ -84,9 +84,11 @@ def _deletion(after: list[Command]) -> str:
 
 
 # What starts its command in the home directory of another node.
-_REMOTE = ("ssh", "rsh", "pdsh", "clush", "pbs_tmrsh")
+_REMOTE = ("ssh", "rsh", "pdsh", "clush", "pbs_tmrsh", "pbsdsh")
 _RELATIVE_FILE = re.compile(r"(?![-/~$])[\w./-]+\.(py|sh)")
-_MOVES = re.compile(r"\b(cd|pushd|source|env -C|--chdir|--cwd)\b|(^|[\s;&])\. ")
+_MOVES = re.compile(
+    r"\b(cd|pushd|env -C|--chdir|--cwd)\b|(\bsource|(^|[\s;&\"'])\.)\s+(?!\S*(activate|profile|bashrc|conda|\.venv|/venv))"
+)
 
 
 @rule(
@@ -132,16 +134,22 @@ _MOVES = re.compile(r"\b(cd|pushd|source|env -C|--chdir|--cwd)\b|(^|[\s;&])\. ")
 def remote_directory(script: Script) -> Iterator[Hit]:
     for launch in script.launches:
         words = [word for word in launch.program if word.type in ("word", "string", "raw_string")]
-        file = next((text for word in words if _RELATIVE_FILE.fullmatch(text := word.unquoted)), "")
-        text = launch.command.statement.text
+        named = next((word for word in words if _RELATIVE_FILE.fullmatch(word.unquoted)), None)
+        if launch.remote not in _REMOTE or named is None or not script.in_job:
+            continue
+        text = f"{launch.command.statement.text};"
+        if named.source is not script.tree.source and b"\n" in named.source:
+            text += named.source.decode(errors="replace")  # the code of a file that the script writes
         if script.starter is not None:
             text += script.starter.script.line(script.starter.call.file.line)
             text += "".join(f"{one.node.text};" for one in script.named("cd", "pushd"))
-        if launch.remote in _REMOTE and file and script.in_job and not _MOVES.search(text):
+        if not _MOVES.search(text):
             yield Hit(
                 launch.line,
-                f"{launch.remote} starts in the home directory of the node, and {shown(file)} is resolved there",
-                f'begin the command with cd: {launch.remote} HOST "cd $PWD && ..."',
+                f"{launch.remote} starts in the home directory of the node, and {shown(named.unquoted)} is resolved there",
+                "begin the command with cd: "
+                + ("pbsdsh -- bash -c" if launch.remote == "pbsdsh" else f"{launch.remote} HOST")
+                + ' "cd $PWD && ..."',
             )
             return
 

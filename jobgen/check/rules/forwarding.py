@@ -15,9 +15,10 @@ from jobgen.check.rules.rank_environment import OF_LIBRARIES, needs, set_in
 from jobgen.check.rules.rank_numbers import NUMBERS
 from jobgen.errors import shown
 from jobgen.launch.wrappers import REMOTE
+from jobgen.script import code_files
 from jobgen.script.commands import Command, commands
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import Node, assignments, expansions, exported, is_plain
+from jobgen.script.syntax import Node, assignments, expansions, exported, is_plain, parse
 
 _NAMED = 4  # variables in a message
 # Prefixes of the variables that DeepSpeed's pdsh runner exports.
@@ -193,6 +194,7 @@ def unpassed(script: Script) -> Iterator[Hit]:
     environment = RankEnvironment.of(script)
     yield from _of_started(script)
     yield from _of_quotes(script)
+    yield from _of_files(script)
     for one in ranks(script):
         exported_names = environment.exported_before(one.start)
         if one.inner is not None and not is_work(script, one.inner):
@@ -283,6 +285,38 @@ def _of_quotes(script: Script) -> Iterator[Hit]:
                     else "leave the backslash out",
                 )
                 return
+
+
+def _of_files(script: Script) -> Iterator[Hit]:
+    """Yield the variables of this script in files that it writes as they stand, and that run on another node."""
+    files = code_files.written(script.commands, script.constants, literal=True)
+    for command in script.commands if files else ():
+        at, start = start_of([script.constants.value(word) for word in command.words])
+        if start not in REMOTE or command.node.under("function_definition"):
+            continue
+        words = command.words[at + 1 :]
+        inner = (
+            one for text in words if text.type in ("raw_string", "string") for one in commands(code(text))
+        )
+        for word in (*words, *(word for one in inner for word in one.words)):
+            file = files.get(name := code_files.name(word, script.constants))
+            tree = parse(file[0].encode(), file[1]) if file is not None else None
+            if tree is None or any(one.name in ("source", ".", "eval") for one in commands(tree)):
+                continue
+            known = {*set_in(tree.text), *set_in(command.node.text), *_OF_LOGIN}
+            for variable, node in expansions(tree):
+                if (
+                    variable not in known
+                    and variable in script.values
+                    and is_plain(node)
+                    and "PATH" not in variable
+                ):
+                    yield Hit.at(
+                        node,
+                        f"${variable} is empty in {name}, which {start} starts on another node: it is set in this script",
+                        "leave out the quotes around the word behind <<: this script then writes the value",
+                    )
+                    return
 
 
 def _passed_names(text: Node, tree: Node) -> Iterator[str]:

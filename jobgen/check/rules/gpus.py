@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from jobgen.check.ranks.containers import SEALED
 from jobgen.check.ranks.devices import VISIBLE
@@ -13,10 +13,10 @@ from jobgen.launch.accelerators import ACCELERATORS
 from jobgen.launch.command_line import is_python
 from jobgen.launch.launchers import LAUNCHERS
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import literal
+from jobgen.script.syntax import Node, literal
 
 # The commands that start a Python program.
-_STARTS = ("python", "python3", *(name for row in LAUNCHERS.values() for name in row.names))
+_STARTS = ("python", "python3", "vllm", "sglang", *(name for row in LAUNCHERS.values() for name in row.names))
 _ON_CANN = tuple(name for name, row in ACCELERATORS.items() if row.cann)
 
 _OLD_NCCL = {
@@ -117,7 +117,7 @@ def forced_devices(script: Script) -> Iterator[Hit]:
 )
 def container_driver(script: Script) -> Iterator[Hit]:
     request, text = script.request, script.tree.text
-    if not (request.gpus_per_node or request.gpus) or re.search(_GIVES_GPUS, text):
+    if not (request.gpus_per_node or request.gpus) or re.search(_HAVE_GPUS, text):
         return
     for command in script.commands:
         words = [one for word in command.words for one in script.words_of(word, command)]
@@ -127,11 +127,12 @@ def container_driver(script: Script) -> Iterator[Hit]:
         subcommands = {"run"} if at is not None and names[at] in SEALED else {"exec", "run"}
         if at is None or not subcommands & set(names[at + 1 : at + 4]):
             continue
-        starts = (name in _STARTS or is_python(name) for name in names)
-        program = next((place for place, begins in enumerate(starts) if begins and place >= at), None)
+        program, title = _program(names, words, at)
         between = zip(values[at:program], words[at:program], strict=True)
         unknown = any(value is None and _MAY_BE_OPTIONS.match(word.text) for value, word in between)
-        opens = _OPENS.search(" ".join(word.text for word in words[at:program]))
+        before = " ".join(word.text for word in words[at:program])
+        opens = _OPENS.search(before)
+        unknown |= re.search(r"--nv|--rocm", before) is not None
         if program is None or unknown or (names[at] in SEALED and opens):
             continue
         if any("instance://" in (value or "") for value in values):
@@ -139,10 +140,20 @@ def container_driver(script: Script) -> Iterator[Hit]:
         if "-c" not in names[program + 1 : program + 2]:
             yield Hit(
                 command.line,
-                f"{names[at]} has no {_DRIVERS[names[at]]}: {names[program]} sees none of the GPUs of the job",
+                f"{names[at]} has no {_DRIVERS[names[at]]}: {title} sees none of the GPUs of the job",
                 f"add {_DRIVERS[names[at]]}" if names[at] in SEALED else "",
             )
             return
+
+
+def _program(names: Sequence[str], words: Sequence[Node], first: int) -> tuple[int | None, str]:
+    """Return the place and the name of the program of Python behind a word, or in a text for a shell."""
+    for at, name in enumerate(names[first:], first):
+        if name in _STARTS or is_python(name):
+            return at, name
+        if inner := _IN_SHELL.match(words[at].text):
+            return at, inner[1]
+    return None, ""
 
 
 # The option that gives a container the GPUs.
@@ -153,9 +164,12 @@ _DRIVERS = {
 _OPENS = re.compile(
     r"--(gpus?|device|runtime|privileged|hooks-dir|annotation|security-opt)\b|VISIBLE_DEVICES|nvidia-docker"
 )
+_IN_SHELL = re.compile(r"[\"'](?:.*[\s;&])?(python3?|torchrun|accelerate|deepspeed|vllm)\s", re.S)
 _MAY_BE_OPTIONS = re.compile(r"\$(?!.*(im|sif|cont))", re.I)  # and no image
 # Options and variables that give a container GPUs, and signs of AMD, whose devices need no option.
-_GIVES_GPUS = r"(?i)--nv\b|--rocm|--nvccli|_NV(CCLI)?=|_ROCM=|/dev/(kfd|dri|nvidia)|rocm|\bamd|\blumi|\bhip|\bmi\d00|gfx9"
+_HAVE_GPUS = (
+    r"(?i)--rocm|--nvccli|_NV(CCLI)?=|_ROCM=|/dev/(kfd|dri|nvidia)|rocm|\bamd|\blumi|\bhip|\bmi\d00|gfx9"
+)
 
 
 @rule(

@@ -13,7 +13,7 @@ from jobgen.errors import counted
 from jobgen.script.launches import Launch
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import Node, assignments, expansions, uses
-from jobgen.script.written_files import is_shared, may_have_reader, of_this_job, target, written
+from jobgen.script.written_files import is_shared, made, may_have_reader, of_this_job, target, written
 from jobgen.values.parsers import number
 
 _HOSTFILE = re.compile(r"(host|machine)[_-]?(file|s|list|s?\.txt)?|nodes?[_-]?(file|list)|nodes\.txt", re.I)
@@ -97,7 +97,8 @@ def shared_hostfile(script: Script) -> Iterator[Hit]:
     if not script.is_batch or (depend is not None and "singleton" in depend.value):
         return
     for node, _, _ in written(script):
-        name, file = target(script, node), node.get("destination")
+        file = node.get("destination")
+        name = script.path_text(file) if file is not None else ""
         if (
             name in seen
             or not _is_hostfile(script, name)
@@ -213,11 +214,25 @@ def bare_hostfile(script: Script) -> Iterator[Hit]:
         if node is None:
             continue
         direct = "PBS_NODEFILE" in node.text or uses(script.constants.origin(node), "PBS_NODEFILE")
-        name = launch.text("--hostfile", "-H")
-        made = any(target(script, one) == name for one, _, _ in written(script))
-        if direct or (made and not slots):
-            yield Hit(launch.line)
+        if direct or (not slots and script.path_text(node) in _made(script)):
+            yield Hit(launch.line, fix="" if script.is_pbs else _OF_SLURM)
             return
+
+
+_OF_SLURM = "scontrol show hostnames | sed 's/$/ slots=4/' > \"$hostfile\""
+# Programs that may write anything.
+_UNKNOWN = re.compile(r"\b(python\d?|perl|ruby|Rscript)\b|\.(py|sh|pl)\b|(^|[\s;|&])\.{0,2}/")
+
+
+def _made(script: Script) -> set[str]:
+    """Return the paths of the files that the script copies, or writes by commands whose output is known."""
+    unknown = {
+        script.path_text(file)
+        for one, _, _ in written(script)
+        if (file := one.get("destination")) is not None
+        if one.parent is None or _UNKNOWN.search(one.parent.text)
+    }
+    return made(script) - unknown
 
 
 @rule(
@@ -258,9 +273,9 @@ def duplicate_hosts(script: Script) -> Iterator[Hit]:
     text = script.tree.text
     if "PBS_NODEFILE" not in text or re.search(r"\buniq\b|sort -u|sort .*-u|\+\+|declare -A|unique", text):
         return
-    for node, _, _ in written(script):
+    for node, _ in hostfile_statements(script):
         whole = node.around("for_statement", "while_statement") or node.parent or node
-        if "slots=" in whole.text and _is_hostfile(script, target(script, node)):
+        if "slots=" in whole.text:
             yield Hit.at(
                 node,
                 f"$PBS_NODEFILE lists each host {script.request.lines_per_node} times, and DeepSpeed refuses "
@@ -318,11 +333,13 @@ def hostfile_slots(script: Script) -> Iterator[Hit]:
 
 def _slots_written(script: Script) -> Iterator[tuple[int, int]]:
     """Yield the line and the number of each ``slots=N`` that the script writes into a hostfile."""
-    for node, _, _ in written(script):
-        statement = node.parent
-        if statement is None or not _is_hostfile(script, target(script, node)):
-            continue
-        for match in re.finditer(r"slots=(?:(\d+)\b|\$\{?(\w+)\}?)", statement.text):
+    for node, text in hostfile_statements(script):
+        printed = (
+            f"slots={match[2].split()[at]}"
+            for match in _PRINTED.finditer(text)
+            if (at := match[1].count("%")) < len(match[2].split())
+        )
+        for match in re.finditer(r"slots=(?:(\d+)\b|\$\{?(\w+)\}?)", " ".join((text, *printed))):
             variable = script.constants.node(match[2] or "")
             slots = number(match[1] or (script.constants.value(variable) if variable else None), 3)
             if slots is not None:
@@ -332,6 +349,20 @@ def _slots_written(script: Script) -> Iterator[tuple[int, int]]:
         for file in command.arguments[-1:] if found else ():
             if found and _is_hostfile(script, script.constants.value(file) or file.unquoted):
                 yield command.line, int(found[1])
+
+
+# The words of printf before the number of slots, and its arguments.
+_PRINTED = re.compile(r"printf\s+[\"']([^\"'\n]*)slots=%[ds][^\"'\n]*[\"']\s+([^;|\n]+)")
+
+
+def hostfile_statements(script: Script) -> Iterator[tuple[Node, str]]:
+    """Yield each redirection into a hostfile, and the text of its statement, or of the function that it calls."""
+    for node, _, _ in written(script):
+        file, statement = node.get("destination"), node.parent
+        if file is None or statement is None:
+            continue
+        if script.path_text(file) in script.hostfiles or _is_hostfile(script, target(script, node)):
+            yield node, script.functions.get(statement.text.split()[0], statement.text)
 
 
 @rule(

@@ -229,7 +229,7 @@ def depends_on_size(node: Node) -> bool:
     "standalone-nodes",
     WARNING,
     "A training of its own on every node",
-    """torchrun with `--standalone`, or without `--nnodes`, knows its own node only. Started on each node of a
+    """torchrun with `--standalone`, with `--nnodes=1`, or without `--nnodes`, knows its own node only. Started on each node of a
     job it trains once a node: the ranks of different nodes never exchange gradients, and all of them write the
     same checkpoints.""",
     fix="give it --nnodes, --rdzv-backend=c10d, --rdzv-id and --rdzv-endpoint",
@@ -261,7 +261,9 @@ def standalone_nodes(script: Script) -> Iterator[Hit]:
             continue
         words = " ".join(word.text for word in (*outer.whole, *launch.program))
         own = launch.row.once_a_node and not launch.row.line.config_file and not launch.unknown
-        own = own and (launch.has("--standalone") or not launch.has(*launch.row.line.nodes, *_JOINS))
+        one_node = launch.number(*launch.row.line.nodes) == 1 and one.tasks == 1
+        alone = launch.has("--standalone") or one_node or not launch.has(*launch.row.line.nodes, *_JOINS)
+        own = own and alone
         if own and not re.search(r"NODEID|PROCID|NODENAME|RANK|hostname|ARGS|OPT", words):
             yield Hit(
                 launch.line,
@@ -396,12 +398,23 @@ def nested_tasks(script: Script) -> Iterator[Hit]:
         if outer.row.line.reaches_nodes and tasks and tasks > 1 and _starts_several(launch):
             fix = f"start one process on each node: {outer.kind} --map-by ppr:1:node --bind-to none"
             yield _nested(launch, outer.kind, tasks, "" if outer.row.by_scheduler else fix)
+        elif (
+            launch.row.remote_shell
+            and (one.nodes or 1) > 1
+            and launch.has("--hostfile", "-H")
+            and not launch.has(*_OWN_NODE)
+        ):
+            starts = f"{outer.kind} starts {launch.kind} on each of the {one.nodes} nodes, and each starts the ranks of all nodes by its hostfile"
+            yield Hit(launch.line, starts, f"leave {outer.kind} out, or add --no_ssh and --node_rank")
     lines = script.request.lines_per_node or 1
     for launch in script.launches if lines > 1 else ():
         once = any(re.search(r"\bpbsdsh(\s+-[vos])*\s+-[unhc]", text) for text in _starting(script, launch))
         if launch.remote == "pbsdsh" and launch.row.once_a_node and _starts_several(launch) and not once:
             fix = "start one on each node: pbsdsh -u on Torque, mpiprocs=1 on PBS Pro"
             yield _nested(launch, "pbsdsh", lines, fix)
+
+
+_OWN_NODE = ("--no-ssh", "--node-rank", "--include", "-i")
 
 
 def _starting(script: Script, launch: Launch) -> Iterator[str]:

@@ -184,22 +184,18 @@ def sorted_nodefile(script: Script) -> Iterator[Hit]:
         kept = written or (
             whole.under("command_substitution") and (whole.under("array") or "head" in _names(whole))
         )
-        if (
-            unique
-            and kept
-            and not _inside_count(whole)
-            and not (written and _is_for_deepspeed(script, whole))
-        ):
+        if unique and kept and not _inside_count(whole) and not (written and _has_first_host(script, whole)):
             yield Hit(command.line)
 
 
-def _is_for_deepspeed(script: Script, statement: Node) -> bool:
-    """Return whether the list is written to a hostfile of deepspeed, whose master is the first host of the file."""
-    files = {
-        script.constants.text(word) for one in script.launched("deepspeed") for word in one.nodes.values()
-    }
-    words = (one.get("destination") for one in statement.all("file_redirect"))
-    return any(word is not None and script.constants.text(word) in files for word in words)
+def _has_first_host(script: Script, statement: Node) -> bool:
+    """Return whether the master is the first host of the file to which the list is written: deepspeed takes it as
+    such, or the script itself, by ``head``."""
+    words = [word for one in script.launched("deepspeed") for word in one.nodes.values()]
+    words += [one.arguments[-1] for one in script.named("head") if one.arguments]
+    files = {script.constants.text(word).strip("\"'") for word in words}
+    written = (one.get("destination") for one in statement.all("file_redirect"))
+    return any(word is not None and script.constants.text(word).strip("\"'") in files for word in written)
 
 
 def _inside_count(node: Node) -> bool:

@@ -35,7 +35,7 @@ _OF_RANK_0 = r"(PROCID|NODEID|RANK|RANKID)\b.{0,9}(==?|-eq) *[\"']?0"
     """`hostname` in a text that every node runs is a different host on each of them: each waits for the others
     at its own address. Determine the address in the batch script, which runs on the first node only, and
     export it.""",
-    message="each node runs this, and uses its own name as the master",
+    message="each node runs this, and uses its own name as the master: its ranks wait for those of the other nodes, which wait elsewhere",
     fix="set MASTER_ADDR in the batch script, above the launcher, and export it",
     bad="""
     #!/bin/bash

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from jobgen.check.rule import NOTE, WARNING, rule
 from jobgen.errors import shown
-from jobgen.script.other_text import has_variable, is_for_person, names_template
+from jobgen.schedulers.request import DirectiveOption
+from jobgen.script.other_text import has_variable, is_for_person, is_variable, names_template
 from jobgen.script.script import Hit, Script
 
 EXPANDS_NOTHING = "expands no variables in directives"
@@ -54,7 +55,7 @@ def placeholder(script: Script) -> Iterator[Hit]:
     "A variable in a directive",
     """No shell reads directives: sbatch and qsub do not expand `$NAME` in them. A job with `--job-name=$MODEL` is called
     `$MODEL`. (Values that are refused for it, such as `--time=$T`, are errors of the rules for these values; output-variable
-    is about paths of logs.)""",
+    is about paths of logs. Several that the script never sets may be for a program that fills them in: one note.)""",
     fix=BY_COMMAND_LINE,
     bad="""
     #!/bin/bash
@@ -70,9 +71,13 @@ def placeholder(script: Script) -> Iterator[Hit]:
     """,
 )
 def literal_variable(script: Script) -> Iterator[Hit]:
+    unset = [one for one in script.options if one.line in script.placeholders and is_variable(one.value)]
+    for option in unset[:1] if not script.is_template else ():
+        yield Hit.at(option, f"{_literally(script, option)}, unless a program fills it in", level=NOTE)
     for option in script.options:
         if option.flag in _TEXTS and option.line in script.unexpanded and has_variable(option.value):
-            command = script.dialect.command
-            yield Hit.at(
-                option, f"{command} {EXPANDS_NOTHING}: {option.flag} is {shown(option.value)} literally"
-            )
+            yield Hit.at(option, _literally(script, option))
+
+
+def _literally(script: Script, option: DirectiveOption) -> str:
+    return f"{script.dialect.command} {EXPANDS_NOTHING}: {option.flag} is {shown(option.value)} literally"

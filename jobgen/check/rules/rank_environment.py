@@ -7,7 +7,16 @@ import re
 from collections.abc import Iterator, Set
 
 from jobgen.check.ranks.environment import RankEnvironment
-from jobgen.check.ranks.model import RankGroup, code, cores_of_option, cores_of_script, forms, is_work, ranks
+from jobgen.check.ranks.model import (
+    RankGroup,
+    code,
+    cores_of_option,
+    cores_of_script,
+    file_of_tasks,
+    forms,
+    is_work,
+    ranks,
+)
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.errors import counted
 from jobgen.launch.launchers import DEFAULT_MPI
@@ -16,7 +25,7 @@ from jobgen.script import code_files
 from jobgen.script.commands import Command, commands
 from jobgen.script.mpi_of_script import recognized_mpi
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import Node, expansions, is_plain, parse
+from jobgen.script.syntax import Node, assignments, expansions, is_plain, parse
 from jobgen.values.parsers import number
 
 # Variables that only libraries read, from the environment.
@@ -96,17 +105,15 @@ def _of_code(script: Script) -> Iterator[Hit]:
             yield from _lost(environment, text.start, code(text), text, reader, given)
     files = code_files.written(script.commands, script.constants, literal=True)
     for launch in script.launches if files else ():
-        for word in launch.program[:_FIRST] if launch.outer is None and not launch.remote else ():
-            if (file := files.get(code_files.name(word, script.constants))) is not None:
-                tree, start = parse(file[0].encode(), file[1]), launch.command.node.start
-                yield from _lost(environment, start, tree, None, f"{word.text}, which {launch.title} starts")
+        word = file_of_tasks(script, launch) if launch.outer is None and not launch.remote else None
+        file = files.get(code_files.name(word, script.constants)) if word is not None else None
+        if word is not None and file is not None:
+            tree, start = parse(file[0].encode(), file[1]), launch.command.node.start
+            yield from _lost(environment, start, tree, None, f"{word.text}, which {launch.title} starts")
     if script.starter is not None and not script.starter.call.remote:
         above, call = script.starter
         reader = f"this script, which {above.name or 'another one'} starts"
         yield from _lost(RankEnvironment.of(above), call.file.start, script.tree, None, reader)
-
-
-_FIRST = 4  # words of a command behind a launcher; the file of a script is one of them
 
 
 def _lost(
@@ -276,10 +283,10 @@ def too_many_threads(script: Script) -> Iterator[Hit]:
     of_chunk = script.dialect.sets_threads and "OMP_NUM_THREADS" not in script.tree.text
     chunk = script.request.chunks[0] if of_chunk and len(script.request.chunks) == 1 else {}
     for one in ranks(script):
-        value = environment.in_effect("OMP_NUM_THREADS", one.start)
-        threads, name = _threads(script, value), "OMP_NUM_THREADS"
+        threads, name = _omp_threads(script, environment, one), "OMP_NUM_THREADS"
         by_ssh = any(launch.remote for launch in one.chain)
-        of_pbs = value is None and not by_ssh and (one.program.file or "ompthreads" in chunk)
+        of_pbs = threads is None and not by_ssh and (one.program.file or "ompthreads" in chunk)
+        threads = threads or 0
         if of_pbs:
             threads = number(chunk.get("ompthreads") or chunk.get("ncpus")) or 0
             name = f"OMP_NUM_THREADS, which {script.dialect.title} sets"
@@ -298,6 +305,19 @@ def too_many_threads(script: Script) -> Iterator[Hit]:
                 NOTE if of_pbs and "ompthreads" not in chunk else None,
             )
             return
+
+
+def _omp_threads(script: Script, environment: RankEnvironment, one: RankGroup) -> int | None:
+    """Return the OMP_NUM_THREADS of a program, 0 if it is unknown; None if nothing sets it: the code of its task,
+    ``--export`` or the script."""
+    tree = code(one.text) if one.text is not None else None
+    own = [value for name, value, _ in assignments(tree) if name == "OMP_NUM_THREADS"] if tree else []
+    option = one.outer.text("--export") if one.outer is not None and one.is_step else ""
+    if own or "OMP_NUM_THREADS=" not in option:
+        value = own[0] if own else environment.in_effect("OMP_NUM_THREADS", one.start)
+        return None if value is None else _threads(script, value)
+    passed = re.search(r"\bOMP_NUM_THREADS=(\d+)(?![\w$])", option)
+    return int(passed[1]) if passed else 0
 
 
 @rule(
@@ -397,12 +417,13 @@ def loader_cores(script: Script) -> Iterator[Hit]:
         return
     for one in ranks(script):
         workers = one.program.workers
-        if workers and workers > 1 and one.cores == 1:
+        of_task = one.each // one.tasks if one.each and one.tasks else 1  # ranks
+        if workers and workers > 1 and one.cores in (0, 1):
             yield Hit(
                 one.line,
                 f"{one.program.file or one.name} has {workers} processes for its data, but no option requests cores: "
                 "each task has one, unless the site gives more",
-                f"add --cpus-per-task={workers + 1}",
+                f"add --cpus-per-task={(workers + 1) * of_task}",
             )
             return
 
@@ -450,7 +471,8 @@ def launcher_binding(script: Script) -> Iterator[Hit]:
         if outer is None or not outer.row.of_mpi or outer.unknown or cores_of_option(outer):
             continue
         total = outer.number(*outer.row.line.ranks)
-        if total not in (1, 2):
+        node_launcher = one.inner is not outer and one.sets_ranks
+        if not total or (total > 2 and not node_launcher):
             continue
         words = {script.constants.value(word) or word.text for word in outer.words}
         to_cores = _TO_CORES.fullmatch(outer.text("--map-by", "-map-by") or "slot")
@@ -461,9 +483,8 @@ def launcher_binding(script: Script) -> Iterator[Hit]:
         several = f"{threads} threads" * (threads > 1 and _uses_threads(one))
         several = several if one.inner is outer else f"{one.name} and its ranks"
         if several and (cores_of_script(script) or 2) > total:
-            yield Hit(
-                one.line, f"{outer.kind} binds each of its processes to one core, which {several} share"
-            )
+            part = "one core" if total < 3 else "a part of the cores of its node"
+            yield Hit(one.line, f"{outer.kind} binds each of its processes to {part}, which {several} share")
             return
 
 
@@ -536,12 +557,13 @@ def _threads(script: Script, value: Node | None) -> int:
 
 
 _CACHES = re.compile(
-    r"(HF_HOME|HF_HUB_CACHE|HF_DATASETS_CACHE|TRANSFORMERS_CACHE|TORCH_HOME|XDG_CACHE_HOME|PIP_CACHE_DIR)"
+    r"(HF_HOME|HF_HUB_CACHE|HF_DATASETS_CACHE|TRANSFORMERS_CACHE|TORCH_HOME|XDG_CACHE_HOME|PIP_CACHE_DIR"
+    r"|APPTAINER_CACHEDIR|SINGULARITY_CACHEDIR|UV_CACHE_DIR|VLLM_CACHE_ROOT)"
     r"|(TRITON_CACHE_DIR|TORCHINDUCTOR_CACHE_DIR|TORCH_EXTENSIONS_DIR|NUMBA_CACHE_DIR|CUDA_CACHE_PATH)"
 )
 
 
-_AT_HOME = r"~/|\$HOME/|\$\{HOME\}/"
+_AT_HOME = r"~/|\$HOME/|\$\{HOME\}/|/home/\$\{?USER\}?/"
 _ELSEWHERE = r"scratch|work|data|project|group|store|shared|local"  # often links to other file systems
 
 

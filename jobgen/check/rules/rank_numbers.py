@@ -92,6 +92,38 @@ def rank_number(script: Script) -> Iterator[Hit]:
                     f"use {_right('RANK', 'SLURM_PROCID')}",
                 )
     yield from _same_rank(script)
+    yield from _of_launcher(script)
+
+
+def _of_launcher(script: Script) -> Iterator[Hit]:
+    """Yield a program that takes its rank from the task of Slurm, in which another launcher starts several ranks."""
+    for one in ranks(script):
+        source, inner = one.program.source, one.inner
+        if (
+            source is None
+            or inner is None
+            or inner.row.by_scheduler
+            or script.is_pbs
+            or not one.each
+            or one.each < 2
+        ):
+            continue
+        read = next(
+            (name for name in ("SLURM_PROCID", "SLURM_LOCALID") if name in source.needs | source.reads), ""
+        )
+        own = source.needs | source.reads | source.sets
+        if "lightning" in one.program.frameworks and inner.row.of_mpi and not own:
+            read = "SLURM_PROCID"
+        others = any(re.match(r"(LOCAL_)?RANK$|OMPI_|PMI|MPI_|MV2_", name) for name in own)
+        if read and not others:
+            reads = one.program.file + ("" if read in own else ", by Lightning,")
+            yield Hit(
+                one.line,
+                f"{reads} reads {read}, which is that of a task of srun: the {one.each} ranks that {inner.title} starts "
+                "on a node have the same",
+                "start the program with srun, once for each rank, or let it read RANK and LOCAL_RANK",
+                WARNING,
+            )
 
 
 def _of_sum(script: Script, tree: Node) -> Iterator[tuple[Node, int]]:
@@ -153,9 +185,13 @@ def _effect(name: str, number: str, nodes: int | None, tasks: int | None) -> str
     several, shared = bool(nodes and nodes > 1), bool(tasks and tasks > 1)
     total = nodes * tasks if nodes and tasks else 0
     if name == "RANK" and number == _LOCAL and several:
-        return f"the ranks of the {nodes} nodes have the same numbers, and the rendezvous hangs"
+        if not tasks:
+            return f"the ranks of the {nodes} nodes have the same numbers, and the rendezvous hangs"
+        return _hang(tasks, f"{nodes} times", total)
     if name == "RANK" and number == _NODE and shared:
-        return f"the {tasks} ranks of a node have the same number, and the rendezvous hangs"
+        if not nodes:
+            return f"the {tasks} ranks of a node have the same number, and the rendezvous hangs"
+        return _hang(nodes, f"{tasks} times", total)
     if name == "WORLD_SIZE" and ((number == _NODES and shared) or (number == _TASKS_OF_NODE and several)):
         size = nodes if number == _NODES else tasks
         return f"that is {size}, but {total} ranks start" if total and size != total else ""
@@ -167,6 +203,14 @@ def _effect(name: str, number: str, nodes: int | None, tasks: int | None) -> str
     if name in ("LOCAL_RANK", *_DEVICES) and number == _NODE and shared:
         return f"the {tasks} ranks of a node share one device"
     return ""
+
+
+def _hang(there: int, times: str, total: int) -> str:
+    """Return which ranks wait for which, if the first of them start several times."""
+    first = "rank 0 starts" if there == 1 else f"ranks 0 to {there - 1} start"
+    return (
+        f"{first} {times}, and {'waits' if there == 1 else 'wait'} forever for ranks {there} to {total - 1}"
+    )
 
 
 def _right(name: str, variable: str) -> str:

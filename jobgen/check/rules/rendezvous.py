@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 
-from jobgen.check.ranks.model import RankGroup, beside
+from jobgen.check.ranks.model import RankGroup, beside, ranks
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.launch.wrappers import command_start
 from jobgen.schedulers.request import GPUS_OF_NODE
@@ -47,11 +47,15 @@ from jobgen.script.syntax import LOOPS, expansions, literal
 )
 def mpi_discovery(script: Script) -> Iterator[Hit]:
     exported = {name for name, _, _ in script.assignments}
-    for launch in script.launched("mpirun"):
+    for one in ranks(script):
+        launch = one.outer
+        if launch is None or launch.kind != "mpirun" or one.inner is not launch:
+            continue
         words = [script.constants.value(word) or word.text for word in launch.program]
         first = next(iter(words[command_start(words) :]), "")
         python = os.path.basename(first).startswith("python")
-        if python and any("--deepspeed" in word for word in words) and "RANK" not in exported:
+        of_deepspeed = any("--deepspeed" in word for word in words) or "deepspeed" in one.program.frameworks
+        if python and of_deepspeed and "RANK" not in exported:
             yield Hit(launch.line)
             return
 
@@ -115,7 +119,8 @@ def fixed_node_rank(script: Script) -> Iterator[Hit]:
     for launch in script.launches:
         rank = launch.number("--node-rank", "--machine-rank")
         line = launch.row.line
-        of_job = None if line.reaches_nodes or line.config_file else script.request.nodes
+        far = line.reaches_nodes and not launch.has("--no-ssh")  # deepspeed starts all nodes itself
+        of_job = None if far or line.config_file else script.request.nodes
         nodes = launch.number(*line.nodes) or of_job or 1
         if rank is None or nodes < 2 or not script.only(launch) or not script.in_job:
             continue
@@ -127,7 +132,16 @@ def fixed_node_rank(script: Script) -> Iterator[Hit]:
         if not script.starts(launch):  # see first-node-only
             own = "SLURM_NODEID" if script.dialect.scheduler.node_step else "OMPI_COMM_WORLD_RANK of mpirun"
             fix = f"use a variable that is expanded on each node, such as {own}"
-            yield Hit(launch.line, f"the node rank is {rank} on all nodes", fix)
+            each = launch.number(*line.local_ranks)
+            starts = (
+                f"each starts ranks {rank * each} to {rank * each + each - 1} of {nodes * each}"
+                if each
+                else "each starts the same ranks"
+            )
+            waits = (
+                f"the node rank is {rank} on all nodes: {starts}, and waits forever for those of the others"
+            )
+            yield Hit(launch.line, waits, fix)
 
 
 _ONE_HOST = ("ssh", "rsh", "pbs_tmrsh")
@@ -242,7 +256,8 @@ def fixed_port(script: Script) -> Iterator[Hit]:
     """,
 )
 def shared_port(script: Script) -> Iterator[Hit]:
-    for together in beside(script) if not any(script.named("ssh", "pdsh", "pbsdsh")) else ():
+    one_node = script.request.nodes == 1
+    for together in beside(script, steps=one_node) if not any(script.named("ssh", "pdsh", "pbsdsh")) else ():
         first: dict[str, int] = {}
         for one in together:
             port = _port(script, one)
@@ -261,7 +276,12 @@ def shared_port(script: Script) -> Iterator[Hit]:
 def _port(script: Script, one: RankGroup) -> str:
     """Return the port that a launcher opens on the first node; empty if it is free, or may differ each time."""
     launch = one.inner
-    if launch is None or not launch.row.once_a_node or launch.unknown or len(one.chain) > 1:
+    if (
+        launch is None
+        or not launch.row.once_a_node
+        or launch.unknown
+        or (len(one.chain) > 1 and not one.is_step)
+    ):
         return ""
     option = next((name for name, key in launch.row.line.same.items() if key == "master_port"), "")
     alone = launch.row.line.config_file and (launch.number("--num-processes") or 1) < 2

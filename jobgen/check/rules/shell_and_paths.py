@@ -183,7 +183,7 @@ def _indent(line: str) -> int:
     "A blank after a backslash",
     """A backslash continues a command on the next line only if it is the last character of its line. With a
     blank behind it the command gets an argument that is a blank, and ends: the next line is a command of its
-    own. (It is a warning if the next line looks like one, and is not indented.)""",
+    own. So it is with a comment behind the backslash. (It is a warning if the next line looks like one, and is not indented.)""",
     message="the backslash does not continue the line: a blank comes after it, and the next line is another command",
     fix="delete the blanks at the end of the line",
     bad="""
@@ -202,12 +202,11 @@ def _indent(line: str) -> int:
 )
 def blank_after_backslash(script: Script) -> Iterator[Hit]:
     lines = script.lines
-    found = [
-        (at, blank) for at, line in enumerate(lines) if (blank := re.search(r"(?<!\\)\\[ \t]+\r?$", line))
-    ]
+    found = [(at, blank) for at, line in enumerate(lines) if (blank := _BLANK.search(line))]
     texts: set[int] = set()  # lines whose end is a part of a text
     for node in script.tree.all("string", "raw_string", "heredoc_body", "comment") if found else ():
         texts |= set(range(node.line, node.line + node.text.count("\n") + (node.type == "comment")))
+    texts -= _lines_of_code(script) if texts else set()
     for at, blank in found:
         if at + 1 in texts or lines[at].lstrip().startswith("#"):
             continue
@@ -219,9 +218,32 @@ def blank_after_backslash(script: Script) -> Iterator[Hit]:
         )
         start = script.start_of(at + 1) + len(lines[at][: blank.start() + 1].encode())
         end = start + len(lines[at][blank.start() + 1 :].rstrip("\r").encode())
+        items = any(one.line <= at + 1 < one.line + one.text.count("\n") for one in script.tree.all("array"))
+        if "#" in blank[0]:
+            why = _COMMENT + ("" if items else ", and the next line is another command")
+            if continues:
+                yield Hit(at + 1, why, "put the comment on a line above the command")
+            continue
+        if items:
+            yield Hit(at + 1, _ITEM, level=WARNING, edits=(Edit(start, end),))
+            continue
         yield Hit(
             at + 1,
             "" if continues else "the command gets an argument that is a blank: one is behind the backslash",
             level=None if continues else WARNING,
             edits=(Edit(start, end),) if continues else (),
         )
+
+
+_BLANK = re.compile(r"(?<!\\)\\[ \t]+(?:#.*)?\r?$")
+_COMMENT = "behind a backslash and a blank # begins no comment: it and the words behind it are arguments"
+_ITEM = "the array gets an item that is a blank: one is behind the backslash"
+
+
+def _lines_of_code(script: Script) -> set[int]:
+    """Return the lines of the script in texts that a shell runs, as ``bash -c '...'``."""
+    trees = {id(one.text): one.text for one in script.started if one.text is not None}
+    lines = (
+        (at, line) for tree in trees.values() for at, line in enumerate(tree.text.split("\n"), tree.line)
+    )
+    return {at for at, line in lines if line.strip() and script.line(at).endswith(line)}

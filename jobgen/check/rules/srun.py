@@ -211,7 +211,7 @@ def _redirected(above: Node) -> Sequence[Node]:
 def _of_document(script: Script) -> Iterator[Hit]:
     """Yield the variables of a task in a here-document without quotes, whose text srun starts as code."""
     starts = [one for one in script.launched("srun") if one.number("-n", "--ntasks") != 1]
-    words = {code_files.name(word, script.constants) for one in starts for word in one.program[:3]}
+    words = {code_files.name(word, script.constants) for one in starts for word in one.program}
     files = words & code_files.written(script.commands, script.constants).keys()
     for command in script.commands if files else ():
         if (target := code_files.target(command)) is None:

@@ -20,6 +20,16 @@ _WHOLE_NODES = Span(since="20.11")  # a step takes all cores of its nodes
 _SHARES = ("--exact", "--overlap", "--exclusive", "--whole", "-O", "--overcommit", "-s", "--oversubscribe")
 _CORES = ("-c", "--cpus-per-task")  # implies --exact; some versions take it from the job
 _MEMORY = ("--mem", "--mem-per-cpu", "--mem-per-gpu")
+_GPUS = (
+    "--gres",
+    "-G",
+    "--gpus",
+    "--gpus-per-task",
+    "--gpus-per-node",
+    "--tres-per-task",
+    "--gpus-per-socket",
+)
+_HOSTS = ("-w", "--nodelist")
 
 
 @rule(
@@ -58,10 +68,11 @@ _MEMORY = ("--mem", "--mem-per-cpu", "--mem-per-gpu")
 )
 def blocking_steps(script: Script) -> Iterator[Hit]:
     request = script.request
-    if (whole := _whole_step(script)) is not None:
+    if (whole := _whole_step(script) or _same_host(script)) is not None:
+        has = "cores of its node" if whole[0].has(*_HOSTS) else "tasks and cores of the job"
         yield Hit(
             whole[0].line,
-            f"this step has all tasks and cores of the job: the step of line {whole[1].line} waits until it ends",
+            f"this step has all {has}: the step of line {whole[1].line} waits until it ends",
             "add --overlap, for a monitor or a server that shares the nodes",
         )
         return
@@ -74,7 +85,7 @@ def blocking_steps(script: Script) -> Iterator[Hit]:
         return
     first = beside[0]
     alone = steps[-1] is first and _waits_in_loops(script, first.command.node)
-    if alone or first.has(*_SHARES, "-w", "--nodelist", "-r", "--relative"):
+    if alone or first.has(*_SHARES, *_HOSTS, "-r", "--relative"):
         return
     memory = script.heeded.get("--mem")
     if not first.has(*_CORES) and not request.cpus_per_rank:
@@ -89,6 +100,16 @@ def blocking_steps(script: Script) -> Iterator[Hit]:
             f"this step takes all memory of the job ({memory.value}): the steps beside it wait until it ends",
             "add --mem with the part of this step",
         )
+    elif request.gpus_per_node and not first.has(*_GPUS) and not any(_has_no_gpu(one) for one in steps):
+        yield Hit(
+            first.line,
+            f"this step takes all GPUs of the job ({request.gpus_per_node}): the steps beside it wait until it ends",
+            "add --gpus with the part of this step, and --gres=none to one without",
+        )
+
+
+def _has_no_gpu(step: Launch) -> bool:
+    return step.text("--gres") in ("none", "gpu:0") or step.text("--gpus", "-G") == "0"
 
 
 def _steps(script: Script) -> list[Launch]:
@@ -104,7 +125,7 @@ def _whole_step(script: Script) -> tuple[Launch, Launch] | None:
     ends = sorted(one.node.start for one in script.named("wait", "kill", "exit"))
     for first, second in pairwise(steps):
         start, end = first.command.node.start, second.command.node.start
-        shares = first.has(*_SHARES, "-w", "--nodelist", "-r", "--relative")
+        shares = first.has(*_SHARES, *_HOSTS, "-r", "--relative")
         shares |= second.has("--overlap", "-s", "-O", "--overcommit")
         apart = bisect_left(ends, start) < bisect_left(ends, end) or _around(first) != _around(second)
         if not first.command.background or shares or apart or _ends_at_once(script, first):
@@ -113,6 +134,31 @@ def _whole_step(script: Script) -> tuple[Launch, Launch] | None:
         if size(script, first) == whole and (cores or 0) >= request.cpus_per_rank:
             return first, second
     return None
+
+
+def _same_host(script: Script) -> tuple[Launch, Launch] | None:
+    """Return a step in the background with all cores of a host that it names, and a later step on this host."""
+    request, steps = script.request, [one for one in _steps(script) if one.has(*_HOSTS)]
+    ends = sorted(one.node.start for one in script.named("wait", "kill", "exit"))
+    if not script.is_batch or not request.cpus_per_rank or not _WHOLE_NODES.holds(script.version):
+        return None
+    all_cores = request.cpus_per_rank * (request.ranks_per_node or 1)
+    for at, first in enumerate(steps):
+        shares = first.has("--overlap", "-s", "-O", "--overcommit", "--oversubscribe")
+        if not first.command.background or shares or (first.number(*_CORES) or 0) < all_cores:
+            continue
+        for second in steps[at + 1 :]:
+            start, end = first.command.node.start, second.command.node.start
+            same = _host(script, first) == _host(script, second) and _around(first) == _around(second)
+            apart = bisect_left(ends, start) < bisect_left(ends, end) or _ends_at_once(script, first)
+            if same and not apart and not second.has("--overlap", "-s", "-O", "--overcommit"):
+                return first, second
+    return None
+
+
+def _host(script: Script, step: Launch) -> str:
+    word = step.place(*_HOSTS)
+    return script.path_text(word) if word is not None else ""
 
 
 def _ends_at_once(script: Script, launch: Launch) -> bool:

@@ -27,7 +27,7 @@ from jobgen.launch.launchers import DEFAULT_MPI
 from jobgen.script.launches import Launch
 from jobgen.script.mpi_of_script import recognized_mpi
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import LOOPS
+from jobgen.script.syntax import LOOPS, assignments
 from jobgen.values.parsers import number as whole_number
 
 
@@ -66,7 +66,10 @@ def nodes_mismatch(script: Script) -> Iterator[Hit]:
         if count is None or count == request.nodes or launch.has("--standalone"):
             continue
         if count > request.nodes:
-            waits = ": its ranks wait for those of the others until the rendezvous times out"
+            each = launch.number(*launch.row.line.local_ranks)
+            has, all_ranks = request.nodes * (each or 1), count * (each or 1)
+            missing = f"ranks {has} to {all_ranks - 1}" if each else "those of the others"
+            waits = f": its {f'{has} ' * bool(each)}ranks wait for {missing} until the rendezvous times out"
             level, effect = None, "" if launch.row.line.reaches_nodes else waits
         elif (count > 1 or launch.row.remote_shell) and _has_all_nodes(script, launch):
             level, effect = WARNING, f": {request.nodes - count} stay idle"
@@ -166,6 +169,8 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
         yield from _of_tasks(script, one, gpus, environment)
         yield from _shared_cores(script, one)
         yield from _of_numbers(script, one, gpus) if gpus else ()
+        yield from _of_server(script, one, gpus) if gpus else ()
+        yield from _of_workers(script, one, gpus) if _RAY.search(script.tree.text) else ()
     seen = {one.start: len(found.numbers) for one in ranks(script) if (found := visible(environment, one))}
     beside = any(one.command.background for one in ranks(script))
     for launch in launches(script):
@@ -176,8 +181,9 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
         chosen = bool(each and beside and seen.get(launch.command.node.start, each + 1) <= each)
         if each and has and each != has and (gpus if more else script.only(launch) and not chosen):
             idle = "" if more else f": {has - each} stay idle"
-            reason = f"{launch.title} starts {each} ranks on a node of {counted(has, 'GPU')}{idle}"
-            fix = f"write {has}, or request {each} GPUs"
+            idle = idle or f": the ranks from {has} on have none"
+            reason = f"{launch.title} starts {counted(each, 'rank')} on a node of {counted(has, 'GPU')}{idle}"
+            fix = f"write {has}, or request {counted(each, 'GPU')}"
             if _of_all_machines(launch) is not None:
                 fix = "--num_processes is the number of all ranks: the machines times the GPUs of each"
             yield Hit(launch.line, reason, fix, place=launch.place(*launch.row.line.local_ranks))
@@ -235,19 +241,66 @@ def _of_numbers(script: Script, one: RankGroup, gpus: int) -> Iterator[Hit]:
         yield Hit(one.line, reason, f"write {gpus}, or request {devices} GPUs")
 
 
+_RAY = re.compile(r"\bray\s+(start|symmetric-run)\b|\brun_cluster\.sh\b")
+_SPLIT = (("tensor_parallel_size", "tp_size", "tp"), ("pipeline_parallel_size", "pp_size", "pp"))
+_OWN_NODES = (
+    "nnodes",
+    "node_rank",
+    "distributed_executor_backend",
+    "dist_init_addr",
+    "data_parallel_address",
+)
+
+
+def _of_server(script: Script, one: RankGroup, gpus: int) -> Iterator[Hit]:
+    """Yield a server of a language model that is split over more GPUs than it can reach."""
+    program, nodes = one.program, script.request.nodes or 1
+    name = next((word for word in program.arguments[:4] if re.match(r"(vllm|sglang)\b", word)), "")
+    sizes = [size for names in _SPLIT if (size := program.number(*names))]
+    needed, options = math.prod(sizes), {name for _, name, _ in program.options}
+    alone = nodes == 1 or not (_RAY.search(script.tree.text) or options & set(_OWN_NODES))
+    has = gpus if alone else gpus * nodes
+    if name and len(sizes) + alone > 1 and needed > has and (one.chain or len(sizes) > 1):
+        product = " x ".join(map(str, sizes))
+        product = f"{product} = {needed}" if len(sizes) > 1 else product
+        where = "the job" if not alone else "its node"
+        reason = f"{name} splits the model over {product} GPUs, but {where} has {has}: it waits for the others or ends"
+        yield Hit(one.line, reason, f"write sizes whose product is {has} at most")
+
+
+def _of_workers(script: Script, one: RankGroup, gpus: int | None) -> Iterator[Hit]:
+    """Yield a program that asks Ray for other nodes, or other GPUs of each, than the job has."""
+    request, program = script.request, one.program
+    for name, has, unit in (
+        ("trainer.nnodes", request.nodes, "node"),
+        ("cluster.num_nodes", request.nodes, "node"),
+        ("trainer.n_gpus_per_node", gpus, "GPU"),
+        ("cluster.gpus_per_node", gpus, "GPU"),
+    ):
+        number = program.number(name)
+        if number and has and number != has:
+            of = "the job" if unit == "node" else "a node of the job"
+            effect = "Ray waits for the others" if number > has else f"{has - number} stay idle"
+            reason = f"{name} is {number}, but {of} has {counted(has, unit)}: {effect}"
+            yield Hit(one.line, reason, f"write {has}")
+
+
 def _numbers_by_task(one: RankGroup) -> bool:
     """Return whether each task of a step that runs alone is one rank of torch, with one device."""
     code = one.text.text if one.text is not None else ""
     by_task = re.search(r"\bRANK=[\"']?\$\{?(SLURM_PROCID|OMPI_COMM_WORLD_RANK|PMI_RANK|PMIX_RANK)", code)
-    return by_task is not None and not one.sets_ranks and not one.command.background
+    of_megatron = one.program.number("tensor_model_parallel_size") and one.outer is not None
+    return bool(by_task or of_megatron) and not one.sets_ranks and not one.command.background
 
 
 def _beyond_slots(script: Script, launch: Launch) -> Iterator[Hit]:
     """Yield a launcher that starts more ranks than the job has slots, or whose tasks need more cores."""
-    total = launch.number(*launch.row.line.ranks)
-    slots = _slots(script, launch) if not launch.row.by_scheduler else _cores(script)
+    total, by_scheduler = launch.number(*launch.row.line.ranks), launch.row.by_scheduler
+    slots = _slots(script, launch) if not by_scheduler else _cores(script)
+    whole = by_scheduler and launch.outer is None and not launch.has(*launch.row.line.ranks, *_PLACES)
+    total = script.request.ranks if whole and launch.has("-c", "--cpus-per-task") else total
     exported = script.request.cpus_per_rank if "SRUN_CPUS_PER_TASK" in script.values else None
-    own = (launch.number("-c", "--cpus-per-task") or exported) if launch.row.by_scheduler else None
+    own = (launch.number("-c", "--cpus-per-task") or exported) if by_scheduler else None
     more = launch.has("--oversubscribe", "-oversubscribe", "--overcommit", "-O")
     more |= launch.has("--ppn", "-ppn", "-perhost")  # of MPICH, Intel MPI and PALS, which count no slots
     # Without --cpus-per-task in the directives the site may give whole nodes.
@@ -259,7 +312,12 @@ def _beyond_slots(script: Script, launch: Launch) -> Iterator[Hit]:
     has = counted(slots, "core" if each > 1 or by_cores else "slot")
     reason = f"{launch.kind} gets {gets}, but the job requests {has}"
     fix = "use the number that the scheduler sets in a variable"
+    fix = f"request --cpus-per-task={each}, or leave it out here" if whole and each > 1 else fix
     yield Hit(launch.line, reason, fix, place=launch.place(*launch.row.line.ranks))
+
+
+# Options by which a step has other tasks than the job.
+_PLACES = ("-N", "--nodes", "--ntasks-per-node", "-w", "--nodelist", "-r", "--relative", "--het-group")
 
 
 def _beyond_cores(script: Script, launch: Launch) -> Iterator[Hit]:
@@ -415,8 +473,9 @@ def _of_world(script: Script) -> Iterator[Hit]:
     """Yield an exported WORLD_SIZE that is not the number of the tasks, whose code sets their RANK."""
     for code in code_of_tasks(script):
         numbered = re.search(r"\bRANK=", code.tree.text)
-        if code.sets_ranks or numbered is None or "WORLD_SIZE=" in code.tree.text:
+        if code.sets_ranks or numbered is None:
             continue
+        own = [node for name, _, node in assignments(code.tree) if name == "WORLD_SIZE"]
         above, start, outer = script, 0, None
         line, total = 0, code.nodes * code.tasks if code.nodes and code.tasks else None
         if code.group is not None:
@@ -427,8 +486,15 @@ def _of_world(script: Script) -> Iterator[Hit]:
             line = 1 + code.tree.text.count("\n", 0, numbered.start())
         value = RankEnvironment.of(above).in_effect("WORLD_SIZE", start)
         text = None if value is None else above.constants.value(value)
+        passed = re.search(
+            r"\bWORLD_SIZE=(\d+)(?![\w$])", outer.text("--export") if outer is not None else ""
+        )
+        text = passed[1] if passed else text
+        if own:
+            text, line = own[0].text.partition("=")[2].strip("\"'") if len(own) == 1 else None, own[0].line
         if text and text.isdigit() and total and int(text) != total and outer is not None:
-            more = f": they wait forever for ranks {total} to {int(text) - 1}" if int(text) > total else ""
+            more = f": they wait forever for ranks {total} to {int(text) - 1}"
+            more = more if int(text) > total else f": ranks {text} to {total - 1} are refused"
             yield Hit(line, f"WORLD_SIZE is {text}, but {outer.kind} starts {total} ranks{more}")
             return
 

@@ -340,10 +340,10 @@ _LOADERS = ("eval", "module", "ml", "conda", "spack")
 _LONGEST = 40  # letters of a name that is compared
 # Variables that the system, a scheduler or a site sets.
 _OUTSIDE = (
-    r"(SLURM|SBATCH|SRUN|PBS|PMI|OMPI|MPI|CUDA|NCCL|OMP|LD|LC|BASH|EPOCH|XDG|SINGULARITY|APPTAINER|CONDA|LMOD|DW|BB)_?.*"
+    r"(SLURM|SBATCH|SRUN|PBS|PMI|OMPI|MPI|CUDA|NCCL|OMP|LD|LC|BASH|XDG|SINGULARITY|APPTAINER|CONDA|LMOD|DW|BB)_?.*"
     r"|(VSC|SNIC|BC|NERSC|TACC|RZG|SLATE|IDRIS)_.*|.*_TMP"
     r"|(HOME|USER|LOGNAME|E?UID|PPID|O?L?D?PWD|SHELL|HOST(NAME|TYPE)?|NCPUS|TMP|TEMP|LANG|TERM|DISPLAY|RANDOM|SECONDS|LINENO)"
-    r"|(GROUPS|FUNCNAME|PIPESTATUS|IFS|OSTYPE|MACHTYPE|OPTARG|OPTIND|REPLY|COLUMNS|LINES|SHLVL|MAIL|EDITOR|PS\d|NPROCS)"
+    r"|(GROUPS|FUNCNAME|PIPESTATUS|IFS|OSTYPE|MACHTYPE|OPTARG|OPTIND|REPLY|COLUMNS|LINES|SHLVL|EPOCH(SECONDS|REALTIME)|MAIL|EDITOR|PS\d|NPROCS)"
     r"|.*(PATH|SCRATCH|WORK|STORE|PROJ|HOME|ROOT|PROXY|TMPDIR|LOCAL|CLUSTER|GROUP|ARCH|SITE).*|.*_proxy"
 )
 
@@ -459,15 +459,14 @@ def misspelt(script: Script) -> Iterator[Hit]:
         return
     known = _set_names(script)
     yield from _misspelt_of_job(script, known)
-    if _reads_others(script):
-        return
+    may_set = _reads_others(script)  # then only a variable that nothing reads is certainly meant
     used, loads = {name for name, _ in script.expansions}, _loads(script)
     own = set(_assigned(script))
     unused, names = _Names(own - used), _Names(own)
     for name, node in _uses(script):
         if name in known or re.fullmatch(_OUTSIDE, name):
             continue
-        meant = unused.near(name) or names.near(name)
+        meant = unused.near(name) or (None if may_set else names.near(name))
         around = [above.text for above in node.above() if above.type == "variable_assignment"]
         derived = (re.search(rf"\$\{{?{name}\b", one.text) for one in script.values.get(meant or "", ()))
         if meant is None or any(text.startswith(f"{meant}=") for text in around) or any(derived):
