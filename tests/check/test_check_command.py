@@ -284,6 +284,13 @@ def test_the_source_line_on_a_terminal() -> None:
     assert "\x1b" not in for_terminal([found], colours=False)
 
 
+def test_the_caret_is_below_its_word_also_behind_wide_characters() -> None:
+    script = "#!/bin/bash\n#SBATCH --nodes=2 --time=1:00:00\necho 数据 && srun torchrun --nnodes=4 t.py\n"
+    (found,) = (one for one in check(script.encode(), "job.sh") if one.rule == "nodes-mismatch")
+    lines = for_terminal([found], colours=False).splitlines()
+    assert lines[2].index("^") == lines[1].index("--nnodes") + 2
+
+
 def test_the_source_line_shows_no_secret_and_moves_no_cursor() -> None:
     found = Finding(
         "job.sh", 1, "a-rule", "error", "bad", "mend it", "export HF_TOKEN=hf_abcdefgh1234567890 \x1b[2J"
