@@ -135,6 +135,7 @@ KEPT = {
     ),
     "awk writes a file": (PBS, "N=$(awk '{ n++; print > \"log\" } END { print n }' $PBS_NODEFILE)\nmpirun -np $N ./a"),
     "sort writes a file": (PBS, "N=$(sort -u $PBS_NODEFILE -o x | wc -l)\nmpirun -np $N ./a"),
+    "the path of the node file": (PBS, "echo $PBS_NODEFILE\nmpirun -np 8 ./a"),
     "it prints": (SLURM, f"{LIST}\n{RUN.replace('$N', '2')}"),
     "it has nothing to do with the hosts": (SLURM, f"N=$(cat x)\n{RUN}"),
     "a text that eval reads may read it": (SLURM, f"{COUNT}C=$(cat x)\neval $C"),
@@ -171,7 +172,9 @@ FORMS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("launch", ["deepspeed --hostfile=%s t.py", "mpirun -np 8 -hostfile %s -x UCX_TLS=tcp python t.py"])
+@pytest.mark.parametrize(
+    "launch", ["deepspeed --hostfile=%s t.py", "mpirun -np 8 -hostfile %s -x UCX_TLS=tcp python t.py"]
+)
 @pytest.mark.parametrize("name", FORMS)
 def test_no_form_of_the_hosts_needs_a_block(name: str, launch: str) -> None:
     """What an option says leaves the block, too: the hosts are made in front of it."""

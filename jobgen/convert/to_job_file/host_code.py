@@ -43,7 +43,9 @@ _CHANGES = re.compile(r"\+\+|--|[^=!<>]=[^=]")
 _WRITES = {"awk": r".*(>|\||system)", "sort": r"-\w*o|--output", "sed": r"-\w*i|--in-place"}
 # Code of Python and Perl with the hosts of the job, and what it may do besides printing them.
 _OF_HOSTS = re.compile(r"socket|hostnames|NODEFILE|NODELIST")
-_ACTS = re.compile(r"open\(.*,|\b(system|exec\w*|unlink|remove|rename|mkdir|write\w*|Popen|environ\[.*\]\s*=)")
+_ACTS = re.compile(
+    r"open\(.*,|\b(system|exec\w*|unlink|remove|rename|mkdir|write\w*|Popen|environ\[.*\]\s*=)"
+)
 _OPENS = re.compile(r"open\(\s*(['\"])(.*?)\1\s*,\s*['\"][wa]['\"]")
 # Counts in double parentheses, and the directory that the launcher starts in.
 _COUNT = re.compile(r"\(\(\s*(?:\+\+|--)?(\w+)\s*(?:\+\+|--|[-+*/]?=[^=].*)?\s*\)\)")
@@ -95,7 +97,9 @@ class HostCode:
         found += [one for one in idle if one not in found and _only_declares(one) and _set(one) <= hosts]
         self.values = [one for one in idle if one not in found and self._is_value(one)]
         found += self.values
-        found += [one for one in statements if one not in found and (_prints(one) & hosts or self._shows(one))]
+        found += [
+            one for one in statements if one not in found and (_prints(one) & hosts or self._shows(one))
+        ]
         called = {call.name for one in found for call in commands(one)}
         found += [one for one in statements if one.type == "function_definition" and one.name in called]
         while kept := [one for one in found if not self._unused(one, found)]:
@@ -142,7 +146,8 @@ class HostCode:
             if one.name not in _SHOWS.split() or _writes(one) or not (own or one.name in ("echo", "tr")):
                 return False
         read = {node.text for node, _ in names_read(statement, 0)}
-        return bool(self._named(statement) or read & self.hosts)
+        prints = {one.name for one in every} != {"echo"}
+        return bool(self._named(statement) or (prints and read & self.hosts))
 
     def _is_value(self, statement: Node) -> bool:
         """Return whether a statement sets a variable of the shell, which no other code can read unseen."""
@@ -191,9 +196,17 @@ class HostCode:
         read |= statement.type == "compound_statement"  # of a function, whose output its call has
         if name in self.functions:
             body = self.functions[name]
-            return command.node not in body and all(one.name != name for one in commands(body)) and self._idle(body)
+            return (
+                command.node not in body
+                and all(one.name != name for one in commands(body))
+                and self._idle(body)
+            )
         if name in _FILES:
-            own = [_plain(one.text) for one in command.arguments if not re.match(r"-|\d+$|[ugoa]*[-+=]", one.text)]
+            own = [
+                _plain(one.text)
+                for one in command.arguments
+                if not re.match(r"-|\d+$|[ugoa]*[-+=]", one.text)
+            ]
             known = all(one in self.files or one[1:] in self.hosts for one in own)
             return bool(own) and known and own[-1] in self.files
         if name == "mkdir":
