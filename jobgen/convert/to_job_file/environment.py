@@ -54,11 +54,12 @@ _WHY = {
     "hook": "is left out: the job finds conda itself, and activates the environment by its shell hook",
     "deepspeed": "is left out: the job gives its environment to each rank",
 }
-# The file in which deepspeed finds variables for other nodes, and commands that write those of the environment.
+# The file in which deepspeed finds variables for other nodes, and commands that write it.
 _DEEPSPEED_FILE = r"[\"']?((~|\$HOME|\$\{HOME\}|\$PWD|\.)/)?\.deepspeed_env[\"']?"
 _TO_DEEPSPEED = re.compile(
     rf"(?:echo|printf)\s+([\"']?)([A-Za-z_]\w*)=(.*?)(?:\\n)?\1\s*>>?\s*{_DEEPSPEED_FILE}"
-    rf"|(?:(?:env|printenv)[^;&]*|:|cat /dev/null)?\s*>>?\s*{_DEEPSPEED_FILE}|(?:rm|touch)(?: -\w+)* {_DEEPSPEED_FILE}"
+    rf"|(?:(?:env|printenv)[^;&]*|:|cat /dev/null)?\s*>>?\s*{_DEEPSPEED_FILE}"
+    rf"|(?:rm|touch)(?: -\w+)* {_DEEPSPEED_FILE}"
 )
 
 
@@ -230,8 +231,8 @@ class Environment:
         return None if command is None or command.name in self.script.functions else self._of_command(command)
 
     def _of_deepspeed_file(self, statement: Node) -> list[Setting] | None:
-        """Return the variable that a statement writes for deepspeed on other nodes, or that it does no more than
-        jobgen, which gives each rank the environment."""
+        """Return the variable that a statement writes for deepspeed on other nodes, or that it does no more
+        than jobgen, which gives each rank the environment."""
         match = _TO_DEEPSPEED.fullmatch(statement.text)
         if match is None or self.file.text_of("launcher") != "deepspeed":
             return None
@@ -373,8 +374,8 @@ class Environment:
         return [("venv", venv)] if venv != path else [("source", self._in_workdir(path))]
 
     def _in_workdir(self, path: str) -> str:
-        """Return the path of a file in the working directory, if that is known; bash finds a plain name there,
-        too, unless it is on PATH."""
+        """Return the path of a file in the working directory, if that is known; bash finds a plain name
+        there, too, unless it is on PATH."""
         here = self.values.get("workdir", [self.file.text_of("workdir")])[0]
         in_directory = "/" in path or path.endswith(".sh")
         known = is_whole(here) and in_directory and not is_whole(path)

@@ -111,8 +111,8 @@ class HostCode:
         return {one.name for one in commands(statement)} == {"rm"} and self._idle(statement)
 
     def _add_files(self, statements: Sequence[Node]) -> None:
-        """Add the files by which statements hand the hosts of the job to others that write the file of hosts, or to
-        the launch line."""
+        """Add the files by which statements hand the hosts of the job to others that write the file of hosts,
+        or to the launch line."""
         for at in range(len(statements), 0, -1):
             one, later = statements[at - 1], [*statements[at:], *self.words]
             if not self._named(one) and not {node.text for node, _ in names_read(one, 0)} & self.hosts:
@@ -133,7 +133,7 @@ class HostCode:
         return {name for tree in self._trees(statement) for name in _set(tree)}
 
     def _shows(self, statement: Node) -> bool:
-        """Return whether a statement only prints the hosts or their file, which jobgen does when the job starts."""
+        """Return whether a statement only prints the hosts or their file: jobgen does when the job starts."""
         every = list(commands(statement))
         if statement.type not in ("command", "pipeline", "redirected_statement") or not every:
             return False
@@ -230,8 +230,8 @@ class HostCode:
         return name in _QUIET or _counts(command) or (prints and read) or self._is_code(command, read=read)
 
     def _is_code(self, command: Command, *, read: bool) -> bool:
-        """Return whether a command runs code of Python or Perl that prints or writes the hosts, an address or a
-        port, and does nothing else. ``read``: its output is."""
+        """Return whether a command runs code of Python or Perl that prints or writes the hosts, an address or
+        a port, and does nothing else. ``read``: its output is."""
         if command.name != "perl" and not is_python(command.name):
             return False
         around = command.node.parent
