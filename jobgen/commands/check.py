@@ -111,7 +111,7 @@ def _check(
 ) -> int:
     from jobgen.check import files, formats  # late: the many rules are slow to import
     from jobgen.check.rules.table import RULES
-    from jobgen.commands.terminal import progress
+    from jobgen.commands.terminal import is_terminal, progress
 
     if listing or explain:
         _print_rules(() if listing else explain or ())
@@ -149,7 +149,9 @@ def _check(
     if not fix:
         _print(report, form)
     if form == "text":
-        click.echo(formats.summary(report, len(scripts) - others) + " after these fixes" * fix, err=True)
+        count = formats.summary(report, len(scripts) - others) + " after these fixes" * fix
+        advice = "; jobgen help RULE explains a rule" if report and is_terminal(sys.stdout) else ""
+        click.echo(count + advice, err=True)
     wrong = any(found.severity in ("error", *(["warning"] if strict else [])) for found in report)
     return 2 if unread else int(wrong)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -282,6 +284,17 @@ def test_the_source_line_on_a_terminal() -> None:
     assert lines[0].startswith("job.sh:2: \x1b[33mwarning\x1b[0m: ")
     assert lines[1:3] == ["     2 | #SBATCH --time=24:00", "       | \x1b[33m               ^~~~~\x1b[0m"]
     assert "\x1b" not in for_terminal([found], colours=False)
+
+
+def test_a_terminal_names_the_help_of_the_rules() -> None:
+    here, there = pty.openpty()
+    command = [sys.executable, "-m", "jobgen", "check", BAD]
+    done = subprocess.run(
+        command, stdout=there, stderr=subprocess.PIPE, text=True, env={**os.environ, "TERM": "xterm"}
+    )
+    os.close(there)
+    os.close(here)
+    assert done.stderr == "1 error found in 1 script; jobgen help RULE explains a rule\n"
 
 
 def test_the_caret_is_below_its_word_also_behind_wide_characters() -> None:

@@ -99,6 +99,10 @@ KEPT = {
     "it is exported by the launcher": (PBS, "N=$(wc -l < $PBS_NODEFILE)\nmpirun -x N -np $N ./a"),
     "it becomes a variable of the ranks": (PBS, "N=$(wc -l < $PBS_NODEFILE)\nmpirun -x A=$N -np 8 ./a"),
     "another program reads the file": (PBS, "cp $PBS_NODEFILE hosts\n./b hosts\nmpirun -hostfile hosts -np 8 ./a"),
+    "a folder that the program may use, too": (PBS, "mkdir -p logs\nmpirun -hostfile logs/h -np 8 ./a"),
+    "a folder that another command uses, too": (
+        PBS, "D=$PBS_JOBID\nmkdir $D\n./b $D\nmpirun -hostfile $D/h -np 8 ./a",
+    ),
     "more than the file is shown": (
         PBS, "cp $PBS_NODEFILE hosts\ncat hosts conf\nmpirun -hostfile hosts -np 8 ./a",
     ),
@@ -107,9 +111,6 @@ KEPT = {
     ),
     "another program reads the file of a variable": (
         PBS, "F=hosts.$PBS_JOBID\nuniq $PBS_NODEFILE > $F\n./b $F\nmpirun -hostfile $F -np 8 ./a",
-    ),
-    "the file of an exported variable": (
-        PBS, "export F=hosts.$PBS_JOBID\nuniq $PBS_NODEFILE > $F\nmpirun -hostfile $F -np 8 ./a",
     ),
     "a function does something else, too": (
         PBS, "f() { uniq $PBS_NODEFILE > h; ./b; }\nf\nmpirun -hostfile h -np 8 ./a",
@@ -148,6 +149,8 @@ EACH = "for h in $(uniq $PBS_NODEFILE); do echo $h slots=4; done"
 FORMS = {
     "it is shown": f"{FILL}\ncat hosts",
     "it is shown by a variable": 'F=hosts.$PBS_JOBID\nuniq $PBS_NODEFILE > $F\ncat "$F"\nwc -l < $F',
+    "an exported name": "export F=hosts.$PBS_JOBID\nuniq $PBS_NODEFILE > $F",
+    "functions that call each other": f"one() {{ {EACH}; }}\ntwo() {{ one | sort; }}\ntwo > hosts",
     "each host is printed": "while read h; do echo $h; echo $h slots=4 >> hosts; done < $PBS_NODEFILE",
     "a loop only prints": f"{FILL}\nH=$(cat $PBS_NODEFILE)\nfor h in $H; do echo $h; done",
     "its mode is set": f"touch hosts\nchmod 644 hosts\n{FILL}",
@@ -163,6 +166,7 @@ FORMS = {
     'for h in "${!c[@]}"; do echo "$h slots=${c[$h]}" >> hosts; done',
     "a count": "i=0\nwhile read h; do l[i]=$h; ((i++)); let n+=1; done < $PBS_NODEFILE\nprintf '%s\\n' ${l[@]} > hosts",
     "a file between": "sort -u $PBS_NODEFILE > n.tmp\nsed 's/$/ slots=4/' n.tmp > hosts\nrm n.tmp",
+    "srun and two files": "srun hostname > all.tmp\nsort -u all.tmp > hosts\nrm all.tmp",
     "a here-document": "cat > hosts <<E\n$(uniq $PBS_NODEFILE)\nE",
     "xargs": "xargs -n1 echo < $PBS_NODEFILE > hosts",
     "Python": "python - > hosts <<'E'\nimport os\nprint(open(os.environ['PBS_NODEFILE']).read())\nE",
@@ -189,6 +193,26 @@ def test_no_form_of_the_hosts_needs_a_block(name: str, launch: str) -> None:
 def test_other_code_stays(name: str) -> None:
     head, body = KEPT[name]
     assert left_out(f"{head}{body}\n")[0] == []
+
+
+def test_a_name_of_the_file_that_programs_get_has_a_remark() -> None:
+    done = job_file(f"{PBS}export F=hosts\nuniq $PBS_NODEFILE > $F\nmpirun -hostfile $F -np 8 ./a\n")
+    assert [
+        one.line for one in done.remarks if one.why.endswith("a program that reads F does not find it")
+    ] == [4]
+    assert "env" not in values(done.text)
+
+
+@pytest.mark.parametrize(("value", "port"), [("1234", 1234), ("$((1024 + $RANDOM))", None)])
+def test_the_address_that_mpirun_passes(value: str, port: int | None) -> None:
+    done = job_file(
+        f"{PBS}A=$(head -n 1 $PBS_NODEFILE)\n"
+        f"mpirun -np 8 -x MASTER_ADDR=$A -x MASTER_PORT={value} -x WORLD_SIZE=8 -x B=1 python t.py\n"
+    )
+    found = values(done.text)
+    assert (found.get("setup"), found.get("master_port"), found["env"]) == (None, port, {"B": "1"})
+    assert not any(one.lost for one in done.remarks)
+    assert any(one.why == "jobgen sets MASTER_ADDR itself" for one in done.remarks)
 
 
 FIRST = f"$({LIST} | head -n 1)"

@@ -74,7 +74,8 @@ class HostCode:
         self.command, self.launched = command.node, launch is not None
         self.hosts = {name for name, one in meanings(script.dialect).items() if one in _MEANINGS}
         self.files = _files(script, self.words) - {f"${name}" for name in self.hosts}
-        self.folders = {os.path.dirname(one) for one in self.files} - {"", "/tmp"}
+        # A folder of a plain name may be for the program, too.
+        self.folders = {folder for one in self.files if "$" in (folder := os.path.dirname(one))}
         self.functions = {
             one.name: body
             for one in script.tree.all("function_definition")
@@ -82,7 +83,10 @@ class HostCode:
         }
         given = {part for one in self.words for part in re.split("[=,]", one.text)}
         inherited = {name for name in script.values if may_be_inherited(script, name)}
-        self.public = (exported_names(script) | given | inherited) - self.ours - _launchers(script, command)
+        # Programs read a variable, and rarely a file of hosts: it has a remark.
+        self.exported = exported_names(script) & {one[1:] for one in self.files if one.startswith("$")}
+        exports = exported_names(script) - self.exported
+        self.public = (exports | given | inherited) - self.ours - _launchers(script, command)
         self.values: list[Node] = []  # statements that are not for the hosts
 
     def find(self, statements: Sequence[Node]) -> list[Node]:
@@ -100,7 +104,7 @@ class HostCode:
         found += [
             one for one in statements if one not in found and (_prints(one) & hosts or self._shows(one))
         ]
-        called = {call.name for one in found for call in commands(one)}
+        called = {call.name for one in found for tree in self._trees(one) for call in commands(tree)}
         found += [one for one in statements if one.type == "function_definition" and one.name in called]
         while kept := [one for one in found if not self._unused(one, found)]:
             found = [one for one in found if one not in kept]
@@ -110,12 +114,18 @@ class HostCode:
         """Return whether a statement only removes the file of hosts."""
         return {one.name for one in commands(statement)} == {"rm"} and self._idle(statement)
 
+    def loss(self, statement: Node) -> str:
+        """Return what a remark on a statement that is left out adds: a variable that no program gets."""
+        name = next(iter(_set(statement) & self.exported), "")
+        return f"; a program that reads {name} does not find it" if name else ""
+
     def _add_files(self, statements: Sequence[Node]) -> None:
         """Add the files by which statements hand the hosts of the job to others that write the file of hosts,
         or to the launch line."""
         for at in range(len(statements), 0, -1):
             one, later = statements[at - 1], [*statements[at:], *self.words]
-            if not self._named(one) and not {node.text for node, _ in names_read(one, 0)} & self.hosts:
+            read = {node.text for node, _ in names_read(one, 0)}
+            if not self._named(one) and not read & self.hosts and not _FINDS.search(one.text):
                 continue
             targets = {_target(redirect) for redirect in one.all("file_redirect")} - {None, "", "/dev/null"}
             for name in targets - self.files:
@@ -125,8 +135,11 @@ class HostCode:
 
     def _trees(self, statement: Node) -> list[Node]:
         """Return a statement and the bodies of the functions that it calls."""
-        names = {one.name for one in commands(statement)}
-        return [statement, *(body for name, body in self.functions.items() if name in names)]
+        trees = [statement]
+        for tree in trees:  # which grows
+            names = {one.name for one in commands(tree)}
+            trees += [one for name, one in self.functions.items() if name in names and one not in trees]
+        return trees
 
     def _sets(self, statement: Node) -> set[str]:
         """Return the variables that a statement and the functions that it calls set."""
@@ -283,8 +296,6 @@ class HostCode:
         others = {name for name in printed - made - files if not LOGIN.fullmatch(name)}
         if names & self.public or any(name in self.script.values for name in others):
             return False
-        if files & exported_names(self.script):
-            return False  # programs may read the file
         same = self.command.source is self.script.tree.source
         zones = [(one.start, one.end) for one in (*removed, *self.words, *self.script.tree.all("comment"))]
         zones += [(self.command.start, self.command.end)] * same

@@ -47,10 +47,7 @@ from jobgen.values.parsers import number
 
 _ALONE = "none"  # the launcher of a program without one
 # Variables that the rendered script sets itself or does not need.
-_OURS = (
-    *("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK"),
-    "OMP_NUM_THREADS",
-)
+_OURS = (*launcher.OF_RANKS, "OMP_NUM_THREADS")
 
 
 # What yields remarks on a script, on its job file, and on its program in the job file.
@@ -259,7 +256,7 @@ def _without_host_code(
     unused = code.find([*parts.before, *filter(code.removes_hosts, parts.after)])
     why = "is left out: at most the launch line reads it, and jobgen finds hosts, address and port itself"
     of_hosts = [one for one in unused if one not in code.values]
-    file.remarks += [remark_on(one, why) for one in of_hosts]
+    file.remarks += [remark_on(one, why + code.loss(one)) for one in of_hosts]
     before, after = (tuple(without(found, unused)) for found in (parts.before, parts.after))
     return parts._replace(before=before, after=after), [*unused, *code.words]
 
