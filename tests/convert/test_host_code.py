@@ -203,6 +203,11 @@ def test_a_name_of_the_file_that_programs_get_has_a_remark() -> None:
     assert "env" not in values(done.text)
 
 
+def test_a_file_between_is_removed_behind_the_program() -> None:
+    body = "srun hostname > all\nsort -u all > hosts\nmpirun -np 4 -hostfile hosts ./a\nrm all hosts\n"
+    assert left_out(SLURM + body)[0] == [3, 4, 6]
+
+
 @pytest.mark.parametrize(("value", "port"), [("1234", 1234), ("$((1024 + $RANDOM))", None)])
 def test_the_address_that_mpirun_passes(value: str, port: int | None) -> None:
     done = job_file(

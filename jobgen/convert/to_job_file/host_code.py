@@ -89,11 +89,12 @@ class HostCode:
         self.public = (exports | given | inherited) - self.ours - _launchers(script, command)
         self.values: list[Node] = []  # statements that are not for the hosts
 
-    def find(self, statements: Sequence[Node]) -> list[Node]:
-        """Return those of the statements that a job file does not need."""
+    def find(self, before: Sequence[Node], after: Sequence[Node]) -> list[Node]:
+        """Return those of the statements before and after the program that a job file does not need."""
         if not self.launched and self.command.text.startswith("eval "):
             return []  # its text may read all variables
-        self._add_files(statements)
+        self._add_files(before)
+        statements = [*before, *filter(self.removes_hosts, after)]
         kinds = _STATEMENTS.split()
         idle = [one for one in statements if one.type in kinds and self._idle(one)]
         found = list(self._of_hosts(idle))

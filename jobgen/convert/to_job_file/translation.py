@@ -253,7 +253,7 @@ def _without_host_code(
     lines = "\n".join([*words.setup, *file.program, *file.container_texts])
     ours = [name for name in _OURS if name != "OMP_NUM_THREADS"] if launch is not None else []
     code = HostCode(script, command, launch, lines, ours)
-    unused = code.find([*parts.before, *filter(code.removes_hosts, parts.after)])
+    unused = code.find(parts.before, parts.after)
     why = "is left out: at most the launch line reads it, and jobgen finds hosts, address and port itself"
     of_hosts = [one for one in unused if one not in code.values]
     file.remarks += [remark_on(one, why + code.loss(one)) for one in of_hosts]
