@@ -30,6 +30,7 @@ class CommandLine(NamedTuple):
     ``nodes``, ``ranks`` and ``local_ranks`` are the options that set the number of nodes, of all ranks, and
     of the ranks on a node.
     ``reaches_nodes``: one call starts ranks on all nodes. ``config_file``: a file may hold its options.
+    ``environment_file`` is the one with variables for other nodes.
     ``from_script`` are options that jobgen's script sets itself, ``more`` those for ``--launcher-arg`` in the
     spelling of the launcher (all others have - for _), ``remarks`` what to know about others, ``flags`` those
     without a value that need no counterpart, ``bare`` others without a value. ``same`` are more options with
@@ -47,6 +48,7 @@ class CommandLine(NamedTuple):
     local_ranks: tuple[str, ...] = ()
     reaches_nodes: bool = True
     config_file: bool = False
+    environment_file: str = ""
     from_script: tuple[str, ...] = ()
     more: tuple[str, ...] = ()
     remarks: Mapping[str, str] = MappingProxyType({})
@@ -163,6 +165,7 @@ LAUNCHERS = {
             module_options=_MODULE,
             nodes=_NODES,
             local_ranks=_LOCAL_RANKS,
+            environment_file=".deepspeed_env",
             from_script=(
                 *_RENDEZVOUS,
                 *("--hostfile", "-H", "--no-ssh", "--no-ssh-check", "--ssh-port", "--no-python"),

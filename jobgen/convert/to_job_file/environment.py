@@ -14,6 +14,7 @@ from jobgen.convert.to_job_file.effects import Effects, effects_of, may_follow, 
 from jobgen.convert.to_job_file.inherited import is_for_programs, is_own_file, may_be_inherited, may_set
 from jobgen.convert.to_job_file.module_commands import Setting, in_order, of_module
 from jobgen.convert.to_job_file.statements import without
+from jobgen.launch.launchers import LAUNCHERS
 from jobgen.script.commands import Command, commands
 from jobgen.script.constants import certain
 from jobgen.script.script import Script
@@ -52,15 +53,8 @@ _MODULEPATH = re.compile(r"(?:export )?MODULEPATH=\"?(/[\w./-]+):\$\{?MODULEPATH
 _WHY = {
     "modules": "is left out: the job finds the command module itself",
     "hook": "is left out: the job finds conda itself, and activates the environment by its shell hook",
-    "deepspeed": "is left out: the job gives its environment to each rank",
+    "passed": "is left out: the job gives its environment to each rank",
 }
-# The file in which deepspeed finds variables for other nodes, and commands that write it.
-_DEEPSPEED_FILE = r"[\"']?((~|\$HOME|\$\{HOME\}|\$PWD|\.)/)?\.deepspeed_env[\"']?"
-_TO_DEEPSPEED = re.compile(
-    rf"(?:echo|printf)\s+([\"']?)([A-Za-z_]\w*)=(.*?)(?:\\n)?\1\s*>>?\s*{_DEEPSPEED_FILE}"
-    rf"|(?:(?:env|printenv)[^;&]*|:|cat /dev/null)?\s*>>?\s*{_DEEPSPEED_FILE}"
-    rf"|(?:rm|touch)(?: -\w+)* {_DEEPSPEED_FILE}"
-)
 
 
 def take(
@@ -164,8 +158,10 @@ class Environment:
         for name, (value, line) in self.variables.items():
             self.file.set_variable(name, value, line)
         self.file.remarks += self.remarks
-        for one in (one.node for one in self.block if ".deepspeed_env" in one.node.text):
-            self.file.remarks.append(remark_on(one, "jobgen's deepspeed does not read this file: use env"))
+        for one in (one.node for one in self.block if self._environment_file in one.node.text):
+            self.file.remarks.append(
+                remark_on(one, "the launcher of jobgen does not read this file: use env")
+            )
         why = "prints its text later, when the job has its environment and its directory"
         for line, node in self.reports.items():
             self.file.hint(line, shown(node), why)
@@ -205,8 +201,8 @@ class Environment:
         after = statement.next()
         if after is not None and after.type == "&":
             return None
-        if ".deepspeed_env" in statement.text:
-            return self._of_deepspeed_file(statement)
+        if self._environment_file in statement.text:
+            return self._of_environment_file(statement)
         if statement.type == "redirected_statement":
             quiet = r"(\d*|&)>>?\s*/dev/null|2>&1"
             inner = [one for one in statement.children if not re.fullmatch(quiet, one.text)]
@@ -230,16 +226,25 @@ class Environment:
         command = next((one for one in commands(statement) if one.node is statement), None)
         return None if command is None or command.name in self.script.functions else self._of_command(command)
 
-    def _of_deepspeed_file(self, statement: Node) -> list[Setting] | None:
-        """Return the variable that a statement writes for deepspeed on other nodes, or that it does no more
-        than jobgen, which gives each rank the environment."""
-        match = _TO_DEEPSPEED.fullmatch(statement.text)
-        if match is None or self.file.text_of("launcher") != "deepspeed":
-            return None
-        name, value = match[2], match[3]
-        if name is None or value in (f"${name}", f"${{{name}}}"):
-            return [("deepspeed", "")]
-        return None if re.search(r"[$`\\]", value) else [("env", f"{name}={value}")]
+    @property
+    def _environment_file(self) -> str:
+        """The name of the file in which the launcher finds variables for other nodes; no text has a null."""
+        row = LAUNCHERS.get(self.file.text_of("launcher"))
+        return (row.line.environment_file if row is not None else "") or "\0"
+
+    def _of_environment_file(self, statement: Node) -> list[Setting] | None:
+        """Return the variable that a statement writes for other nodes, or that it does no more than jobgen,
+        which gives each rank the environment."""
+        path = rf"[\"']?((~|\$HOME|\$\{{HOME\}}|\$PWD|\.)/)?{re.escape(self._environment_file)}[\"']?"
+        text = statement.text
+        if found := re.fullmatch(
+            rf"(?:echo|printf)\s+([\"']?)([A-Za-z_]\w*)=(.*?)(?:\\n)?\1\s*>>?\s*{path}", text
+        ):
+            name, value = found[2], found[3]
+            if value not in (f"${name}", f"${{{name}}}"):
+                return None if re.search(r"[$`\\]", value) else [("env", f"{name}={value}")]
+        others = rf"((env|printenv)[^;&]*|:|cat /dev/null)?\s*>>?\s*{path}|(rm|touch)( -\w+)* {path}"
+        return [("passed", "")] if found or re.fullmatch(others, text) else None
 
     def _of_variables(self, statement: Node) -> list[Setting] | None:
         pairs = list(assignments(statement))
@@ -403,7 +408,7 @@ class Environment:
 
     def _fits(self, kind: str, value: str, later: Sequence[Node]) -> bool:
         """Return whether an option does what a statement does at its place."""
-        if kind == "deepspeed":
+        if kind == "passed":
             return True
         if kind in _WHY:
             return kind in self.preparations and self._passes("conda" if kind == "hook" else "module")
