@@ -136,6 +136,9 @@ KEPT = {
     ),
     "awk writes a file": (PBS, "N=$(awk '{ n++; print > \"log\" } END { print n }' $PBS_NODEFILE)\nmpirun -np $N ./a"),
     "sort writes a file": (PBS, "N=$(sort -u $PBS_NODEFILE -o x | wc -l)\nmpirun -np $N ./a"),
+    "a number that stays is printed": (
+        PBS, "let N=$(wc -l < $PBS_NODEFILE)*2\necho $N\nmpirun -np 8 ./a\n./b $N",
+    ),
     "the path of the node file": (PBS, "echo $PBS_NODEFILE\nmpirun -np 8 ./a"),
     "it prints": (SLURM, f"{LIST}\n{RUN.replace('$N', '2')}"),
     "it has nothing to do with the hosts": (SLURM, f"N=$(cat x)\n{RUN}"),

@@ -81,6 +81,7 @@ class HostCode:
             for one in script.tree.all("function_definition")
             if (body := one.get("body")) is not None and one.parent is script.tree
         }
+        self.variables = {*script.values} | _set(script.tree)
         given = {part for one in self.words for part in re.split("[=,]", one.text)}
         inherited = {name for name in script.values if may_be_inherited(script, name)}
         # Programs read a variable, and rarely a file of hosts: it has a remark.
@@ -295,7 +296,7 @@ class HostCode:
         made = {name for one in removed for name in self._sets(one)} | self.ours
         printed = _prints(statement) | (_echoed(statement) if not self._shows(statement) else set())
         others = {name for name in printed - made - files if not LOGIN.fullmatch(name)}
-        if names & self.public or any(name in self.script.values for name in others):
+        if names & self.public or others & self.variables:
             return False
         same = self.command.source is self.script.tree.source
         zones = [(one.start, one.end) for one in (*removed, *self.words, *self.script.tree.all("comment"))]
