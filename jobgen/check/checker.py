@@ -6,6 +6,7 @@ import dataclasses
 import os
 import re
 import sys
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -181,6 +182,14 @@ def _is_replaced(hit: Hit, rule: Rule, script: Script) -> bool:
 
 
 def _silenced(script: Script) -> tuple[set[str], dict[int, set[str]]]:
+    """Return the rules that the comments of a script disable for all of it, and by line."""
+    first = script.directives.first_command or sys.maxsize
+    return disabled(script.lines, script.disabling, first) if script.disabling else (set(), {})
+
+
+def disabled(
+    lines: Sequence[str], comments: Iterable[tuple[int, set[str]]], first: int
+) -> tuple[set[str], dict[int, set[str]]]:
     """Return the rules disabled for the whole file, and those disabled by line.
 
     A comment above the first command is for the file, below for the next line, at the end of a line for this
@@ -188,14 +197,11 @@ def _silenced(script: Script) -> tuple[set[str], dict[int, set[str]]]:
     """
     whole: set[str] = set()
     by_line: dict[int, set[str]] = {}
-    if not script.disabling:
-        return whole, by_line
-    first = script.directives.first_command or sys.maxsize
-    comments = dict(script.disabling)
+    names_of = dict(comments)
     waiting: set[str] = set()  # disabled in the next line that is neither empty nor a comment
     joined: list[int] = []
-    for number, line in enumerate(script.lines, 1):
-        names = comments.get(number, set())
+    for number, line in enumerate(lines, 1):
+        names = names_of.get(number, set())
         alone = line.lstrip().removeprefix("#").lstrip().startswith("jobgen:")
         if alone and number < first:
             whole |= names

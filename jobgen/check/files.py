@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
-from jobgen.check.checker import Finding, check, in_order
+from jobgen.check.checker import Finding, check, disabled, in_order
 from jobgen.check.rule import ERROR, NOTE, WARNING
 from jobgen.check.rules.credentials import secret_in_script
 from jobgen.check.rules.policy import REQUIRED
@@ -20,11 +21,14 @@ from jobgen.rendering.hooks import complaint
 from jobgen.rendering.runtime import MADE_BY
 from jobgen.script import directives
 from jobgen.script.command_kinds import STATE, TOOLS
-from jobgen.script.script import Policy
+from jobgen.script.dialects.table import of_script
+from jobgen.script.script import Policy, disabling
 from jobgen.script.syntax import LOOPS, has_errors, parse
-from jobgen.values.text_files import is_script_name
+from jobgen.spec import COMMAND_LINE, SiteName
+from jobgen.values.text_files import is_job_file_name, is_script_name
 
 if TYPE_CHECKING:
+    from jobgen.jobfile.errors import Path
     from jobgen.jobfile.schema import CheckTable
     from jobgen.sites.site_file import Site
 
@@ -53,7 +57,8 @@ class NoScript(JobgenError):
 class FileChecks(NamedTuple):
     """How files are read: as those of a scheduler and its version, or of the one that a file names itself.
 
-    ``policies`` are added to that of the job file beside a script, ``silence`` to the rules that it silences.
+    ``site`` is the path of a site file. ``policies`` are added to that of the job file beside a script,
+    ``silence`` to the rules that it silences.
     ``style``: each finding of a rule that has a summary is returned, not the summary. ``say`` prints a guess
     between schedulers, and warnings on a job.
     """
@@ -64,18 +69,40 @@ class FileChecks(NamedTuple):
     style: bool = False
     say: Callable[[str], object] = lambda text: None
     silence: tuple[str, ...] = ()
+    site: str | None = None
 
     def at(self, site: Site) -> FileChecks:
-        """Return how the scripts of a site are read."""
-        table = site.file.check
+        """Return how the scripts of a site are read.
+
+        Raises:
+            JobgenError: the site has another scheduler, or its table [check] is wrong.
+        """
+        if self.scheduler and of_script(self.scheduler).scheduler.command_name != site.file.scheduler:
+            has = f"{site.title} has {site.scheduler.title}"
+            raise JobgenError(f"--scheduler {self.scheduler} (command line): {has}; leave one of the two out")
         required = (name for name in site.file.mandatory if name.startswith("-") or name in REQUIRED)
-        policy = Policy(f"the site {site.name}", (*table.require, *required), table.forbidden_modules)
-        return self._replace(
+        checks = self._replace(
             scheduler=self.scheduler or site.scheduler.name,
             version=self.version or site.file.scheduler_version or None,
-            policies=(policy,),
-            silence=table.silence,
+            site=site.path,
         )
+        return checks._with(f"the site {site.name}", site.file.check, site.place, required)
+
+    def _with(
+        self, source: str, table: CheckTable, place: Callable[[Path], str], required: Iterable[str] = ()
+    ) -> FileChecks:
+        """Return the checks with those of a table [check]; ``place`` returns the place of its keys."""
+        for name in table.silence:
+            if name not in RULES:
+                where = f"silence = {shown(name)} ({place(('check', 'silence'))})"
+                raise JobgenError(f"{where}: there is no such rule{nearest(name, RULES)}")
+        for name in table.require:
+            if name not in REQUIRED and not name.startswith("-"):
+                where = f"require = {shown(name)} ({place(('check', 'require'))})"
+                allowed = one_of((*REQUIRED, "the beginning of a directive"))
+                raise JobgenError(f"{where}: must be {allowed}{nearest(name, REQUIRED)}")
+        policy = Policy(source, (*table.require, *required), table.forbidden_modules)
+        return self._replace(policies=(*self.policies, policy), silence=(*self.silence, *table.silence))
 
     def findings(self, path: str, source: bytes | None = None) -> list[Finding]:
         """Return the findings of a script, or of the script of a job file by the lines of the file. The worst
@@ -87,34 +114,59 @@ class FileChecks(NamedTuple):
             JobgenError: the file cannot be read, or is too long for a script.
             NoScript: it is empty, no text, or a text of another kind.
         """
-        if beside := _table_beside(path):
-            policies = (*self.policies, Policy(JOB_FILE, beside.require, beside.forbidden_modules))
-            self = self._replace(policies=policies, silence=(*self.silence, *beside.silence))
-        if path.endswith(".toml"):
-            found = self._of_job(path)
-        else:
-            if source is None:
-                source = read_script(path)
-                self._say_guess(path, source)
-            folder = None if path == "-" else os.path.dirname(os.path.abspath(path))
-            found = check(source, _name(path), self.scheduler, folder, self.version, self.policies)
-        found = [one for one in found if one.rule not in self.silence]
-        return sorted(found if self.style else _summarized(found), key=_importance)
+        checks = self._with_table(path)
+        if is_job_file_name(path):
+            return checks._of_job(path)
+        if source is None:
+            source = read_script(path)
+            self._say_guess(path, source)
+        folder = None if path == "-" else os.path.dirname(os.path.abspath(path))
+        found = check(source, _name(path), self.scheduler, folder, self.version, checks.policies)
+        return checks._report(found)
+
+    def _with_table(self, path: str) -> FileChecks:
+        """Return the checks with those of the nearest table [check] for a file."""
+        for file in _tables_for(path):
+            from jobgen.jobfile.reader import check_table  # late: few scripts have a job file beside them
+
+            if (table := check_table(file)) is not None:
+                return self._with(os.path.basename(file), *table)
+        return self
+
+    def _report(self, found: Iterable[Finding]) -> list[Finding]:
+        """Return the findings that are no longer silenced, the worst first."""
+        kept = [one for one in found if one.rule not in self.silence]
+        return sorted(kept if self.style else _summarized(kept), key=_importance)
 
     def _say_guess(self, path: str, source: bytes) -> None:
+        """Say which scheduler a script is for, or that it has directives of another one than was chosen."""
         lines = source.decode("utf-8", "replace").removesuffix("\n").split("\n")
-        made = any(re.match(MADE_BY, line) for line in lines[:5])  # the reader knows whose it is
-        if self.scheduler is None and not made and (reason := directives.recognized(lines).reason):
-            self.say(f"{_name(path)}: {reason}")
+        guess = directives.recognized(lines)
+        if self.scheduler is None:
+            made = any(re.match(MADE_BY, line) for line in lines[:5])  # the reader knows whose it is
+            if not made and guess.reason:
+                self.say(f"{_name(path)}: {guess.reason}")
+            return
+        own, other = of_script(self.scheduler).scheduler, of_script(guess.scheduler).scheduler
+        if own.prefix != other.prefix and not any(line.startswith(own.prefix or "\n") for line in lines):
+            whose = f"which ignores its directives: they are for {other.title}"
+            self.say(f"{_name(path)}: read as {own.title}, {whose}")
 
     def _of_job(self, path: str) -> list[Finding]:
+        """Return the findings of a job file; none of one that has no job."""
         from jobgen.check.job_file import line_of, rendered  # late: scripts need no job file
+        from jobgen.jobfile.reader import has_job
 
-        job = rendered(path, self.say)
+        if not has_job(path):
+            self.say(f"{path}: has no job: its table [check] is for the scripts beside it and below")
+            return []
+        site = None if self.site is None else SiteName(self.site, COMMAND_LINE)
+        job = rendered(path, self.say, self.scheduler, site)
+        checks = self if job.site is None or site is not None else self.at(job.site)
         folder = os.path.dirname(os.path.abspath(path))
         lines = job.text.splitlines()
         found = set()
-        for one in check(job.script.encode(), path, job.scheduler, folder, self.version, self.policies):
+        for one in check(job.script.encode(), path, job.scheduler, folder, checks.version, checks.policies):
             if one.file != path:
                 found.add(one)
                 continue
@@ -126,7 +178,16 @@ class FileChecks(NamedTuple):
             row = secret_in_script
             one = Finding(path, line, row.id, row.severity, secret.fault, secret.remedy)
             found.add(one.moved(line, lines[line - 1]))
-        return sorted(found, key=in_order)
+        return checks._report(sorted(_without_disabled(found, path, lines), key=in_order))
+
+
+def _without_disabled(found: Iterable[Finding], path: str, lines: Sequence[str]) -> Iterator[Finding]:
+    """Yield the findings of a job file that its comments do not disable."""
+    first = next((number for number, line in enumerate(lines, 1) if re.match(r"\s*[^\s#]", line)), 1)
+    whole, by_line = disabled(lines, disabling(lines), first)
+    for one in found:
+        if one.rule not in whole and (one.file != path or one.rule not in by_line.get(one.line, ())):
+            yield one
 
 
 def _name(path: str) -> str:
@@ -160,25 +221,21 @@ def _summarized(findings: list[Finding]) -> Iterator[Finding]:
             yield found[0]._replace(severity=NOTE, reason=reason, fix=fix, edits=edits, changes=parts)
 
 
-def _table_beside(path: str) -> CheckTable | None:
-    """Return the table [check] of the job file, or of the one beside a script."""
-    file = path if path.endswith(".toml") else os.path.join(os.path.dirname(path), JOB_FILE)
-    if not os.path.isfile(file):
-        return None
-    from jobgen.jobfile.reader import check_table  # late: few scripts have a job file beside them
-
-    table = check_table(file)
-    for name in table.require:
-        if name not in REQUIRED and not name.startswith("-"):
-            allowed = one_of((*REQUIRED, "the beginning of a directive"))
-            raise JobgenError(f"require = {shown(name)} ({file}): must be {allowed}{nearest(name, REQUIRED)}")
-    for name in sorted(set(table.silence) - RULES.keys()):
-        raise JobgenError(f"silence = {shown(name)} ({file}): there is no such rule{nearest(name, RULES)}")
-    return table
+def _tables_for(path: str) -> Iterator[str]:
+    """Yield the files that may have the table [check] for a file, the nearest first: a job file itself, those
+    beside it and above, up to the folder of the repository, else to the current one."""
+    if is_job_file_name(path):
+        yield path
+    folder = os.path.dirname(os.path.abspath(path))
+    above = [folder, *map(str, PurePath(folder).parents)]
+    top = next((one for one in above if os.path.exists(os.path.join(one, ".git"))), os.getcwd())
+    for one in above[: above.index(top) + 1 if top in above else 1]:
+        if os.path.isfile(file := os.path.join(os.path.relpath(one), JOB_FILE)):
+            yield os.path.normpath(file)
 
 
 def scripts_in(paths: Sequence[str]) -> list[str]:
-    """Return these files, and of each folder the job files and the files with directives in it and below.
+    """Return these files, and of each folder the files with a job and those with directives in it and below.
 
     Raises:
         JobgenError: a folder has none.
@@ -211,8 +268,18 @@ def _scripts_below(folder: str) -> Iterator[str]:
             other = (
                 name[0] == "." or name.endswith((".toml", "~", *_DOCUMENTS)) or _LOG.search(name) is not None
             )
-            if name == JOB_FILE or (not other and _has_directives(path)):
+            if (name == JOB_FILE and _has_job(path)) or (not other and _has_directives(path)):
                 yield path
+
+
+def _has_job(path: str) -> bool:
+    """Return whether a job file has a job, or cannot be read, which its check reports."""
+    from jobgen.jobfile.reader import has_job
+
+    try:
+        return has_job(path)
+    except JobgenError:
+        return True
 
 
 def _device(path: str) -> int | None:

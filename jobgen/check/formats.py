@@ -63,12 +63,19 @@ def _source(found: Finding) -> str:
 
 def _marks(found: Finding) -> str:
     """Return a caret below the columns of a finding."""
-    shown = len(_source(found))
+    shown = _width(_source(found))
     start, end = (
-        len(found.source[: max(at - 1, 0)].expandtabs(4)) for at in (found.column, found.end_column)
+        _width(found.source[: max(at - 1, 0)].expandtabs(4)) for at in (found.column, found.end_column)
     )
     start = min(start, max(shown - 1, 0))
     return " " * start + "^" + "~" * (min(end, shown) - start - 1)
+
+
+def _width(text: str) -> int:
+    """Return the columns of a text on a terminal, where a Chinese character has two."""
+    from unicodedata import east_asian_width  # late: only terminals have columns
+
+    return sum(2 if east_asian_width(one) in "WF" else 1 for one in text)
 
 
 def as_json(findings: Sequence[Finding]) -> str:

@@ -13,7 +13,8 @@ from jobgen.plan.directives import unpattern
 from jobgen.schedulers.base import Scheduler
 from jobgen.schedulers.detection import of_machine
 from jobgen.schedulers.table import COMMANDS, named, queued
-from jobgen.values.text_files import is_script_name
+from jobgen.spec import COMMAND_LINE
+from jobgen.values.text_files import is_job_file_name, is_script_name
 
 
 def command_missing(option: str, words: Sequence[str], program: Sequence[str]) -> str:
@@ -27,6 +28,8 @@ def run_advice(words: Sequence[str], program: Sequence[str]) -> str:
     """Return the sentence on ``jobgen run``; ``words`` follow it."""
     if words and not words[0].startswith("-"):
         words, program = (), (*words, *program)
+    if len(program) == 1 and is_job_file_name(program[0]):
+        words, program = ("--job", *program), ()
     local, queue = _line(["local", *words], program), _line(["submit", _queue(), *words], program)
     return (
         f"there is no command run; for a run on this machine: {local} | bash; for a job in a queue: {queue}"
@@ -61,10 +64,20 @@ def script_advice(path: str, name: str | None) -> str:
     return f"{shown(path)} (command line): is a script already, and jobgen makes its own; run it by: {lines}"
 
 
+def job_file_advice(path: str, command: Sequence[str] = (), origin: str = COMMAND_LINE) -> str:
+    """Return the sentence on a job file as an argument or a program; without a command, the one of this
+    machine's scheduler is named."""
+    line = _line([*(command or [_queue()]), "--job", path], ())
+    return f"{shown(path)} ({origin}): is a job file, which is given with --job, as in: {line}"
+
+
 def program_advice(words: Sequence[str], program: Sequence[str]) -> str:
-    """Return the sentence on a program, a script or a command of a scheduler instead of a command of jobgen;
-    empty for other words."""
+    """Return the sentence on a program, a script, a job file or a command of a scheduler instead of a command
+    of jobgen; empty for other words."""
     name = os.path.basename(words[0])
+    if job_file := next(filter(is_job_file_name, words), None):
+        submit = next((("submit", key) for key, row in queued().items() if row.command == name), ())
+        return job_file_advice(job_file, submit)
     schedulers = {row.command: row.command_name for row in queued().values()}
     if command := schedulers.get(name):
         if is_script_name(words[-1]):

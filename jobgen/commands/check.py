@@ -16,6 +16,7 @@ from jobgen.schedulers.table import SCHEDULERS
 from jobgen.schedulers.versions import version
 from jobgen.script.dialects.table import SCRIPT_SCHEDULERS
 from jobgen.values.parsers import choice
+from jobgen.values.text_files import is_job_file_name
 
 if TYPE_CHECKING:
     from jobgen.check.checker import Finding
@@ -30,7 +31,7 @@ def _names(text: str) -> tuple[str, ...]:
     """Return the names of rules in a list with commas."""
     from jobgen.check.rules.table import RULES
 
-    words = tuple(text.split(","))
+    words = tuple(word.strip() for word in text.split(","))
     for word in words:
         if word not in RULES:
             raise ValueError(f"there is no rule {shown(word)}: jobgen check --list{nearest(word, RULES)}")
@@ -110,7 +111,7 @@ def _check(
 ) -> int:
     from jobgen.check import files, formats  # late: the many rules are slow to import
     from jobgen.check.rules.table import RULES
-    from jobgen.commands.terminal import progress
+    from jobgen.commands.terminal import is_terminal, progress
 
     if listing or explain:
         _print_rules(() if listing else explain or ())
@@ -148,7 +149,9 @@ def _check(
     if not fix:
         _print(report, form)
     if form == "text":
-        click.echo(formats.summary(report, len(scripts) - others) + " after these fixes" * fix, err=True)
+        count = formats.summary(report, len(scripts) - others) + " after these fixes" * fix
+        advice = "; jobgen help RULE explains a rule" if report and is_terminal(sys.stdout) else ""
+        click.echo(count + advice, err=True)
     wrong = any(found.severity in ("error", *(["warning"] if strict else [])) for found in report)
     return 2 if unread else int(wrong)
 
@@ -188,7 +191,8 @@ def _fix(path: str, findings: Callable[..., list[Finding]], write: bool) -> list
 
     if path == "-" and write:
         raise JobgenError("--write (command line): standard input cannot be written; name a file")
-    if path.endswith(".toml"):
+    if is_job_file_name(path):
+        click.echo(f"jobgen: note: {visible(path)}: --fix mends scripts, not job files", err=True)
         return findings(path)
     old = files.read_script(path)
     new = fix.fixed(old, partial(findings, path))

@@ -15,6 +15,7 @@ from jobgen.schedulers.table import SCHEDULERS
 from jobgen.script.dialects.table import DIALECTS
 from jobgen.secrets import masked
 from jobgen.values.parsers import choice
+from jobgen.values.text_files import is_job_file_name
 
 if TYPE_CHECKING:
     from jobgen.convert.result import Remark
@@ -105,6 +106,10 @@ def convert(
 
 
 def _check_source(file: str, whose: str, why: str, target: str, ours: bool) -> None:
+    if is_job_file_name(file):
+        from jobgen.commands.advice import job_file_advice
+
+        raise JobgenError(job_file_advice(file))
     if whose == "shell":
         what = why or "it has no directives"
         raise JobgenError(f"{shown(file)} (command line): {what}: say whose it is with --scheduler")

@@ -14,7 +14,8 @@ from jobgen.jobfile.tables import JOB_FILE
 from jobgen.launch.launchers import LAUNCHERS
 from jobgen.options import OPTIONS
 from jobgen.schedulers.table import COMMANDS
-from jobgen.values.text_files import is_script_name
+from jobgen.spec import COMMAND_LINE
+from jobgen.values.text_files import is_job_file_name, is_script_name
 
 # The options of most jobs, in the order of the short help.
 _FIRST = (
@@ -91,7 +92,11 @@ class JobCommand(click.Command):
             self._explain(words, ctx.obj or ())
         try:
             strays = super().parse_args(ctx, args)
-        except (click.NoSuchOption, click.BadOptionUsage):  # such as --exclusive=user, a switch in jobgen
+        except (click.NoSuchOption, click.BadOptionUsage) as error:
+            # --exclusive=user is a switch in jobgen.
+            parts = [part for word in words for part in word.split("=", 1)]
+            values = [value for option, value in pairwise(parts) if option == error.option_name]
+            self._refuse_job_file(values, "", ())  # such as --config X.toml
             self._explain(words, ctx.obj or ())
             raise
         scheduler = ctx.params.get("scheduler") or ""
@@ -99,6 +104,7 @@ class JobCommand(click.Command):
             from jobgen.commands.advice import script_advice
 
             raise JobgenError(script_advice(scripts[0], scheduler or self.name))
+        self._refuse_job_file((*strays, scheduler), scheduler, (ctx.obj or ())[:1])
         if scheduler and scheduler not in COMMANDS:
             from jobgen.commands.advice import is_program
 
@@ -112,6 +118,15 @@ class JobCommand(click.Command):
             hint = stray_advice(strays, command, ctx.obj or ())
             raise JobgenError(f"{shown(strays[0])} (command line): is no option; {hint}")
         return strays
+
+    def _refuse_job_file(self, words: Sequence[str], scheduler: str, program: Sequence[str]) -> None:
+        """Raise the error about a job file among the arguments, or as the program."""
+        for word in filter(is_job_file_name, (*words, *program)):
+            from jobgen.commands.advice import job_file_advice
+
+            chosen = [one for one in (scheduler,) if one and not is_job_file_name(one)]
+            origin = COMMAND_LINE if word in words else "after --"
+            raise JobgenError(job_file_advice(word, [self.name or "", *chosen], origin))
 
     def _refuse_blanks(self, word: str) -> None:
         """Raise the error about an option with a blank in its name that is no space, as web pages have it."""

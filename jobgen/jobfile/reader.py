@@ -51,8 +51,9 @@ def read_job(path: str | None, settings: Sequence[str], program: tuple[str, ...]
     return layer._replace(site=layer.site._replace(beside=beside)) if layer.site else layer
 
 
-def check_table(path: str) -> CheckTable:
-    """Return the table [check] of a job file.
+def check_table(path: str) -> tuple[CheckTable, Callable[[Path], str]] | None:
+    """Return the table [check] of a job file and the function for the places of its keys; None if the file
+    has none.
 
     Raises:
         JobgenError: it cannot be read, or its table [check] is wrong.
@@ -60,13 +61,24 @@ def check_table(path: str) -> CheckTable:
     name = path if path.isprintable() else ascii(path)
     text = read_text(path, f"the job file {shown(path)}")
     content = {key: value for key, value in decode(text, name).items() if key == "check"}
+
+    def origin(place: Path) -> str:
+        return f"{name}, line {line_of(text, place)}"
+
     try:
-        table: CheckTable = msgspec.convert(content, JobFile).check
+        return (msgspec.convert(content, JobFile).check, origin) if content else None
     except msgspec.ValidationError as error:
-        raise JobgenError(
-            sentence(str(error), content, lambda place: f"{name}, line {line_of(text, place)}")
-        ) from None
-    return table or CheckTable()
+        raise JobgenError(sentence(str(error), content, origin)) from None
+
+
+def has_job(path: str) -> bool:
+    """Return whether a job file has more than a table [check] for scripts.
+
+    Raises:
+        JobgenError: it cannot be read.
+    """
+    data = decode(read_text(path, f"the job file {shown(path)}"), path)
+    return bool(data.keys() - {"scheduler", "site", "check"})
 
 
 def layer_of(data: Mapping[str, Any], program: tuple[str, ...], origin: Callable[[Path], str]) -> Layer:

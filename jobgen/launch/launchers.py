@@ -30,6 +30,7 @@ class CommandLine(NamedTuple):
     ``nodes``, ``ranks`` and ``local_ranks`` are the options that set the number of nodes, of all ranks, and
     of the ranks on a node.
     ``reaches_nodes``: one call starts ranks on all nodes. ``config_file``: a file may hold its options.
+    ``environment_file`` is the one with variables for other nodes.
     ``from_script`` are options that jobgen's script sets itself, ``more`` those for ``--launcher-arg`` in the
     spelling of the launcher (all others have - for _), ``remarks`` what to know about others, ``flags`` those
     without a value that need no counterpart, ``bare`` others without a value. ``same`` are more options with
@@ -47,6 +48,7 @@ class CommandLine(NamedTuple):
     local_ranks: tuple[str, ...] = ()
     reaches_nodes: bool = True
     config_file: bool = False
+    environment_file: str = ""
     from_script: tuple[str, ...] = ()
     more: tuple[str, ...] = ()
     remarks: Mapping[str, str] = MappingProxyType({})
@@ -76,8 +78,7 @@ class Launcher(NamedTuple):
     directly after its name. ``one_thread``: it sets OMP_NUM_THREADS to 1 for several ranks of a node, if it
     is unset. ``equal_nodes``: its nodes must not differ. ``mixed_ranks`` are the lines that
     correct its numbers if the nodes differ, with ``{before}`` for the number of ranks on the nodes before.
-    ``runtime`` names the files of templates/runtime/ that it needs. ``environment_file`` has variables for
-    the ranks of other nodes, which the launcher itself starts there.
+    ``runtime`` names the files of templates/runtime/ that it needs.
 
     ``default_for`` are the programs for which it is the default launcher: one of the constants below.
 
@@ -97,7 +98,6 @@ class Launcher(NamedTuple):
     start: str = ""
     package: str = ""
     runtime: tuple[str, ...] = ()
-    environment_file: str = ""
     filters_devices: bool = False
     renumbers_devices: bool = False
     local_rank_option: bool = False
@@ -150,7 +150,6 @@ LAUNCHERS = {
         once_a_node=True,
         remote_shell="pdsh",
         package="deepspeed",
-        environment_file=".deepspeed_env",
         default_for=TRAINING,
         filters_devices=True,
         renumbers_devices=True,
@@ -166,6 +165,7 @@ LAUNCHERS = {
             module_options=_MODULE,
             nodes=_NODES,
             local_ranks=_LOCAL_RANKS,
+            environment_file=".deepspeed_env",
             from_script=(
                 *_RENDEZVOUS,
                 *("--hostfile", "-H", "--no-ssh", "--no-ssh-check", "--ssh-port", "--no-python"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -41,6 +41,7 @@ from jobgen.script.word_lists import expanded
 _WRITTEN = re.compile(r"# NEXTFLOW TASK\b|nxf_main\(\)")  # in each script of Nextflow for a task
 # A date and a time, in the name of a folder.
 _TIME = r"(?<!\d)\d{4}-?[01]\d-?[0-3]\d[-_T .]?[012]\d(?:%3A|\D{0,3})[0-5]\d"
+_DISABLING = re.compile(r"(?:^|\s)#\s*jobgen:\s*disable=([^#]*)")
 _HOSTFILES = ("--hostfile", "-hostfile", "-machinefile", "-f")
 
 
@@ -94,6 +95,16 @@ class Starter(NamedTuple):
 
     script: Script
     call: Start
+
+
+def disabling(lines: Sequence[str]) -> list[tuple[int, set[str]]]:
+    """Return the lines with a comment ``# jobgen: disable=RULE,RULE``, and the names of its rules."""
+    found = ((number, _DISABLING.search(line)) for number, line in enumerate(lines, 1))
+    return [
+        (number, {name.strip() for name in match[1].split(",") if name.strip()})
+        for number, match in found
+        if match
+    ]
 
 
 @dataclass(eq=False)  # a key of caches
@@ -202,15 +213,7 @@ class Script:
     @cached_property
     def disabling(self) -> list[tuple[int, set[str]]]:
         """The comments ``# jobgen: disable=RULE,RULE``: the line and the names of the rules."""
-        found = [
-            (number, re.search(r"(?:^|\s)#\s*jobgen:\s*disable=([^#]*)", line))
-            for number, line in enumerate(self.lines, 1)
-        ]
-        return [
-            (number, {name.strip() for name in match[1].split(",") if name.strip()})
-            for number, match in found
-            if match
-        ]
+        return disabling(self.lines)
 
     @cached_property
     def tree(self) -> syntax.Node:

@@ -8,7 +8,7 @@ from typing import Any
 
 from jobgen.errors import nearest, one_of, shown
 from jobgen.jobfile.errors import Path
-from jobgen.jobfile.schema import fits
+from jobgen.jobfile.schema import CheckTable, fits
 from jobgen.jobfile.tables import TABLES
 from jobgen.sites.site_file import Detect, LauncherTable, Network, NodeTable, Queue, Rules, SiteFile, Source
 
@@ -79,6 +79,11 @@ def _place(path: str, data: Mapping[str, Any]) -> Path:
 
 def _keys(above: Path) -> list[str]:
     """Return the keys that a table of a site file may hold."""
-    tables: dict[Path, Any] = {("detect",): Detect, ("node",): NodeTable, ("rules",): Rules}
+    tables: dict[Path, Any] = {
+        ("detect",): Detect,
+        ("node",): NodeTable,
+        ("rules",): Rules,
+        ("check",): CheckTable,
+    }
     kind = _ARRAYS.get(above[0] if above else "") or tables.get(above, SiteFile)
     return [*kind.__struct_fields__, *(() if above else TABLES)]

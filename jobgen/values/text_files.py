@@ -17,6 +17,11 @@ def is_script_name(path: str) -> bool:
     return re.search(r"\.(?:sh|bash|sbatch|slurm|pbs|qsub|job)$", path) is not None
 
 
+def is_job_file_name(path: str) -> bool:
+    """Return whether a file has the ending of a job file."""
+    return path.endswith(".toml")
+
+
 def read_text(path: str, errors: str = "strict") -> str:
     """Return the text of a file, without a byte order mark.
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -282,6 +284,24 @@ def test_the_source_line_on_a_terminal() -> None:
     assert lines[0].startswith("job.sh:2: \x1b[33mwarning\x1b[0m: ")
     assert lines[1:3] == ["     2 | #SBATCH --time=24:00", "       | \x1b[33m               ^~~~~\x1b[0m"]
     assert "\x1b" not in for_terminal([found], colours=False)
+
+
+def test_a_terminal_names_the_help_of_the_rules() -> None:
+    here, there = pty.openpty()
+    command = [sys.executable, "-m", "jobgen", "check", BAD]
+    done = subprocess.run(
+        command, stdout=there, stderr=subprocess.PIPE, text=True, env={**os.environ, "TERM": "xterm"}
+    )
+    os.close(there)
+    os.close(here)
+    assert done.stderr == "1 error found in 1 script; jobgen help RULE explains a rule\n"
+
+
+def test_the_caret_is_below_its_word_also_behind_wide_characters() -> None:
+    script = "#!/bin/bash\n#SBATCH --nodes=2 --time=1:00:00\necho 数据 && srun torchrun --nnodes=4 t.py\n"
+    (found,) = (one for one in check(script.encode(), "job.sh") if one.rule == "nodes-mismatch")
+    lines = for_terminal([found], colours=False).splitlines()
+    assert lines[2].index("^") == lines[1].index("--nnodes") + 2
 
 
 def test_the_source_line_shows_no_secret_and_moves_no_cursor() -> None:

@@ -81,6 +81,10 @@ def test_a_project_requires_an_account_and_forbids_modules() -> None:
         ("module unload anaconda", False),
         ("module load anaconda3", False),
         ("ml spider anaconda", False),
+        ("bash -lc 'module load anaconda; ./a'", True),
+        ("srun bash -c 'module load anaconda; ./a'", True),
+        ("for m in gcc anaconda; do module load $m; done", True),
+        ("NAME=anaconda/3; module load $NAME", True),
     ],
 )
 def test_modules_that_a_script_loads(command: str, forbidden: bool) -> None:
@@ -94,8 +98,139 @@ def test_a_requirement_that_is_not_known() -> None:
     Path("jobgen.toml").write_text('[check]\nrequire = ["acount"]\n')
     done = jobs.jobgen("check", "job.sh")
     assert done.returncode == 2
-    assert "require = acount (jobgen.toml): must be account, name, queue" in done.stderr
+    assert "require = acount (jobgen.toml, line 2): must be account, name, queue" in done.stderr
     assert "did you mean account?" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "required", "found"),
+    [("--constraint=a100", "-C", False), ("-Ca100", "--constraint", False), ("--qos=a", "-C", True)],
+)
+def test_a_required_option_has_two_names(option: str, required: str, found: bool) -> None:
+    Path("jobgen.toml").write_text(f'[check]\nrequire = ["{required}"]\n')
+    Path("job.sh").write_text(f"#!/bin/bash\n#SBATCH --time=01:00:00 {option}\nsrun ./a\n")
+    assert (("warning", "missing-directive") in findings()) == found
+
+
+def test_the_nearest_table_holds_for_the_folders_below() -> None:
+    Path("jobgen.toml").write_text('[check]\nrequire = ["account"]\n')
+    Path("a/b").mkdir(parents=True)
+    Path("a/b/job.sh").write_text("#!/bin/bash\n#SBATCH --time=01:00:00\nsrun ./a\n")
+    assert "jobgen.toml requires it" in jobs.jobgen("check", "a/b/job.sh").stdout
+    done = jobs.jobgen("check", "-", stdin="#!/bin/bash\n#SBATCH --time=01:00:00\nsrun ./a\n")
+    assert "jobgen.toml requires it" in done.stdout
+    Path("a/jobgen.toml").write_text('[check]\nforbidden_modules = ["gcc"]\n')
+    assert jobs.jobgen("check", "a/b/job.sh").stdout == ""
+    Path("a/jobgen.toml").write_text('scheduler = "slurm"\n')
+    assert "jobgen.toml requires it" in jobs.jobgen("check", "a/b/job.sh").stdout
+
+
+def test_a_job_file_with_a_table_for_scripts_only_is_no_job() -> None:
+    Path("jobgen.toml").write_text('[check]\nsilence = ["unquoted-path"]\n')
+    done = jobs.jobgen("check", "jobgen.toml")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "jobgen.toml: has no job: its table [check] is for the scripts" in done.stderr
+    assert "jobgen.toml" not in jobs.jobgen("check", ".").stderr
+
+
+MINE = 'title = "Mine"\nscheduler = "{}"\n[check]\nrequire = ["account"]\nforbidden_modules = ["gcc"]\n'
+
+
+def test_a_job_file_is_checked_by_the_table_of_its_site() -> None:
+    Path("mine.toml").write_text(MINE.format("slurm"))
+    Path("gpu.toml").write_text(
+        'site = "./mine.toml"\n[job]\nwalltime = "1h"\n[environment]\nmodule = ["gcc"]\n'
+        '[program]\ncommand = ["./a"]\n'
+    )
+    text = jobs.jobgen("check", "gpu.toml").stdout
+    assert "gpu.toml:3: warning: no account is requested: the site mine requires it" in text
+    assert 'write account = "ACCOUNT" in [job]' in text
+    assert "gpu.toml:5: warning: the site mine forbids the module gcc" in text
+
+
+JOB_FOR_ANY = '[job]\nwalltime = "1h"\nlog = "logs/%x.out"\n[program]\ncommand = ["./a"]\n'
+
+
+@pytest.mark.parametrize(
+    ("options", "prefix"), [("slurm", "#SBATCH"), ("pbspro", "#PBS"), ("torque", "#PBS")]
+)
+@pytest.mark.parametrize("own", ["", 'scheduler = "slurm"\n'])
+def test_the_scheduler_of_the_command_line_wins_over_that_of_a_job_file(
+    options: str, prefix: str, own: str
+) -> None:
+    Path("gpu.toml").write_text(own + JOB_FOR_ANY)
+    found = json.loads(jobs.jobgen("check", "--scheduler", options, "--format", "json", "gpu.toml").stdout)
+    logs = [one for one in found if one["rule"] == "output-directory"]
+    assert [one["line"] for one in logs] == [4 if own else 3]
+    assert ("when the job ends" in logs[0]["reason"]) == (prefix == "#PBS")
+
+
+def test_the_site_of_the_command_line_gives_a_job_file_its_scheduler() -> None:
+    Path("mine.toml").write_text(MINE.format("pbs"))
+    Path("gpu.toml").write_text(JOB_FOR_ANY)
+    text = jobs.jobgen("check", "--site", "./mine.toml", "gpu.toml").stdout
+    assert "the site mine requires it" in text
+    assert "when the job ends" in text
+    Path("job.sh").write_text("#!/bin/bash\n#SBATCH --time=01:00:00\nsrun ./a\n")
+    done = jobs.jobgen("check", "--site", "./mine.toml", "job.sh")
+    assert "job.sh: read as PBS Pro, which ignores its directives: they are for Slurm\n" in done.stderr
+    done = jobs.jobgen("check", "--site", "./mine.toml", "--scheduler", "slurm", "job.sh")
+    assert (done.returncode, done.stderr) == (
+        2,
+        "jobgen: --scheduler slurm (command line): Mine has PBS Pro; leave one of the two out\n",
+    )
+
+
+def test_a_site_that_silences_an_unknown_rule() -> None:
+    Path("mine.toml").write_text(f"{MINE.format('slurm')}silence = ['late-directives']\n")
+    done = jobs.jobgen("check", "--site", "./mine.toml", "job.sh")
+    assert (
+        "silence = late-directives (./mine.toml, line 6): there is no such rule; did you mean" in done.stderr
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "name"),
+    [("silense", "silence"), ("forbiden_modules", "forbidden_modules")],
+)
+def test_an_unknown_key_in_the_table_of_a_site(key: str, name: str) -> None:
+    Path("mine.toml").write_text(f"{MINE.format('slurm')}{key} = []\n")
+    done = jobs.jobgen("check", "--site", "./mine.toml", "job.sh")
+    assert "[check] has no such key: use silence, require or forbidden_modules; did you mean" in done.stderr
+    assert f"did you mean {name}?" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "comment", "silent"),
+    [
+        ("module", "# jobgen: disable=forbidden-module", True),
+        ("module", "# jobgen: disable=forced-devices", False),
+        ("above", "# jobgen: disable=forbidden-module", True),
+        ("top", "# jobgen: disable=forbidden-module", True),
+    ],
+)
+def test_a_comment_of_a_job_file_disables_a_rule(line: str, comment: str, silent: bool) -> None:
+    at = {line: comment}
+    Path("gpu.toml").write_text(
+        f'{at.get("top", "")}\nscheduler = "slurm"\n[job]\nwalltime = "1h"\n[environment]\n'
+        f'{at.get("above", "")}\nmodule = ["gcc"]  {at.get("module", "")}\n[program]\ncommand = ["./a"]\n'
+        '[check]\nforbidden_modules = ["gcc"]\n'
+    )
+    assert ("gpu.toml forbids" in jobs.jobgen("check", "gpu.toml").stdout) != silent
+
+
+@pytest.mark.parametrize(
+    "comment", ["disable", "disable personal-path", "ignore=personal-path", "noqa", "disable="]
+)
+def test_a_comment_in_another_form_is_no_silent_one(comment: str) -> None:
+    Path("job.sh").write_text(f"#!/bin/bash\n#SBATCH --time=01:00:00\nsrun ./a # jobgen: {comment}\n")
+    assert ("warning", "unknown-rule") in findings()
+
+
+def test_the_fixes_of_a_job_file_are_left_to_a_person() -> None:
+    Path("gpu.toml").write_text(f'scheduler = "slurm"\n{JOB_FOR_ANY}')
+    done = jobs.jobgen("check", "--fix", "gpu.toml")
+    assert "jobgen: note: gpu.toml: --fix mends scripts, not job files\n" in done.stderr
 
 
 def test_a_site_asks_what_it_makes_mandatory_and_its_own_table() -> None:

@@ -300,6 +300,24 @@ def test_one_sentence_without_a_file(command: str, words: list[str], tmp_path: P
 
 
 @pytest.mark.parametrize(
+    ("command", "line"),
+    [
+        ("pbs a.toml", "a.toml (command line): {} jobgen pbs --job a.toml"),
+        ("slurm --nodes 2 a.toml", "a.toml (command line): {} jobgen slurm --job a.toml"),
+        ("pbs -- d/a.toml", "d/a.toml (after --): {} jobgen pbs --job d/a.toml"),
+        ("slurm --config a.toml", "a.toml (command line): {} jobgen slurm --job a.toml"),
+        ("submit slurm a.toml", "a.toml (command line): {} jobgen submit slurm --job a.toml"),
+        ("submit a.toml", "a.toml (command line): {} jobgen submit --job a.toml"),
+        ("sbatch a.toml", "a.toml (command line): {} jobgen submit slurm --job a.toml"),
+    ],
+)
+def test_a_job_file_as_an_argument(command: str, line: str, tmp_path: Path) -> None:
+    done = run(command, tmp_path)
+    text = line.format("is a job file, which is given with --job, as in:")
+    assert (done.returncode, done.stderr) == (2, f"jobgen: {text}\n")
+
+
+@pytest.mark.parametrize(
     ("command", "same"),
     [("help slurm", "slurm --help"), ("version", "--version"), ("pbs -o -", "pbs")],
 )

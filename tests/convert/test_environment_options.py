@@ -38,6 +38,8 @@ KINDS = {
     "a text with a variable of modules": ("echo $CUDA_PATH", ALL),
     "a report of the state": ("which python", ALL),
     "the directory": ("pwd", ALL),
+    "a list of files": ("ls -l x; df -h .", ALL),
+    "the text of a file": ("cat x.json | head -3", ALL),
     "an option of the shell": ("ulimit -s unlimited", ALL),
     "a function": ("f() { cd /x; module load y; }", ALL),
     "a test": ('if [ -z "$1" ]; then echo none; fi', ALL),
@@ -413,6 +415,41 @@ def test_a_file_of_a_product_reads_no_exported_variables_but_its_own(before: str
     got = found(f"{before}\nsource /s/share/spack/setup-env.sh\nspack find")
     assert got["source"] == ["/s/share/spack/setup-env.sh"]
     assert before in got["setup"]
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("cd /p\nsource ./conf/a.sh", {"source": ["/p/conf/a.sh"], "workdir": "/p"}),
+        ("cd ~/p\n. a.sh", {"source": ["~/p/a.sh"], "workdir": "~/p"}),
+        ("pushd /p > /dev/null\nmodule load b", {"module": ["b"], "workdir": "/p"}),
+        (
+            "source /opt/conda/bin/activate\nconda activate a",
+            {"source": ["/opt/conda/etc/profile.d/conda.sh"], "conda": "a"},
+        ),
+    ],
+)
+def test_other_forms_of_options(body: str, expected: dict[str, Any]) -> None:
+    done = found(body)
+    assert {key: done.get(key) for key in ("setup", *expected)} == {"setup": None, **expected}
+
+
+@pytest.mark.parametrize("body", ["cd $D\nsource ./a.sh", "pushd /p\n./b\npopd", "cd /p\nsource a"])
+def test_other_forms_that_stay(body: str) -> None:
+    assert "setup" in found(body)
+
+
+DEEPSPEED = "\ndeepspeed --hostfile h t.py\n"
+
+
+def test_the_variables_that_a_script_writes_for_deepspeed() -> None:
+    """DeepSpeed reads them on other nodes; a job gives its environment to each rank."""
+    body = (
+        'echo "PATH=$PATH" > .deepspeed_env\necho NCCL_DEBUG=INFO >> .deepspeed_env\n'
+        "env | grep HF_ >> ~/.deepspeed_env\nmodule load b\nsource /opt/c.sh"
+    )
+    done = found(body, PBS, DEEPSPEED)
+    assert (done.get("setup"), done["env"], done["module"]) == (None, {"NCCL_DEBUG": "INFO"}, ["b"])
 
 
 def test_a_file_is_read_in_the_directory_of_the_script() -> None:

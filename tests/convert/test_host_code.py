@@ -63,6 +63,10 @@ LEFT_OUT = {
     "a file that another one is made of": (
         PBS, "sort -u $PBS_NODEFILE > nodes\nsed 's/$/ slots=4/' nodes > hosts\nmpirun -hostfile hosts -np 8 ./a\nrm nodes", [4, 5, 7],
     ),
+    "the file is shown": (PBS, "cp $PBS_NODEFILE hosts\ncat hosts\nmpirun -hostfile hosts -np 8 ./a", [4, 5]),
+    "the hosts by srun": (
+        SLURM, "srun hostname -s | sort | uniq -c | awk '{ print $2 \" slots=\" $1 }' > h\nmpirun -np 4 -hostfile h ./a", [3],
+    ),
     "one of several on a line": (
         SLURM, f"A=$(date); N=$({LIST} | wc -l); echo $A\nsrun torchrun --nnodes $N --nproc_per_node 2 t.py", [3],
     ),
@@ -101,7 +105,31 @@ KEPT = {
     "it is exported by the launcher": (PBS, "N=$(wc -l < $PBS_NODEFILE)\nmpirun -x N -np $N ./a"),
     "it becomes a variable of the ranks": (PBS, "N=$(wc -l < $PBS_NODEFILE)\nmpirun -x A=$N -np 8 ./a"),
     "another program reads the file": (PBS, "cp $PBS_NODEFILE hosts\n./b hosts\nmpirun -hostfile hosts -np 8 ./a"),
-    "the file is shown": (PBS, "cp $PBS_NODEFILE hosts\ncat hosts\nmpirun -hostfile hosts -np 8 ./a"),
+    "a folder that the program may use, too": (PBS, "mkdir -p logs\nmpirun -hostfile logs/h -np 8 ./a"),
+    "a folder that another command uses, too": (
+        PBS, "D=$PBS_JOBID\nmkdir $D\n./b $D\nmpirun -hostfile $D/h -np 8 ./a",
+    ),
+    "more than the file is shown": (
+        PBS, "cp $PBS_NODEFILE hosts\ncat hosts conf\nmpirun -hostfile hosts -np 8 ./a",
+    ),
+    "the file is tested": (
+        PBS, "F=hosts.$PBS_JOBID\nuniq $PBS_NODEFILE > $F\n[ -s $F ] || exit 1\nmpirun -hostfile $F -np 8 ./a",
+    ),
+    "another program reads the file of a variable": (
+        PBS, "F=hosts.$PBS_JOBID\nuniq $PBS_NODEFILE > $F\n./b $F\nmpirun -hostfile $F -np 8 ./a",
+    ),
+    "a function does something else, too": (
+        PBS, "f() { uniq $PBS_NODEFILE > h; ./b; }\nf\nmpirun -hostfile h -np 8 ./a",
+    ),
+    "a file beside it is read later": (
+        PBS, "uniq $PBS_NODEFILE > n\nsed s/$/:4/ n > h\nmpirun -hostfile h -np 8 ./a\n./b n",
+    ),
+    "a loop prints something else, too": (
+        PBS, "A=$(ls)\nfor h in $(cat $PBS_NODEFILE); do echo $h $A; echo $h >> h; done\nmpirun -hostfile h -np 8 ./a",
+    ),
+    "Python writes another file": (
+        PBS, "python -c \"open('h', 'w').write(open('$PBS_NODEFILE').read()); open('x', 'w')\"\nmpirun -hostfile h ./a",
+    ),
     "another file": (PBS, "cp $PBS_NODEFILE nodes.txt\nmpirun -np 8 ./a"),
     "it writes another file, too": (
         PBS, "for h in $(cat $PBS_NODEFILE); do echo $h >> hosts; echo $h >> log; done\nmpirun -hostfile hosts -np 8 ./a",
@@ -117,6 +145,10 @@ KEPT = {
     ),
     "awk writes a file": (PBS, "N=$(awk '{ n++; print > \"log\" } END { print n }' $PBS_NODEFILE)\nmpirun -np $N ./a"),
     "sort writes a file": (PBS, "N=$(sort -u $PBS_NODEFILE -o x | wc -l)\nmpirun -np $N ./a"),
+    "a number that stays is printed": (
+        PBS, "let N=$(wc -l < $PBS_NODEFILE)*2\necho $N\nmpirun -np 8 ./a\n./b $N",
+    ),
+    "the path of the node file": (PBS, "echo $PBS_NODEFILE\nmpirun -np 8 ./a"),
     "it prints": (SLURM, f"{LIST}\n{RUN.replace('$N', '2')}"),
     "it has nothing to do with the hosts": (SLURM, f"N=$(cat x)\n{RUN}"),
     "a text that eval reads may read it": (SLURM, f"{COUNT}C=$(cat x)\neval $C"),
@@ -124,10 +156,80 @@ KEPT = {
 }  # fmt: skip
 
 
+FILL = "while read -r h; do echo $h slots=4 >> hosts; done < $PBS_NODEFILE"
+EACH = "for h in $(uniq $PBS_NODEFILE); do echo $h slots=4; done"
+FORMS = {
+    "it is shown": f"{FILL}\ncat hosts",
+    "it is shown by a variable": 'F=hosts.$PBS_JOBID\nuniq $PBS_NODEFILE > $F\ncat "$F"\nwc -l < $F',
+    "an exported name": "export F=hosts.$PBS_JOBID\nuniq $PBS_NODEFILE > $F",
+    "functions that call each other": f"one() {{ {EACH}; }}\ntwo() {{ one | sort; }}\ntwo > hosts",
+    "each host is printed": "while read h; do echo $h; echo $h slots=4 >> hosts; done < $PBS_NODEFILE",
+    "a loop only prints": f"{FILL}\nH=$(cat $PBS_NODEFILE)\nfor h in $H; do echo $h; done",
+    "its mode is set": f"touch hosts\nchmod 644 hosts\n{FILL}",
+    "a temporary file": "F=$(mktemp)\nuniq $PBS_NODEFILE > $F",
+    "a folder of its own": "mkdir -p run/$PBS_JOBID\nF=run/$PBS_JOBID/hosts\nuniq $PBS_NODEFILE > $F",
+    "it is changed in place": "cp $PBS_NODEFILE hosts\nsed -i 's/$/ slots=4/' hosts\nsort -u hosts -o hosts",
+    "a group of commands": f"{{ {EACH}; }} > hosts",
+    "a subshell": f"({EACH}) > hosts",
+    "a loop in a pipeline": f"{EACH} | sort > hosts",
+    "a function": f"fill() {{ {FILL}; }}\nfill",
+    "the output of a function": f"function hosts_of {{ {EACH}; }}\nhosts_of > hosts",
+    "a table": "declare -A c\nfor h in $(<$PBS_NODEFILE); do c[$h]=$(( ${c[$h]:-0} + 1 )); done\n"
+    'for h in "${!c[@]}"; do echo "$h slots=${c[$h]}" >> hosts; done',
+    "a count": "i=0\nwhile read h; do l[i]=$h; ((i++)); let n+=1; done < $PBS_NODEFILE\nprintf '%s\\n' ${l[@]} > hosts",
+    "a file between": "sort -u $PBS_NODEFILE > n.tmp\nsed 's/$/ slots=4/' n.tmp > hosts\nrm n.tmp",
+    "srun and two files": "srun hostname > all.tmp\nsort -u all.tmp > hosts\nrm all.tmp",
+    "a here-document": "cat > hosts <<E\n$(uniq $PBS_NODEFILE)\nE",
+    "xargs": "xargs -n1 echo < $PBS_NODEFILE > hosts",
+    "Python": "python - > hosts <<'E'\nimport os\nprint(open(os.environ['PBS_NODEFILE']).read())\nE",
+    "Python writes it": "python3 -c \"import os; open('hosts','w').write(open(os.environ['PBS_NODEFILE']).read())\"",
+    "Perl": "perl -ne 'print' $PBS_NODEFILE > hosts",
+    "another path of it": f"{FILL}\nF=$PBS_O_WORKDIR/hosts",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "launch", ["deepspeed --hostfile=%s t.py", "mpirun -np 8 -hostfile %s -x UCX_TLS=tcp python t.py"]
+)
+@pytest.mark.parametrize("name", FORMS)
+def test_no_form_of_the_hosts_needs_a_block(name: str, launch: str) -> None:
+    """What an option says leaves the block, too: the hosts are made in front of it."""
+    file = "$F" if "F=" in FORMS[name] else "hosts"
+    body = f"cd $PBS_O_WORKDIR\n{FORMS[name]}\nsource /opt/cuda.sh\nconda activate a\n{launch % file}\n"
+    found = values(job_file(PBS + body).text)
+    assert not {"setup", "before", "after"} & found.keys()
+    assert (found["source"], found["conda"]) == (["/opt/cuda.sh"], "a")
+
+
 @pytest.mark.parametrize("name", KEPT)
 def test_other_code_stays(name: str) -> None:
     head, body = KEPT[name]
     assert left_out(f"{head}{body}\n")[0] == []
+
+
+def test_a_name_of_the_file_that_programs_get_has_a_remark() -> None:
+    done = job_file(f"{PBS}export F=hosts\nuniq $PBS_NODEFILE > $F\nmpirun -hostfile $F -np 8 ./a\n")
+    assert [
+        one.line for one in done.remarks if one.why.endswith("a program that reads F does not find it")
+    ] == [4]
+    assert "env" not in values(done.text)
+
+
+def test_a_file_between_is_removed_behind_the_program() -> None:
+    body = "srun hostname > all\nsort -u all > hosts\nmpirun -np 4 -hostfile hosts ./a\nrm all hosts\n"
+    assert left_out(SLURM + body)[0] == [3, 4, 6]
+
+
+@pytest.mark.parametrize(("value", "port"), [("1234", 1234), ("$((1024 + $RANDOM))", None)])
+def test_the_address_that_mpirun_passes(value: str, port: int | None) -> None:
+    done = job_file(
+        f"{PBS}A=$(head -n 1 $PBS_NODEFILE)\n"
+        f"mpirun -np 8 -x MASTER_ADDR=$A -x MASTER_PORT={value} -x WORLD_SIZE=8 -x B=1 python t.py\n"
+    )
+    found = values(done.text)
+    assert (found.get("setup"), found.get("master_port"), found["env"]) == (None, port, {"B": "1"})
+    assert not any(one.lost for one in done.remarks)
+    assert any(one.why == "jobgen sets MASTER_ADDR itself" for one in done.remarks)
 
 
 FIRST = f"$({LIST} | head -n 1)"

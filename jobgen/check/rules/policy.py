@@ -8,9 +8,13 @@ from fnmatch import fnmatchcase
 
 from jobgen.check.rule import WARNING, rule
 from jobgen.errors import shown
+from jobgen.rendering.runtime import MADE_BY
+from jobgen.schedulers.directive_options import read_options
 from jobgen.script.command_kinds import MODULE_COMMANDS
-from jobgen.script.commands import Command
+from jobgen.script.commands import Command, commands
+from jobgen.script.request import settings
 from jobgen.script.script import Hit, Script
+from jobgen.script.syntax import Node
 
 REQUIRED = ("account", "name", "queue", "walltime")  # options that a policy may require
 
@@ -43,23 +47,33 @@ REQUIRED = ("account", "name", "queue", "walltime")  # options that a policy may
 def missing_directive(script: Script) -> Iterator[Hit]:
     if not script.is_batch:
         return
+    scheduler = script.dialect.scheduler
+    ours = any(re.match(MADE_BY, line) for line in script.lines[:5])
     for policy in script.policies:
         for name in policy.require:
             if name in REQUIRED:
-                form = script.dialect.scheduler.request_forms[name].format(name.upper())
+                form, key = scheduler.request_forms[name].format(name.upper()), f'{name} = "{name.upper()}"'
                 missing = getattr(script.request, name) is None
             else:
-                form = f"{name}..."
-                pattern = re.escape(name).replace(r"-l\ ", r"-l\s*(\S*,)?")
-                missing = not any(
-                    re.search(rf"(^|\s){pattern}\b", line.rest) for line in script.directives.live
-                )
+                form, key = f"{name}...", f'directive = ["{name}..."]'
+                missing = not _begins(script, name)
             if missing:
                 yield Hit(
                     script.directives.live[-1].number if script.directives.live else 1,
                     f"no {name} is requested: {policy.source} requires it",
-                    f"add {script.dialect.scheduler.prefix} {form}",
+                    f"write {key} in [job]" if ours else f"add {scheduler.prefix} {form}",
                 )
+
+
+def _begins(script: Script, begin: str) -> bool:
+    """Return whether a directive begins with a text, or has the option that it is, by any of its names."""
+    pattern = re.escape(begin).replace(r"-l\ ", r"-l\s*(\S*,)?")
+    if any(re.search(rf"(^|\s){pattern}\b", line.rest) for line in script.directives.live):
+        return True
+    scheduler = script.dialect.scheduler
+    options = read_options(begin, scheduler, 0)
+    keys = {key for key, _ in settings(options, scheduler)}
+    return len(options) == 1 and not options[0].value and bool(keys & script.heeded.keys())
 
 
 @rule(
@@ -94,8 +108,10 @@ def forbidden_module(script: Script) -> Iterator[Hit]:
     patterns = [
         (pattern, policy.source) for policy in script.policies for pattern in policy.forbidden_modules
     ]
-    for command in script.own_running("module", "ml", "job_module") if patterns else ():
-        for name in _loaded(command):
+    texts = [one.text for one in script.started if one.text is not None]
+    every = [*script.runs, *(one for text in texts for one in commands(text))]
+    for command in every if patterns else ():
+        for name in _loaded(script, command) if command.name in _COMMANDS else ():
             for pattern, source in patterns:
                 if fnmatchcase(name, pattern) or fnmatchcase(name, f"{pattern}/*"):
                     yield Hit.at(
@@ -103,14 +119,27 @@ def forbidden_module(script: Script) -> Iterator[Hit]:
                     )
 
 
+_COMMANDS = ("module", "ml", "job_module")
 _LOADS = ("load", "add", "try-load", "swap", "switch")
 
 
-def _loaded(command: Command) -> list[str]:
+def _loaded(script: Script, command: Command) -> list[str]:
     """Return the modules that a command loads, without those that it replaces."""
-    words = [word for word in command.literals if not word.startswith("-")]
+    texts = [text for word in command.arguments for text in _texts(script, word)]
+    words = [text for text in texts if not text.startswith("-")]
     if command.name == "job_module":  # of the runtime of jobgen
         return [one[-1] for one in map(str.split, words) if one and one[0] not in MODULE_COMMANDS]
     if words and words[0] in _LOADS:
         return words[2 if words[0].startswith("sw") and len(words) > 2 else 1 :]
     return words if command.name == "ml" and words and words[0] not in MODULE_COMMANDS else []
+
+
+def _texts(script: Script, word: Node) -> list[str]:
+    """Return the text of a word, or the words of the loop whose variable it is."""
+    name = word.unquoted.strip("${}")
+    loops = (one for one in script.tree.all("for_statement") if word in one) if "$" in word.text else ()
+    for loop in loops:
+        variable = loop.get("variable")
+        if variable is not None and variable.text == name:
+            return [one.unquoted for one in loop.children if one.type in ("word", "string", "raw_string")]
+    return [word.unquoted]

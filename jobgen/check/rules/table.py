@@ -1,5 +1,6 @@
 """The table of all rules: their names, their severities, and the functions that find them."""
 
+import re
 from collections.abc import Iterator
 
 from jobgen.check.rule import WARNING, Rule, rule
@@ -53,13 +54,16 @@ from jobgen.check.rules import (
 from jobgen.errors import nearest, shown
 from jobgen.script.script import Hit, Script
 
+# Comments like those that other programs have.
+_OTHER_FORM = re.compile(r"#\s*jobgen\s*:?\s*(disable|ignore|silence|noqa|skip)\b", re.I)
+
 
 @rule(
     "unknown-rule",
     WARNING,
     "A comment that disables no rule",
-    """A comment that disables a rule must name it as `jobgen check --list` does; a misspelt name has no
-    effect.""",
+    """A comment that disables a rule must name it as `jobgen check --list` does; a misspelt name, and another form
+    than `# jobgen: disable=RULE`, have no effect.""",
     fix="use a name of jobgen check --list",
     bad="""
     #!/bin/bash
@@ -80,6 +84,10 @@ def unknown_rule(script: Script) -> Iterator[Hit]:
     for number, names in script.disabling:
         for name in names - RULES.keys():
             yield Hit(number, f"there is no rule {shown(name)}{nearest(name, RULES)}")
+    right = {number for number, names in script.disabling if names}
+    for number, line in enumerate(script.lines, 1):
+        if number not in right and (found := _OTHER_FORM.search(line)):
+            yield Hit(number, f"{shown(found[0])} disables no rule", "write # jobgen: disable=RULE,RULE")
 
 
 # In the order of `jobgen check --list`; in a module, the order is that of the functions.

@@ -45,6 +45,10 @@ _FORMS = (
     (r"(\S*/)?python[\d.]* (-c|<<<) .*\bprint\(.*", "state"),
     (r"(srun|mpirun|mpiexec|ssh) ([^;|&>]* )?(/bin/)?(hostname|echo|date|pwd)\b[^;|&>]*", "text"),
     (r"conda info .*", "text"),
+    (
+        r"(ls|df|du|tree|quota|cat|head|tail|wc|md5sum|stat)( [^;|&<>]*)?",
+        "here",
+    ),  # they print, and change nothing
     (r"numactl (-H|--hardware|-s|-?-show|.* numactl -?-s(how)?)", "text"),
     (r"[^\s'\"$]+/[^\s'\"$]+:/\S+", "text"),  # the end of a list of folders that is broken: no command
     (r"HOME", "text"),  # $(HOME) is a variable for make, and no command for a shell
@@ -210,9 +214,10 @@ def _of_command(script: Script, command: Command, depth: int) -> Iterator[str]:
         yield "files"  # of the current directory
     if _KIND_OF.get(command.name) == "environment" and re.search(r"\s[\"']?\.{1,2}(/|$)", text):
         yield "here"  # such as spack env activate ../env
-    form = next((kind for pattern, kind in _FORMS if re.fullmatch(pattern, text, re.DOTALL)), None)
-    if form is None and command.name in _FILTERS.split() and _has_input(command.node):
-        form = "text"
+    if command.name in _FILTERS.split() and _has_input(command.node):
+        form: str | None = "text"
+    else:
+        form = next((kind for pattern, kind in _FORMS if re.fullmatch(pattern, text, re.DOTALL)), None)
     yield form or _KIND_OF.get(command.name, "program")
 
 

@@ -43,7 +43,7 @@ _IF_THERE = re.compile(
 _CONDA_AT_HOME = re.compile(
     r"(~|\$HOME|\$\{HOME\})/(miniforge3|miniconda3|mambaforge|anaconda3)/(etc/profile\.d/conda\.sh|bin/activate)"
 )
-_CONDA = re.compile(r"~?/(?:[^/]+/)*\.?(?:miniconda|anaconda|miniforge|mambaforge)\d*", re.IGNORECASE)
+_CONDA = re.compile(r"~?/(?:[^/]+/)*\.?(?:(?:mini|ana)?conda|miniforge|mambaforge)\d*", re.IGNORECASE)
 _HOOK = re.compile(
     r"[\s('\"`](?:((?:~|\$HOME|\$\{HOME\})?/[\w./-]+)/bin/)?conda['\")]* ['\"]?shell\.(?:bash|posix)['\"]? "
 )
@@ -286,6 +286,8 @@ class Environment:
             return found
         if name == "eval" and (match := _HOOK.search(command.node.text)):
             return _at(match[1]) if "hook" in self.preparations else None
+        if name == "pushd" and command.arguments and not any(self.script.named("popd", "dirs")):
+            name = "cd"  # nothing leaves the directory
         word = command.arguments[0] if name == "cd" and len(command.arguments) == 1 else None
         match = _SUBMISSION.fullmatch(self._resolved(word)) if word is not None else None
         of_job = match and self.script.dialect.job_variables.get(match[1]) == "submit_dir"
@@ -349,7 +351,15 @@ class Environment:
             fits = folder != path and is_whole(path) and not name.startswith("-")
             return [("source", f"{folder}/etc/profile.d/conda.sh"), ("conda", name)] if fits else None
         venv = path.removesuffix("/bin/activate")
-        return [("venv", venv)] if venv != path else [("source", path)]
+        return [("venv", venv)] if venv != path else [("source", self._in_workdir(path))]
+
+    def _in_workdir(self, path: str) -> str:
+        """Return the path of a file in the working directory, if that is known; bash finds a plain name
+        there, too, unless it is on PATH."""
+        here = self.values.get("workdir", [self.file.text_of("workdir")])[0]
+        in_directory = "/" in path or path.endswith(".sh")
+        known = is_whole(here) and in_directory and not is_whole(path)
+        return os.path.normpath(os.path.join(here, path)) if known else path
 
     def _source(self, command: Command) -> str:
         """Return the text of a command and of the values of its variables."""

@@ -23,7 +23,7 @@ _NOT_READ = "the job does not read it: set its variables in env"
 def apply(file: JobFile, script: Script, launch: Launch) -> list[str]:
     """Set the variables that the script writes into the file; return lines for setup that export those whose
     values the job finds."""
-    name = launch.row.environment_file
+    name = launch.row.line.environment_file
     if not name or (script.request.nodes == 1 and not launch.has("--force-multi")) or launch.has("--no-ssh"):
         return []
     writers = [node for node in script.tree.all("redirected_statement") if _writes(node, name)]

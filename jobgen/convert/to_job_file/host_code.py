@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterator, Sequence
-from itertools import chain
+from itertools import pairwise
 
 from jobgen.convert.to_job_file.effects import ENVIRONMENT, LOGIN
 from jobgen.convert.to_job_file.inherited import is_for_programs, may_be_inherited
@@ -20,7 +20,7 @@ from jobgen.launch.launchers import LAUNCHERS
 from jobgen.script.commands import Command, commands
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
-from jobgen.script.syntax import Node, parse
+from jobgen.script.syntax import LOOPS, Node, parse
 
 _MEANINGS = ("node_file", "node_list", "nodes", "chunks", "slots", "ranks")
 _STATEMENTS = """
@@ -29,17 +29,29 @@ for_statement while_statement c_style_for_statement if_statement
 """
 _OPTIONS = re.compile(r"--?(hostfile|machinefile)|-f|-H")
 _READS = ("read", "mapfile", "readarray")
-_QUIET = (":", "true", "[", "test", "break", "continue", *_READS)
+_QUIET = (":", "true", "[", "test", "break", "continue", "return", *_READS)
 _PRINT = """
-awk basename bc cat comm cut date dig echo expr getent grep head host hostname ip nl nproc nslookup nvidia-smi
-paste printf scontrol sed seq shuf sort ss tac tail tr uniq wc which
+awk basename bc cat comm cut date dig echo env expr getent grep head host hostname ip nl nproc nslookup
+nvidia-smi paste printenv printf scontrol sed seq shuf sort ss tac tail tr uniq wc which
 """
-_FILES = ("rm", "touch", "cp", "truncate")
+_SHOWS = "cat cut echo grep head ls more nl printf sed sort tail tr uniq wc"  # commands that print files
+_FILES = ("rm", "touch", "cp", "truncate", "chmod")
 _REMOTE = ("srun", "ssh")
 _OF_THE_JOB = ("MASTER_ADDR", "MASTER_PORT")  # which the program may read: jobgen exports them before it
 # Operators that change a variable in an expression, and arguments with which a command writes or runs a file.
 _CHANGES = re.compile(r"\+\+|--|[^=!<>]=[^=]")
 _WRITES = {"awk": r".*(>|\||system)", "sort": r"-\w*o|--output", "sed": r"-\w*i|--in-place"}
+# Code of Python and Perl with the hosts of the job, and what it may do besides printing them.
+_OF_HOSTS = re.compile(r"socket|hostnames|NODEFILE|NODELIST")
+_ACTS = re.compile(
+    r"open\(.*,|\b(system|exec\w*|unlink|remove|rename|mkdir|write\w*|Popen|environ\[.*\]\s*=)"
+)
+_OPENS = re.compile(r"open\(\s*(['\"])(.*?)\1\s*,\s*['\"][wa]['\"]")
+# Counts in double parentheses, and the directory that the launcher starts in.
+_COUNT = re.compile(r"\(\(\s*(?:\+\+|--)?(\w+)\s*(?:\+\+|--|[-+*/]?=[^=].*)?\s*\)\)")
+_FINDS = re.compile(r"\bscontrol\s+show\s+hostname|\bsrun\b[^;|&]*\bhostname\b")
+_WITH_PATTERN = ("grep", "sed", "cut", "tr")  # whose first argument is no file
+_HERE = re.compile(r"(\$(PWD|PBS_O_WORKDIR|SLURM_SUBMIT_DIR)|\$\(pwd\)|`pwd`|\.)/")
 
 
 class HostCode:
@@ -61,26 +73,43 @@ class HostCode:
         self.words = _words(script, launch) if launch is not None else []
         self.command, self.launched = command.node, launch is not None
         self.hosts = {name for name, one in meanings(script.dialect).items() if one in _MEANINGS}
-        self.environment = launch.row.environment_file if launch is not None else ""
-        self.files = {*_files(self.words), self.environment} - {"", *(f"${name}" for name in self.hosts)}
-        while more := self._sources(script.tree.children) - self.files:
-            self.files |= more
+        name = launch.row.line.environment_file if launch is not None else ""
+        self.environment = {f"{folder}{name}" for folder in ("", "~/", "$HOME/") if name}
+        self.files = {*_files(script, self.words), *self.environment} - {f"${one}" for one in self.hosts}
+        # A folder of a plain name may be for the program, too.
+        self.folders = {folder for one in self.files if "$" in (folder := os.path.dirname(one))}
+        self.functions = {
+            one.name: body
+            for one in script.tree.all("function_definition")
+            if (body := one.get("body")) is not None and one.parent is script.tree
+        }
+        self.variables = {*script.values} | _set(script.tree)
         given = {part for one in self.words for part in re.split("[=,]", one.text)}
         inherited = {name for name in script.values if may_be_inherited(script, name)}
-        self.public = (exported_names(script) | given | inherited) - self.ours - _launchers(script, command)
+        # Programs read a variable, and rarely a file of hosts: it has a remark.
+        self.exported = exported_names(script) & {one[1:] for one in self.files if one.startswith("$")}
+        exports = exported_names(script) - self.exported
+        self.public = (exports | given | inherited) - self.ours - _launchers(script, command)
         self.values: list[Node] = []  # statements that are not for the hosts
 
-    def find(self, statements: Sequence[Node]) -> list[Node]:
-        """Return those of the statements that a job file does not need."""
+    def find(self, before: Sequence[Node], after: Sequence[Node]) -> list[Node]:
+        """Return those of the statements before and after the program that a job file does not need."""
         if not self.launched and self.command.text.startswith("eval "):
             return []  # its text may read all variables
+        self._add_files(before)
+        statements = [*before, *filter(self.removes_hosts, after)]
         kinds = _STATEMENTS.split()
         idle = [one for one in statements if one.type in kinds and self._idle(one)]
         found = list(self._of_hosts(idle))
-        hosts = {name for one in found for name in _set(one)} | self.ours
+        hosts = {name for one in found for name in self._sets(one)} | self.ours
+        found += [one for one in idle if one not in found and _only_declares(one) and _set(one) <= hosts]
         self.values = [one for one in idle if one not in found and self._is_value(one)]
         found += self.values
-        found += [one for one in statements if _prints(one) & hosts or self._shows(one)]
+        found += [
+            one for one in statements if one not in found and (_prints(one) & hosts or self._shows(one))
+        ]
+        called = {call.name for one in found for tree in self._trees(one) for call in commands(tree)}
+        found += [one for one in statements if one.type == "function_definition" and one.name in called]
         while kept := [one for one in found if not self._unused(one, found)]:
             found = [one for one in found if one not in kept]
         return found
@@ -91,14 +120,55 @@ class HostCode:
 
     def is_environment(self, statement: Node) -> bool:
         """Return whether a statement writes the file with variables for the ranks of other nodes."""
-        return self.environment in self._named(statement)
+        return not self.environment.isdisjoint(self._named(statement))
+
+    def loss(self, statement: Node) -> str:
+        """Return what a remark on a statement that is left out adds: a variable that no program gets."""
+        name = next(iter(_set(statement) & self.exported), "")
+        return f"; a program that reads {name} does not find it" if name else ""
+
+    def _add_files(self, statements: Sequence[Node]) -> None:
+        """Add the files by which statements hand the hosts of the job to others that write the file of hosts,
+        or to the launch line."""
+        for at in range(len(statements), 0, -1):
+            one, later = statements[at - 1], [*statements[at:], *self.words]
+            read = {node.text for node, _ in names_read(one, 0)}
+            if not self._named(one) and not read & self.hosts and not _FINDS.search(one.text):
+                continue
+            targets = {_target(redirect) for redirect in one.all("file_redirect")} - {None, "", "/dev/null"}
+            for name in targets - self.files:
+                readers = [other for other in later if name in _names(other)]
+                if any(other in self.words or self._named(other) for other in readers):
+                    self.files.add(name or "")
+
+    def _trees(self, statement: Node) -> list[Node]:
+        """Return a statement and the bodies of the functions that it calls."""
+        trees = [statement]
+        for tree in trees:  # which grows
+            names = {one.name for one in commands(tree)}
+            trees += [one for name, one in self.functions.items() if name in names and one not in trees]
+        return trees
+
+    def _sets(self, statement: Node) -> set[str]:
+        """Return the variables that a statement and the functions that it calls set."""
+        return {name for tree in self._trees(statement) for name in _set(tree)}
 
     def _shows(self, statement: Node) -> bool:
-        """Return whether a statement only prints the hosts, which jobgen does when the job starts."""
-        command = next(commands(statement), None)
-        if statement.type != "command" or command is None or command.name != "cat" or not command.arguments:
+        """Return whether a statement only prints the hosts or their file: jobgen does when the job starts."""
+        every = list(commands(statement))
+        if statement.type not in ("command", "pipeline", "redirected_statement") or not every:
             return False
-        return all(_plain(word.text)[1:] in self.hosts for word in command.arguments)
+        if any(_target(one) not in (None, "/dev/null") for one in statement.all("file_redirect")):
+            return False
+        for one in every:
+            words = [_plain(word.text) for word in one.arguments if not re.match(r"-|\d+$", word.text)]
+            words = words[-1:] if one.name in _WITH_PATTERN else words
+            own = all(word in self.files or word[1:] in self.hosts for word in words)
+            if one.name not in _SHOWS.split() or _writes(one) or not (own or one.name in ("echo", "tr")):
+                return False
+        read = {node.text for node, _ in names_read(statement, 0)}
+        prints = {one.name for one in every} != {"echo"}
+        return bool(self._named(statement) or (prints and read & self.hosts))
 
     def _is_value(self, statement: Node) -> bool:
         """Return whether a statement sets a variable of the shell, which no other code can read unseen."""
@@ -115,13 +185,14 @@ class HostCode:
     def _idle(self, statement: Node) -> bool:
         """Return whether a statement does nothing but set variables and write the file of hosts."""
         after = statement.next()
-        strange = statement.all("function_definition", "&", "ERROR")
-        if (after is not None and after.type == "&") or any(True for _ in strange):
+        strange = list(statement.all("function_definition", "&", "ERROR"))
+        strange += [one for one in statement.all("heredoc_redirect") if not self._fills(one)]
+        if (after is not None and after.type == "&") or strange:
             return False
         sums = [
             one
             for one in statement.all("arithmetic_expansion", "compound_statement")
-            if not one.text.startswith("{")
+            if not one.text.startswith("{") and not _COUNT.fullmatch(one.text)
         ]
         if any(one.type != "arithmetic_expansion" or _CHANGES.search(one.text) for one in sums):
             return False
@@ -132,33 +203,72 @@ class HostCode:
             return False
         return all(self._harmless(one, statement) for one in commands(statement))
 
+    def _fills(self, text: Node) -> bool:
+        """Return whether a here-document is the file of hosts, or code that prints it."""
+        command = next((one for one in commands(text.parent or text) if one.node.end <= text.start), None)
+        if command is None or command.name != "cat":
+            return command is not None and self._is_code(command, read=self._to_file(text, self.script.tree))
+        return self._to_file(command.node, self.script.tree)
+
     def _harmless(self, command: Command, statement: Node) -> bool:
         name, words = command.name, command.literals
         inside = command.node.under("command_substitution", "process_substitution")
+        read = inside or _piped(command.node) or self._to_file(command.node, statement)
+        read |= statement.type == "compound_statement"  # of a function, whose output its call has
+        if name in self.functions:
+            body = self.functions[name]
+            return (
+                command.node not in body
+                and all(one.name != name for one in commands(body))
+                and self._idle(body)
+            )
         if name in _FILES:
-            own = [_plain(one.text) for one in command.arguments if not re.match(r"-|0$", one.text)]
+            own = [
+                _plain(one.text)
+                for one in command.arguments
+                if not re.match(r"-|\d+$|[ugoa]*[-+=]", one.text)
+            ]
             known = all(one in self.files or one[1:] in self.hosts for one in own)
             return bool(own) and known and own[-1] in self.files
+        if name == "mkdir":
+            return {_plain(one.text) for one in command.arguments if one.text[0] != "-"} <= self.folders
         if name == "trap":
             return self.removes_hosts(_code_of(command))
         if name == "tee":
             return len(words) <= 1 and all(_plain(one.text) in self.files for one in command.arguments)
+        if name == "mktemp":
+            return inside and any(f"${one}" in self.files for one in _set(statement))
         if name in _REMOTE or (name == "scontrol" and "show" not in words):
-            return inside and name in _REMOTE and "hostname" in words
-        prints = name in _PRINT.split() and not any(
-            re.match(_WRITES.get(name, "(?!)"), one, re.S) for one in words
-        )
+            return read and name in _REMOTE and "hostname" in words
+        if name in ("sed", "sort") and _writes(command):
+            own = [_plain(one.text) for one in command.arguments if not one.text.startswith("-")]
+            return bool(own) and {*own[name == "sed" :]} <= self.files
+        if name in ("echo", "printf") and "-v" not in words:
+            read |= command.node.under(*LOOPS)
+        prints = name in _PRINT.split() and not _writes(command)
         prints |= " ".join([name, *words[:1]]) in ("command -v", "type -p", "type -P")
-        prints |= is_python(name) and "-c" in words and "socket" in command.node.text
-        read = inside or _piped(command.node) or self._to_file(command.node, statement)
-        return name in _QUIET or (prints and read)
+        prints |= name == "xargs" and bool({"echo", "printf"} & {*words})
+        return name in _QUIET or _counts(command) or (prints and read) or self._is_code(command, read=read)
+
+    def _is_code(self, command: Command, *, read: bool) -> bool:
+        """Return whether a command runs code of Python or Perl that prints or writes the hosts, an address or
+        a port, and does nothing else. ``read``: its output is."""
+        if command.name != "perl" and not is_python(command.name):
+            return False
+        around = command.node.parent
+        redirected = around is not None and around.type == "redirected_statement"
+        code = around.text if around is not None and redirected else command.node.text
+        rest = _OPENS.sub(lambda one: "" if one[2] in self.files else one[0], code)
+        if rest != code:
+            rest, read = re.sub(r"\.write(lines)?\(", "", rest), True
+        return read and _OF_HOSTS.search(code) is not None and _ACTS.search(rest) is None
 
     def _to_file(self, node: Node, statement: Node) -> bool:
         """Return whether the output of a command goes to the file of hosts."""
         for above in node.above():
             if above.type == "redirected_statement":
-                own = [one for one in above.children if one is not above.children[0]]
-                if any(_targets(one) & self.files for one in own):
+                targets = (_target(one) for part in above.children[1:] for one in part.all("file_redirect"))
+                if any(one in self.files for one in targets):
                     return True
             if above is statement:
                 return False
@@ -168,32 +278,31 @@ class HostCode:
         """Yield the statements that read or write the hosts of the job."""
         names: set[str] = set()
         for one in found:
-            read = {node.text for node, _ in names_read(one, 0)}
-            about = read & {*self.hosts, *names} or re.search(r"\bscontrol\s+show\s+hostname", one.text)
-            own = any(f"${name}" in self.files for name in _set(one))
-            if about or own or _set(one) & self.ours or self._named(one):
-                names |= _set(one)
+            trees, sets = self._trees(one), self._sets(one)
+            read = {node.text for tree in trees for node, _ in names_read(tree, 0)}
+            about = read & {*self.hosts, *names} or any(_FINDS.search(tree.text) for tree in trees)
+            own = any(f"${name}" in self.files for name in sets)
+            if about or own or sets & self.ours or self._named(one):
+                names |= sets
                 yield one
 
     def _named(self, statement: Node) -> set[str]:
         """Return the files of hosts that a statement names."""
-        trees = [statement, *(_code_of(one) for one in commands(statement) if one.name == "trap")]
-        return {name for tree in trees for name in _words_in(tree)} & self.files
-
-    def _sources(self, statements: Sequence[Node]) -> set[str]:
-        """Return the files, written before, from which statements make the files of hosts."""
-        written = {one: _targets(one) for one in statements}
-        makers = [one for one in statements if written[one] & self.files]
-        return {name for one in makers for name in _words_in(one) - written[one]} & {
-            *chain(*written.values())
-        }
+        every = list(commands(statement))
+        trees = [*self._trees(statement), *(_code_of(one) for one in every if one.name == "trap")]
+        made = {_plain(word.text) for one in every for word in one.arguments if one.name == "mkdir"}
+        named = {name for tree in trees for name in _names(tree)}
+        named |= {one[2] for one in _OPENS.finditer(statement.text)}
+        return named & self.files | made & self.folders
 
     def _unused(self, statement: Node, removed: Sequence[Node]) -> bool:
         """Return whether only the removed statements and the launch line read the results of a statement."""
-        names = _set(statement)
-        made = {name for one in removed for name in _set(one)} | self.ours
-        others = {name for name in _prints(statement) - made if not LOGIN.fullmatch(name)}
-        if names & self.public or any(name in self.script.values for name in others):
+        names = self._sets(statement)
+        files = {one[1:] for one in self._named(statement) if re.fullmatch(r"\$\w+", one)}
+        made = {name for one in removed for name in self._sets(one)} | self.ours
+        printed = _prints(statement) | (_echoed(statement) if not self._shows(statement) else set())
+        others = {name for name in printed - made - files if not LOGIN.fullmatch(name)}
+        if names & self.public or others & self.variables:
             return False
         same = self.command.source is self.script.tree.source
         zones = [(one.start, one.end) for one in (*removed, *self.words, *self.script.tree.all("comment"))]
@@ -201,9 +310,13 @@ class HostCode:
         read = [(node.text, node.start + offset) for node, offset in names_read(self.script.tree, 0)]
         for node in self.script.tree.all("c_style_for_statement"):  # its names have no sign, and no nodes
             read += [(name, node.start) for name in re.findall(r"\w+", node.text)]
+        if statement.type == "function_definition":
+            read += [(one.name, one.node.start) for one in self.script.named(statement.name)]
+            names = names | {statement.name}
         for name, at in read:
-            if name in names and not any(start <= at < end for start, end in zones):
+            if name in names | files and not any(start <= at < end for start, end in zones):
                 return False
+        names = names | files - self.hosts
         text = bytearray(self.script.tree.source)
         for start, end in zones:
             text[start:end] = b" " * (end - start)
@@ -252,20 +365,22 @@ def _words(script: Script, launch: Launch) -> list[Node]:
     return [word for word in launch.command.words if word.source is source and word.start < program[0].start]
 
 
-def _files(words: Sequence[Node]) -> set[str]:
-    """Return the files of hosts that options of a launcher name."""
+def _files(script: Script, words: Sequence[Node]) -> set[str]:
+    """Return the files of hosts that options of a launcher name, as they are written and with the values of
+    variables."""
     found = set()
-    for at, word in enumerate(words):
+    for word, after in pairwise((*words, *words[-1:])):
         name, equals, value = word.text.partition("=")
         if _OPTIONS.fullmatch(name):
-            follows = words[at + 1].text if at + 1 < len(words) else ""
-            found.add(_plain(value if equals else follows))
+            known = script.constants.text(word if equals else after)
+            found |= {_plain(value if equals else after.text), _plain(known.removeprefix(f"{name}="))}
     return found - {""}
 
 
 def _plain(text: str) -> str:
     """Return a word without quotes and braces."""
-    return re.sub(r"\$\{(\w+)\}", r"$\1", text.replace('"', "").replace("'", "")).removeprefix("./")
+    plain = re.sub(r"\$\{(\w+)\}", r"$\1", text.replace('"', "").replace("'", ""))
+    return _HERE.sub("", plain, count=1) if _HERE.match(plain) else plain
 
 
 def _target(redirect: Node) -> str | None:
@@ -274,16 +389,6 @@ def _target(redirect: Node) -> str | None:
         return None
     target = redirect.get("destination")
     return _plain(target.text) if target is not None else ""
-
-
-def _targets(statement: Node) -> set[str]:
-    """Return the files that a statement writes."""
-    return {*filter(None, map(_target, statement.all("file_redirect")))}
-
-
-def _words_in(tree: Node) -> set[str]:
-    kinds = ("word", "string", "simple_expansion", "expansion", "concatenation")
-    return {_plain(one.text) for one in tree.all(*kinds)}
 
 
 def _piped(node: Node) -> bool:
@@ -313,6 +418,39 @@ def _set(statement: Node) -> set[str]:
         found |= {child.text for child in one.children if child.type == "variable_name"}
     for one in statement.all("c_style_for_statement"):
         found |= {*re.findall(r"(\w+)(?=\s*[-+*/]?=[^=]|\+\+|--)", one.text.partition("do")[0])}
+    for one in statement.all("compound_statement"):
+        if count := _COUNT.fullmatch(one.text):
+            found.add(count[1])
     for command in commands(statement):
         found |= {text for text in command.literals if command.name in _READS and text.isidentifier()}
+        if _counts(command):
+            found |= {name for word in command.arguments for name in re.findall(r"\w+", word.text)[:1]}
     return found
+
+
+def _counts(command: Command) -> bool:
+    """Return whether a command only changes a number: ``let i+=1``."""
+    return command.name == "let" and all(_COUNT.fullmatch(f"(({one.unquoted}))") for one in command.arguments)
+
+
+def _only_declares(statement: Node) -> bool:
+    """Return whether a statement only sets or declares variables."""
+    return statement.type in ("variable_assignment", "declaration_command")
+
+
+def _names(tree: Node) -> set[str]:
+    """Return the words of a tree as names of files."""
+    kinds = ("word", "string", "simple_expansion", "expansion", "concatenation")
+    return {_plain(one.text) for one in tree.all(*kinds)}
+
+
+def _writes(command: Command) -> bool:
+    """Return whether a command that prints writes a file with these options."""
+    return any(re.match(_WRITES.get(command.name, "(?!)"), one, re.S) for one in command.literals)
+
+
+def _echoed(statement: Node) -> set[str]:
+    """Return the variables that the commands in a loop or a function print."""
+    printed = (one.node for one in commands(statement) if one.name in ("echo", "printf"))
+    shown = (one for one in printed if one.under(*LOOPS) and not _piped(one))
+    return {node.text for one in shown for node, _ in names_read(one, 0)}

@@ -28,6 +28,8 @@ from jobgen.script.syntax import Node, expansions
 from jobgen.values.parsers import number
 
 OTHERS = (aprun.NAME, "jsrun", "ibrun")  # read as mpirun, with options of their own
+# Variables of each rank that jobgen sets.
+OF_RANKS = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK")
 _SETS = ("-x", "-env", "--env", "-genv")  # of mpirun: a variable of the ranks
 _RUNS = ("command_substitution", "process_substitution")
 _PASSES = ("-genvall", "-envall", "--envall", "-genvlist", "-envlist")
@@ -411,9 +413,16 @@ def _variable(file: JobFile, words: tuple[Node, ...], texts: list[str | None], l
     name, equals, _ = given.strip("\"'").partition("=")
     if not equals:
         return []
+    value = "=".join(filter(None, texts[1:])).partition("=")[2]
+    if name in OF_RANKS:
+        if name == "MASTER_PORT" and None not in texts and file.accepts("master_port", value):
+            file.add("master_port", int(value), launch.line)
+        else:
+            file.hint(launch.line, f"{words[0].text} {given}", f"jobgen sets {name} itself")
+        return []
     if None in texts:
         return [f"export {given}"] if re.fullmatch(r"\w+", name) else []
-    file.set_variable(name, "=".join(filter(None, texts[1:])).partition("=")[2], launch.line)
+    file.set_variable(name, value, launch.line)
     return []
 
 

@@ -51,10 +51,7 @@ from jobgen.values.parsers import number
 
 _ALONE = "none"  # the launcher of a program without one
 # Variables that the rendered script sets itself or does not need.
-_OURS = (
-    *("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK"),
-    "OMP_NUM_THREADS",
-)
+_OURS = (*launcher.OF_RANKS, "OMP_NUM_THREADS")
 
 
 # What yields remarks on a script, on its job file, and on its program in the job file.
@@ -264,12 +261,11 @@ def _without_host_code(
     lines = "\n".join([*words.setup, *file.program, *file.container_texts])
     ours = [name for name in _OURS if name != "OMP_NUM_THREADS"] if launch is not None else []
     code = HostCode(script, command, launch, lines, ours)
-    unused = code.find([*parts.before, *filter(code.removes_hosts, parts.after)])
+    unused = code.find(parts.before, parts.after)
     for one in unused:
         if one not in code.values:
-            file.remarks.append(
-                remark_on(one, f"is left out: {_OF_ALL if code.is_environment(one) else _OF_HOSTS}")
-            )
+            why = _OF_ALL if code.is_environment(one) else f"{_OF_HOSTS}{code.loss(one)}"
+            file.remarks.append(remark_on(one, f"is left out: {why}"))
     before, after = (tuple(without(found, unused)) for found in (parts.before, parts.after))
     return parts._replace(before=before, after=after), [*unused, *code.words]
 
