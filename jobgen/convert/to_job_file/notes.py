@@ -298,7 +298,8 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
     own = script.values.keys()
     for name in names(file.program):
         if name.startswith(dialect.variable_prefix) and name not in {*dialect.environment, *own}:
-            why = f"is not set by {dialect.title}: the job ends, and the script would go on"
+            also = f", which sets {meant}" if (meant := dialect.meant(name)) else ""
+            why = f"is not set by {dialect.title}{also}: the job ends, and the script would go on"
             yield hint(program.line, f"${name}", why)
         known = LOGIN.fullmatch(name) or (not name.islower() and inherited.may_be_inherited(script, name))
         ours = known or name.startswith("argument_")

@@ -23,6 +23,7 @@ from jobgen.convert.to_job_file import (
 )
 from jobgen.convert.to_job_file.builder import JobFile, accepted, make_portable
 from jobgen.convert.to_job_file.directives import limits, read_directives, set_name, unpack
+from jobgen.convert.to_job_file.function_calls import with_arguments
 from jobgen.convert.to_job_file.host_code import HostCode
 from jobgen.convert.to_job_file.main_command import last_launch, main_command, outermost
 from jobgen.convert.to_job_file.program_line import OfScript, ProgramWords
@@ -68,12 +69,15 @@ _OF_PROGRAM = (notes.process_number, notes.unset, notes.set_again, notes.left_ou
 def convert(script: Script) -> Converted:
     """Return the job file of a script."""
     source = DIALECTS[script.scheduler]
+    if not _is_own(script):
+        script = with_arguments(script)
     parts = scripts_of(script) if script.components or not _is_own(script) else [script]
     files = [_file(one) for one in parts]
     file = components.join(files, script) if len(files) > 1 else files[0]
     unpack(file, script)
     _own_launcher(file, script)
     make_portable(file, source.scheduler.command_name)
+    _own_index(file, script)
     text = accepted(file, source.scheduler.command_name, script.directives.first)
     for one in parts if not _is_own(script) else ():
         file.remarks += other_scheduler.remarks(one, file, text)
@@ -147,6 +151,14 @@ def _own_launcher(file: JobFile, script: Script) -> None:
         file.hint(line, name, why)
     for key in ("launcher_arg", *(("mpi",) if alone else ())):
         file.keep_own(key)
+
+
+def _own_index(file: JobFile, script: Script) -> None:
+    """Set the variable of the index in an array, which jobs of other schedulers do not have."""
+    name = script.dialect.variable("array_index")
+    if "array" in file.values and name not in script.values and not _is_own(script):
+        setup = file.text_of("setup")
+        file.values["setup"] = f"export {name}=$JOBGEN_TASK  # for each scheduler\n{setup}"
 
 
 def _accelerator(file: JobFile, script: Script) -> None:

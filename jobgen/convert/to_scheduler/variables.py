@@ -202,9 +202,16 @@ def translate(
             yield from _defined(node, name, defined[name], script.request, source, name in seen)
             seen.add(name)
         elif _foreign(name, target):
-            yield from [Remark(node.line, f"${name}", "has no counterpart")] * (name not in seen)
+            yield from [_without_counterpart(node, name, source)] * (name not in seen)
             yield from _guard(name, node.parent) if offset == 0 and node.parent else ()
             seen.add(name)
+
+
+def _without_counterpart(node: Node, name: str, source: Dialect) -> Remark:
+    """Return the remark on a variable that the target does not set; the source may not set it, either."""
+    if meant := source.meant(name):
+        return hint(node.line, f"${name}", f"is not set by {source.title}, either, which sets {meant}")
+    return Remark(node.line, f"${name}", "has no counterpart")
 
 
 def _name_of_array(

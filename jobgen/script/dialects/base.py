@@ -321,6 +321,11 @@ class Dialect:
         }
         return {name: numbers[one] for name, one in names.items() if one in numbers}
 
+    def meant(self, name: str) -> str | None:
+        """Return the variable of a job that a name without ``JOB`` means: ``SLURM_PARTITION``."""
+        of_job = name.replace("_", "_JOB_", 1)
+        return of_job if of_job in self.environment and name not in self.environment else None
+
     def variable(self, meaning: str) -> str | None:
         """Return the variable with a meaning, or the nearest one."""
         own = (name for name, one in self.job_variables.items() if one == meaning)
