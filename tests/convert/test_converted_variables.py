@@ -405,3 +405,11 @@ def test_a_variable_that_is_the_same_in_all_jobs() -> None:
     assert "\nPBS_ENVIRONMENT=PBS_BATCH\nexport PBS_ENVIRONMENT\nif test" in done.text
     assert not done.remarks
     assert "PBS_ENVIRONMENT=" not in convert(text, "pbspro", "torque").text
+
+
+@pytest.mark.parametrize("target", ["pbspro", "torque"])
+def test_a_variable_that_no_scheduler_sets_is_not_lost(target: str) -> None:
+    done = convert("#SBATCH -t 1\n./a $SLURM_PARTITION", target)
+    assert [(one.lost, one.why) for one in done.remarks] == [
+        (False, "is not set by Slurm, either, which sets SLURM_JOB_PARTITION")
+    ]

@@ -73,9 +73,9 @@ DIFFERENCES = {
     "a step beside others": (SLURM, "", "srun ./a &\nsleep 5\n./b\nkill $!", 5, "has ended, the script beside", True),
     "one task of several": (SLURM, "-n 8 -c 4", "srun -n 1 ./a", 3, "the launcher starts 1 of them", True),
     "tasks of the submission": (
-        "#SBATCH -t 10 {}\n{}\n", "", "mpirun -np $SLURM_NTASKS ./a", 2, "known only when the job runs", False,
+        "#SBATCH -t 10 {}\n{}\n", "", "mpirun -np $SLURM_NTASKS ./a", 2, "known only when the job runs", True,
     ),
-    "ranks of a node": (SLURM, "", "N=$(nvidia-smi -L | wc -l)\nmpirun --ppn $N ./a", 4, "known only when", False),
+    "ranks of a node": (SLURM, "", "N=$(nvidia-smi -L | wc -l)\nmpirun --ppn $N ./a", 4, "known only when", True),
     "tasks that do not divide": (SLURM, "-N 2 -n 49", "srun ./a", 2, "49 tasks are not divisible", True),
     "all cores": (SLURM, "--exclusive", "./a", 2, "has all cores and GPUs of the node", False),
     "an exit of the program": (SLURM, "", "for i in 1 2; do\n  ./a || exit 1\ndone\ncp a b", 6, "after an exit", False),

@@ -17,6 +17,7 @@ from jobgen.convert.to_job_file import (
     program_line,
     rendezvous,
     sizes,
+    text_variables,
     threads,
     traps,
     wrappers,
@@ -70,7 +71,7 @@ def convert(script: Script) -> Converted:
     """Return the job file of a script."""
     source = DIALECTS[script.scheduler]
     if not _is_own(script):
-        script = with_arguments(script)
+        script = with_arguments(text_variables.in_quotes(script))
     parts = scripts_of(script) if script.components or not _is_own(script) else [script]
     files = [_file(one) for one in parts]
     file = components.join(files, script) if len(files) > 1 else files[0]
@@ -158,7 +159,7 @@ def _own_index(file: JobFile, script: Script) -> None:
     name = script.dialect.variable("array_index")
     if "array" in file.values and name not in script.values and not _is_own(script):
         setup = file.text_of("setup")
-        file.values["setup"] = f"export {name}=$JOBGEN_TASK  # for each scheduler\n{setup}"
+        file.values["setup"] = f"export {name}=$JOBGEN_TASK  # also under another scheduler\n{setup}"
 
 
 def _accelerator(file: JobFile, script: Script) -> None:

@@ -13,7 +13,7 @@ from jobgen.convert.to_job_file.program_line import ProgramWords, by_python, opt
 from jobgen.launch.accelerators import ACCELERATORS
 from jobgen.launch.command_line import is_python
 from jobgen.launch.containers import RUNTIMES
-from jobgen.launch.expansion import names
+from jobgen.launch.expansion import names, of_ranks
 from jobgen.launch.wrappers import WRAPPERS, command_start
 from jobgen.script.commands import Command, commands
 from jobgen.script.launches import Launch
@@ -344,7 +344,9 @@ def text_program(
     places = places_of_text(text)
     start = places[inner.start]
     setup = []
-    if before and all(name in _ENVIRONMENT for name in before) and "container" not in file.values:
+    of_node = any(name in of_ranks() and node.start < inner.start for name, node in expansions(root))
+    once = all(name in _ENVIRONMENT for name in before) and not of_node  # setup is of the first node
+    if before and once and "container" not in file.values:
         setup = [part_of_text(text, re.sub(r"\s*(&&|(?<!\\);)?\s*$", "", text.text[1 : 1 + start]))]
     at = launcher_in(launch, call.words)
     if setup and not after and at == 0:
