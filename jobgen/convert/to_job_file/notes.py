@@ -474,19 +474,13 @@ _OF_IMAGE = ("PATH", "LD_LIBRARY_PATH")  # which runtimes of containers set
 
 
 def inside(_: Script, file: JobFile, program: Command) -> Iterator[Remark]:
-    """Yield remarks on variables in code for a shell in a container that does not have those of the job."""
+    """Yield remarks on variables in code for a shell in a container that has others."""
     words = file.program
     code = code_at(words)
     if code < 0 or not words[code].startswith("eval "):
         return
-    kind = os.path.basename(words[0])
-    clean = {"-e", "--cleanenv", "-C", "--containall"} & {*words[:code]}
-    empty = kind in ("docker", "podman") or (kind in ("singularity", "apptainer") and clean)
     for name in dict.fromkeys(re.findall(r"(?<!\\)\$\{?([A-Za-z_]\w*)", words[code])):
-        if empty:
-            why = "is read inside the container, which has no variables of the job: pass it on with an option"
-            yield Remark(program.line, f"${name}", why)
-        elif name in _OF_IMAGE and container_name(kind):
+        if name in _OF_IMAGE and container_name(os.path.basename(words[0])):
             yield Remark(program.line, f"${name}", "has the value of the container, and not that of the job")
 
 

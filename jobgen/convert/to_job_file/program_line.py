@@ -96,8 +96,8 @@ def read(
         text = script.constants.value(node)
         if at != code and (home := _below_home(script, node)):
             text = home
-        elif at == code and any(is_python(os.path.basename(one)) for one in texts[:code]):
-            found.several |= text is None  # a shell puts the values into the text of Python
+        elif at == code and (_of_python(texts[:code]) or _WITHOUT_JOB.search(" ".join(texts[:code]))):
+            found.several |= text is None  # a shell puts the values into the text
             text = node.text if text is None else text
         elif at == code:
             text = _code(script, node, found) if text is None else text
@@ -115,6 +115,16 @@ def read(
             continue
         found.words.append(text)
     return found
+
+
+def _of_python(texts: Sequence[str]) -> bool:
+    return any(is_python(os.path.basename(one)) for one in texts)
+
+
+# Commands that run others without the variables of the job.
+_WITHOUT_JOB = re.compile(
+    r"\b(?:docker|podman|udocker|pbsdsh|pbs_tmrsh|ssh) |\b(?:singularity|apptainer) .*(?:-e|--cleanenv|-C|--containall) "
+)
 
 
 def known(script: Script, word: Node) -> str | None:
