@@ -533,18 +533,26 @@ def test_the_commands_after_the_program_wait_and_end_where_the_script_does(
 
 
 @pytest.mark.parametrize(
-    ("container", "named"),
+    ("command", "has_variables"),
     [
-        ("docker run i", ["$D", "$E"]),
-        ("singularity exec --cleanenv i", ["$D", "$E"]),
-        ("singularity exec i", []),
+        ("docker run i", False),
+        ("singularity exec --cleanenv i", False),
+        ("pbsdsh -u --", False),
+        ("ssh n1", False),
+        ("singularity exec i", True),
     ],
 )
-def test_a_variable_in_code_for_a_container_without_it(container: str, named: list[str]) -> None:
-    done = job_file(f'#!/bin/bash\n#SBATCH -N 1\nD=$(pwd)\n{container} bash -c "./a $D ${{E}} \\$F"\n')
-    assert [one.what for one in done.remarks if "inside the container" in one.why] == named
-    quoted = job_file(f"#!/bin/bash\n#SBATCH -N 1\n{container} bash -c './a $D'\n")
-    assert not any("inside the container" in one.why for one in quoted.remarks)
+def test_a_variable_in_code_for_a_command_without_it(command: str, has_variables: bool) -> None:
+    """The shell of the script puts the values of variables into a text for a shell that has none of them."""
+    code = '"./a $D ${E} \\$F"'
+    done = job_file(f"#!/bin/bash\n#SBATCH -N 1\nD=$(pwd)\n{command} bash -c {code}\n")
+    words = [*command.split(), "bash", "-c", f"eval {code}"]
+    assert values(done.text)["command"] == (
+        words if has_variables else ["bash", "-c", f"exec {command} bash -c {code}"]
+    )
+    assert "export D\n" in values(done.text)["setup"]
+    quoted = job_file(f"#!/bin/bash\n#SBATCH -N 1\n{command} bash -c './a $D'\n")
+    assert values(quoted.text)["command"] == [*command.split(), "bash", "-c", "./a $D"]
 
 
 def test_time_is_a_word_of_the_shell() -> None:

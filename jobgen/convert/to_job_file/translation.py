@@ -323,7 +323,7 @@ def _program(file: JobFile, script: Script, launch: Launch | None, command: Comm
         file.remarks += notes.measured(launch, wrapped)
         in_text = wrappers.text_program(file, launch, surroundings, nodes, more)
         nodes = program_line.inner(command.words, nodes) if launch.outer else nodes
-        nodes = _first_of_several(file, launch, nodes)
+        nodes = wrappers.in_container(file, script, launch, _first_of_several(file, launch, nodes))
         of_rank = surroundings.in_shell or surroundings.hidden or surroundings.text is not None
         twice = command.name == "eval" or surroundings.in_shell or surroundings.text is not None
         if twice and any(re.search(r'\\["$]', node.text) for node in nodes):

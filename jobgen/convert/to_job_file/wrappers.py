@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from jobgen.convert.result import Remark, hint, shortened
 from jobgen.convert.to_job_file.builder import JobFile
-from jobgen.convert.to_job_file.program_line import ProgramWords, by_python, option_text
+from jobgen.convert.to_job_file.program_line import ProgramWords, by_python, option_text, read
 from jobgen.launch.accelerators import ACCELERATORS
-from jobgen.launch.command_line import is_python
+from jobgen.launch.command_line import SHELLS, is_python
 from jobgen.launch.containers import RUNTIMES
 from jobgen.launch.expansion import names, of_ranks
 from jobgen.launch.wrappers import WRAPPERS, command_start
@@ -25,6 +25,7 @@ from jobgen.script.word_lists import DEEPEST, expanded, part_of_text, places_of_
 _NEUTRAL = ("time", "nohup", "exec", "command", "eval", "setsid")
 # Commands whose effect all processes inherit: once for each rank is the same as once for all.
 _INHERITED = ("env", "numactl", "nice", "ionice", "taskset", "chrt", "timeout", "stdbuf", "conda", "mamba")
+_INHERITING = ("apptainer", "singularity", "shifter")  # containers that have the variables of the job
 _ENVIRONMENT = ("source", ".", "module", "ml", "conda", "mamba", "micromamba", "spack", "export", "ulimit")
 _APPTAINER = """
 -B --bind -H --home -W --workdir -S --scratch -o --overlay -e --cleanenv -c --contain -C --containall
@@ -216,6 +217,16 @@ def apply(file: JobFile, script: Script, launch: Launch, found: Surroundings) ->
                 file.remarks += _remarks(launch, name or words[0].text, bool(container_name(name)))
             words = words[size:]
     return tuple(kept)
+
+
+def in_container(file: JobFile, script: Script, launch: Launch, nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """Set the container that each rank starts; return the words of the program in it, or all words."""
+    box = None if launch.row.once_a_node else container([option_text(script, one) for one in nodes])
+    inner = tuple(nodes[box.size :]) if box else ()
+    alone = inner and os.path.basename(script.constants.value(inner[0]) or "") not in (*WRAPPERS, *SHELLS)
+    if box and alone and not read(script, inner).several and box.kind in _INHERITING and _set(file, box):
+        return inner
+    return tuple(nodes)
 
 
 def _remarks(launch: Launch, name: str, boxed: bool) -> list[Remark]:
