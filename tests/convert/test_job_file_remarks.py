@@ -53,6 +53,7 @@ DIFFERENCES = {
     ),
     "a variable that Slurm does not set": (SLURM, "", "./a $SLURM_TASK_ARRAY_ID", 3, "not set by Slurm", False),
     "a time": (SLURM, "", "time -p srun ./a", 3, "the time of the whole job", False),
+    "a time around another one": (SLURM, "", "time srun /usr/bin/time -v ./a", 3, "the time of the whole job", False),
     "a time without a launcher": (SLURM, "", "time ./a", 3, "the time of the whole job", False),
     "a trap": (SLURM, "", "trap 'rm x' ERR EXIT\nsrun ./a", 3, "traps of its own", True),
     "all mail": (SLURM, "--mail-type=ALL", "srun ./a", 2, "none of a requeue", False),

@@ -320,7 +320,7 @@ def _program(file: JobFile, script: Script, launch: Launch | None, command: Comm
         nodes, more = launcher.program_of(script, launch), _rank_argument(launch)
         surroundings = wrappers.around(script, launch)
         wrapped = wrappers.apply(file, script, launch, surroundings)
-        file.remarks += notes.measured(launch, wrapped)
+        file.remarks += notes.measured(script, launch, wrapped)
         in_text = wrappers.text_program(file, launch, surroundings, nodes, more)
         nodes = program_line.inner(command.words, nodes) if launch.outer else nodes
         nodes = wrappers.in_container(file, script, launch, _first_of_several(file, launch, nodes))

@@ -115,6 +115,7 @@ def definitions(script: Script, target: Dialect) -> dict[str, str]:
     if request.nodes is None and request.ranks is None and target.set_by_options:
         values["slots"] = f"${{{target.variable('ranks')}:-${nodes}}}"
         values["slots_per_node"] = f"${{{target.variable('ranks_per_node')}:-1}}"
+    values |= {"job_cpus": str(request.job_cpus)} if request.job_cpus else {}
     values |= {name: str(mem) for name in _MEMORY if (mem := getattr(request, name))}
     of_nodes = f'"{{}}(x{request.nodes})"' if request.several else "{}"  # 8(x2)
     values["cpus_of_nodes"] = of_nodes.format(values["cpus_per_node"])

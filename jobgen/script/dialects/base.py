@@ -318,6 +318,7 @@ class Dialect:
             **dict.fromkeys(("ranks_per_node", "slots_per_node"), request.ranks_per_node),
             "cpus_per_rank": request.cpus_per_rank,
             "gpus_per_node": request.gpus_per_node,
+            "job_cpus": request.job_cpus,
         }
         return {name: numbers[one] for name, one in names.items() if one in numbers}
 
