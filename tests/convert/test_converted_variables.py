@@ -396,7 +396,9 @@ def test_the_file_of_the_ranks_is_the_node_file() -> None:
 
 
 def test_the_cores_of_a_job_at_nci() -> None:
-    done = convert("#PBS -l ncpus=48,walltime=1:00:00\n#PBS -P a1\nmpirun -np $PBS_NCPUS ./a", "slurm", "pbspro")
+    done = convert(
+        "#PBS -l ncpus=48,walltime=1:00:00\n#PBS -P a1\nmpirun -np $PBS_NCPUS ./a", "slurm", "pbspro"
+    )
     assert "\nPBS_NCPUS=48\n" in done.text
     assert 'srun --ntasks="$PBS_NCPUS" --cpus-per-task=1 ' in done.text
     assert not [one for one in done.remarks if one.lost]

@@ -44,7 +44,9 @@ def test_the_indices_under_the_other_scheduler(
 
 
 def test_a_list_that_cannot_be_looked_up_stays_a_list() -> None:
-    program = "srun docker run i torchrun --nproc_per_node 2 t.py"  # whose container ends for all points at once
+    program = (
+        "srun docker run i torchrun --nproc_per_node 2 t.py"  # whose container ends for all points at once
+    )
     text = job_file(FROM_SLURM.format("3,5,9\n#SBATCH --gpus-per-node=2", program)).text
     assert "pack" not in text
     assert 'array = "3,5,9"' in text

@@ -14,14 +14,23 @@ TORCHRUN = "torchrun --nnodes 2 --nproc_per_node 4"
 @pytest.mark.parametrize(
     ("code", "expected"),
     [
-        ('run() {\n  srun ./a --name "$1" --seed ${2}\n}\nrun base 3', {"command": ["./a", "--name", "base", "--seed", "3"]}),
+        (
+            'run() {\n  srun ./a --name "$1" --seed ${2}\n}\nrun base 3',
+            {"command": ["./a", "--name", "base", "--seed", "3"]},
+        ),
         (
             'run() {\n  local name="$1"; shift\n  srun ./a "$name" "$@"\n}\nrun base --lr 0.1',
             {"command": ["./a", "$name", "--lr", "0.1"], "setup": 'set +e\nname="base"\n'},
         ),
-        ('run() { srun "$@"; }\nrun -n 8 --cpu-bind=cores ./a x', {"command": ["./a", "x"], "launcher_arg": ["--cpu-bind=cores"]}),
+        (
+            'run() { srun "$@"; }\nrun -n 8 --cpu-bind=cores ./a x',
+            {"command": ["./a", "x"], "launcher_arg": ["--cpu-bind=cores"]},
+        ),
         ('run() { srun -n "$1" "${@:2}"; }\nrun 8 ./a x', {"command": ["./a", "x"]}),
-        ('run() { echo "$1"; srun ./a ${2:-none}; }\nrun b c', {"command": ["./a", "c"], "after_block": None}),
+        (
+            'run() { echo "$1"; srun ./a ${2:-none}; }\nrun b c',
+            {"command": ["./a", "c"], "after_block": None},
+        ),
         ('M=x\nrun() { srun ./a "$1"; }\nrun "$M"', {"command": ["./a", "x"]}),
     ],
 )
@@ -51,7 +60,9 @@ QUOTED = "read -r -d '' CMD <<'EOF'\n{}\nEOF\n"
 PRINTED = "CMD=$(cat <<'EOF'\n{}\nEOF\n)\n"
 
 
-@pytest.mark.parametrize("form", [QUOTED, PRINTED, PRINTED.replace("'EOF'", "EOF"), QUOTED.replace("'EOF'", "'EOF' || true")])
+@pytest.mark.parametrize(
+    "form", [QUOTED, PRINTED, PRINTED.replace("'EOF'", "EOF"), QUOTED.replace("'EOF'", "'EOF' || true")]
+)
 def test_a_here_document_for_a_shell(form: str) -> None:
     code = form.format(f"source env.sh\n{TORCHRUN} train.py --lr 0.1")
     done = job_file(f'{SLURM}{code}srun --ntasks-per-node=1 bash -c "$CMD"\n')

@@ -585,7 +585,9 @@ def test_processes_on_any_nodes_are_ranks_of_one_node() -> None:
     assert values(job_file("#PBS -l nodes=1:ppn=2,feature=k20\n./run\n").text)["constraint"] == "k20"
 
 
-@pytest.mark.parametrize(("options", "memory"), [("procs=1,pmem=4gb", "4096M"), ("procs=16,pmem=2gb", "32768M")])
+@pytest.mark.parametrize(
+    ("options", "memory"), [("procs=1,pmem=4gb", "4096M"), ("procs=16,pmem=2gb", "32768M")]
+)
 def test_the_memory_of_processes_is_that_of_their_node(options: str, memory: str) -> None:
     text = job_file(f"#PBS -l {options}\n#PBS -l walltime=1:00:00\nmpirun ./prog\n").text
     assert values(text)["mem"] == memory

@@ -1,4 +1,4 @@
-"""A function with arguments that is called once: its body with these, as the other statements of the script."""
+"""A function with arguments that is called once: its body with these, as other statements of the script."""
 
 from __future__ import annotations
 
@@ -125,4 +125,3 @@ def _value(word: Node, given: Sequence[str]) -> str:
     if word.type == "string" or (text[0] in "\"'" and not in_string and " " not in text):
         return text
     raise _NotKnown
-

@@ -591,8 +591,8 @@ def of_runtime(script: Script, file: JobFile) -> Iterator[Remark]:
 
 
 def measured(script: Script, launch: Launch, words: Sequence[Node]) -> Iterator[Remark]:
-    """Yield a remark on a tool that watches the launcher of the script, and each rank of the job; it may be one
-    of the values of a variable."""
+    """Yield a remark on a tool, maybe in a variable, that watches the launcher in the script, and ranks
+    in the job."""
     first = words[0].text.strip('"') if words and launch.outer is None else ""
     values = [one.text for one in script.values.get(re.sub(r"[${}]", "", first), ())]
     found = re.findall(r"[\w.-]+", " ".join([os.path.basename(first), *values]))

@@ -123,7 +123,8 @@ def _of_python(texts: Sequence[str]) -> bool:
 
 # Commands that run others without the variables of the job.
 _WITHOUT_JOB = re.compile(
-    r"\b(?:docker|podman|udocker|pbsdsh|pbs_tmrsh|ssh) |\b(?:singularity|apptainer) .*(?:-e|--cleanenv|-C|--containall) "
+    r"\b(?:docker|podman|udocker|pbsdsh|pbs_tmrsh|ssh) "
+    r"|\b(?:singularity|apptainer) .*(?:-e|--cleanenv|-C|--containall) "
 )
 
 

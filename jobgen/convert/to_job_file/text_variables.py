@@ -1,4 +1,4 @@
-"""Variables that a here-document sets for ``bash -c``: the same texts in quotes, as other variables have them."""
+"""Variables that a here-document sets for ``bash -c``: the same texts in quotes, as those of others."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from jobgen.script.script import Script
 _DOCUMENT = r"<<[ \t]*(?P<quote>['\"\\]?)(?P<end>\w+)['\"]?"
 _TEXT = r"\n(?P<text>(?:.*\n)*?)(?P=end)[ \t]*"
 _READ = re.compile(
-    rf"(?m)^(?P<start>[ \t]*)(?:IFS=\S*[ \t]+)?read(?:[ \t]+(?:-r?d[ \t]*(?:''|\"\")|-r))+[ \t]+(?P<name>\w+)[ \t]*"
-    rf"{_DOCUMENT}[ \t]*(?P<allowed>\|\|[ \t]*(?:true|:))?[ \t]*{_TEXT}$"
+    rf"(?m)^(?P<start>[ \t]*)(?:IFS=\S*[ \t]+)?read(?:[ \t]+(?:-r?d[ \t]*(?:''|\"\")|-r))+"
+    rf"[ \t]+(?P<name>\w+)[ \t]*{_DOCUMENT}[ \t]*(?P<allowed>\|\|[ \t]*(?:true|:))?[ \t]*{_TEXT}$"
 )
 _PRINTED = re.compile(
-    rf"(?m)^(?P<start>[ \t]*)(?P<name>\w+)=\"?\$\((?P<allowed>)[ \t]*cat[ \t]*{_DOCUMENT}[ \t]*{_TEXT}\n[ \t]*\)\"?[ \t]*$"
+    rf"(?m)^(?P<start>[ \t]*)(?P<name>\w+)=\"?\$\((?P<allowed>)[ \t]*cat[ \t]*"
+    rf"{_DOCUMENT}[ \t]*{_TEXT}\n[ \t]*\)\"?[ \t]*$"
 )
 
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 import re
 
 from jobgen.convert import aprun
-from jobgen.convert.to_scheduler.launch_line import LaunchLine, LaunchWords, OfContainer, Unreadable, Value, quoted
+from jobgen.convert.to_scheduler.launch_line import (
+    LaunchLine,
+    LaunchWords,
+    OfContainer,
+    Unreadable,
+    Value,
+    quoted,
+)
 from jobgen.launch.launchers import LAUNCHERS
 from jobgen.schedulers.directive_options import whole
 from jobgen.schedulers.request import Request
