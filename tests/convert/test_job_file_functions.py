@@ -31,6 +31,10 @@ TORCHRUN = "torchrun --nnodes 2 --nproc_per_node 4"
             'run() { echo "$1"; srun ./a ${2:-none}; }\nrun b c',
             {"command": ["./a", "c"], "after_block": None},
         ),
+        (
+            'run() { local -r a=${1:?none}; local b="${*:2}"; srun $b "$a"; }\nrun x ./a',
+            {"setup": 'set +e\na=x; b="./a"\n'},
+        ),
         ('M=x\nrun() { srun ./a "$1"; }\nrun "$M"', {"command": ["./a", "x"]}),
     ],
 )
@@ -48,12 +52,19 @@ def test_a_function_that_is_called_once(code: str, expected: dict[str, Any]) -> 
         "run() { srun ./a $1; }\nrun a\nrun b",
         "run() { srun ./a $1; }\nfor i in 1 2; do run $i; done",
         "run() { srun ./a $1; return 1; }\nrun a",
+        "run() { srun ./a $1; }\nrun a || exit 1",
+        "run() { local A=$1; srun ./a $A; }\nA=b\nrun a\necho $A",
         "run() { if [ $# -gt 1 ]; then shift; fi; srun ./a $1; }\nrun a b",
         "run() { srun ./a $1; }\nrun $A",
     ],
 )
 def test_other_functions_are_said_to_be_called(code: str) -> None:
     assert [one.why for one in job_file(f"{SLURM}{code}\n").remarks if "in a function" in one.why]
+
+
+def test_commands_between_a_function_and_its_call() -> None:
+    code = "run() {\n  A=$1\n  srun ./a $A\n}\necho start $(date)\nrun x\n"
+    assert "echo start $(date)\nA=x\n" in values(job_file(f"{SLURM}{code}").text)["setup"]
 
 
 QUOTED = "read -r -d '' CMD <<'EOF'\n{}\nEOF\n"

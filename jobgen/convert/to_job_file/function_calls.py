@@ -12,7 +12,8 @@ from jobgen.script.script import Script
 from jobgen.script.syntax import LATER, Node, expansions, literal
 
 _ALL = re.compile(r'"?\$(?:[@*]|\{[@*](?::(\d+))?\})"?')
-_ONE = re.compile(r"\$(?:([1-9])|\{([1-9]\d*)(?::?-[^{}]*)?\})")
+_ONE = re.compile(r"\$(?:([1-9])|\{([1-9]\d*)(?::?[-?][^{}]*)?\})")
+_PLAIN = re.compile(r"[\w./:=,@%+-]+")
 _INNER = ("function_definition", "subshell", "command_substitution", "heredoc_body")
 
 
@@ -23,9 +24,9 @@ def with_arguments(script: Script) -> Script:
     for function in script.tree.all("function_definition"):
         calls = list(script.named(function.name))
         starts = any(one.command.node in function for one in script.launches)
-        if starts and len(calls) == 1 and calls[0].arguments and not calls[0].node.under(*LATER):
+        if starts and len(calls) == 1 and calls[0].arguments and calls[0].node.child_of("program"):
             try:
-                edits += _written(script, function, calls[0])
+                edits += list(_written(script, function, calls[0]))  # all or none
             except _NotKnown:
                 continue
     return replace(script, source=apply(script.source, edits)) if edits else script
@@ -54,9 +55,11 @@ def _written(script: Script, function: Node, call: Command) -> Iterator[Edit]:
         after = one.node.next()
         yield Edit(one.node.start, after.end if after is not None and after.type == ";" else one.node.end, "")
     for node in function.all("declaration_command"):
-        words = node.children
+        words = [one for one in node.children if one.text != "-r"]
         if words[0].text == "local":
-            if any(one.type != "variable_assignment" for one in words[1:]):
+            if any(
+                one.type != "variable_assignment" or _is_global(script, function, one) for one in words[1:]
+            ):
                 raise _NotKnown
             yield Edit(words[0].start, words[1].start, "")
     for word in _words(function):
@@ -64,6 +67,13 @@ def _written(script: Script, function: Node, call: Command) -> Iterator[Edit]:
         yield Edit(word.start, word.end, _value(word, given[first:]))
     start, end = call.arguments[0].start, call.arguments[-1].end
     yield Edit(start, end, "")
+
+
+def _is_global(script: Script, function: Node, local: Node) -> bool:
+    """Return whether a local variable has the name of one that the rest of the script sets or reads."""
+    places = [node for name, node in script.expansions if name == local.name]
+    places += [node for name, _, node in script.assignments if name == local.name]
+    return not all(one in function for one in places)
 
 
 def _depth(node: Node) -> int:
@@ -109,10 +119,10 @@ def _between(node: Node, function: Node) -> Iterator[Node]:
 def _value(word: Node, given: Sequence[str]) -> str:
     """Return the arguments that a word reads, as the call writes them."""
     in_string = word.type != "string" and word.under("string")
+    if word.text in ("$#", "${#}"):
+        return str(len(given))
     if every := _ALL.fullmatch(word.text):
-        if in_string or word.parent is None or word.parent.type == "concatenation":
-            raise _NotKnown
-        return " ".join(given[int(every[1]) - 1 if every[1] else 0 :])
+        return _every(word, given[int(every[1]) - 1 if every[1] else 0 :], in_string)
     one = _ONE.fullmatch(word.text.strip('"'))
     if one is None:
         raise _NotKnown
@@ -120,8 +130,21 @@ def _value(word: Node, given: Sequence[str]) -> str:
     if at > len(given):
         raise _NotKnown
     text = given[at - 1]
-    if re.fullmatch(r"[\w./:=,@%+-]+", text):
+    if _PLAIN.fullmatch(text):
         return text if word.type != "string" else f'"{text}"'
     if word.type == "string" or (text[0] in "\"'" and not in_string and " " not in text):
         return text
     raise _NotKnown
+
+
+def _every(word: Node, given: Sequence[str], in_string: bool) -> str:
+    """Return all arguments: as one word in an assignment, and for ``$*`` in quotes."""
+    text, above = " ".join(given), word.parent
+    is_value = above is not None and above.type == "variable_assignment"
+    if not is_value and not in_string and not (word.type == "string" and "*" in word.text):
+        if above is None or above.type == "concatenation":
+            raise _NotKnown
+        return text
+    if not all(map(_PLAIN.fullmatch, given)) or (in_string and "@" in word.text):
+        raise _NotKnown
+    return text if in_string else f'"{text}"'
