@@ -84,6 +84,16 @@ def test_a_here_document_for_a_shell(form: str) -> None:
     assert not [one for one in done.remarks if one.lost]
 
 
+def test_quotes_in_a_here_document() -> None:
+    code = """L=1
+read -r -d '' CMD <<EOF
+./a $L "\\$(hostname)"
+EOF
+srun bash -c "$CMD"
+"""
+    assert values(job_file(SLURM + code).text)["command"] == ["bash", "-c", '\n./a 1 "$(hostname)"']
+
+
 def test_a_here_document_that_others_read_stays_one() -> None:
     code = QUOTED.format("./a") + 'echo "$CMD"\nsrun bash -c "$CMD"'
     assert "<<'EOF'" in job_file(f"{SLURM}{code}\n").text

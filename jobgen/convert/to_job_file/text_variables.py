@@ -49,6 +49,6 @@ def _quoted(text: str, literally: bool) -> str | None:
         return f"'\n{text}'"
     if literally:
         return '"\n{}"'.format(re.sub(r'([\\"$`])', r"\\\1", text))
-    if '"' in text and re.search(r"\$\(|`", text):
+    if '"' in text and re.search(r"(?<!\\)(\$\(|`|\$\{)", text):
         return None
     return '"\n{}"'.format(text.replace('"', '\\"'))
