@@ -8,7 +8,7 @@ import pytest
 import tomllib
 from convert.conversions import job_file, values
 
-from jobgen.convert.to_job_file.builder import JobFile, accepted
+from jobgen.convert.to_job_file.builder import JobFile, accepted, refusal
 
 HEAD = "#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=4 --cpus-per-task=2 --gres=gpu:a100:4\n#SBATCH -t 1:00:00\nset -eu\n"
 PROGRAMS = {
@@ -599,3 +599,9 @@ def test_the_devices_of_a_site_of_whole_nodes() -> None:
     done = job_file(f"{head}mpiexec -n 8 --ppn 4 python3 t.py\n")
     assert values(done.text)["gpus_per_node"] == 4
     assert any("ALCF Polaris gives whole nodes, of 4 GPUs" in one.why for one in done.remarks)
+
+
+def test_cores_that_ranks_cannot_share_are_for_the_scheduler_of_the_script() -> None:
+    text = job_file("#PBS -l select=5:ncpus=24:mpiprocs=21,walltime=1:00:00\nmpirun -np 105 ./a\n").text
+    assert "[pbs]\ncpus_per_node = 24\n" in text
+    assert not refusal(text, "slurm")

@@ -198,6 +198,18 @@ def test_a_container_of_an_earlier_srun_has_remarks() -> None:
         ("srun numactl -l apptainer exec i.sif ./a",
          {"container": None, "command": ["numactl", "-l", "apptainer", "exec", "i.sif", "./a"]}),
         ("srun docker run i ./a", {"container": None, "command": ["docker", "run", "i", "./a"]}),
+        (
+            "IMAGE=$(pwd)/i.sqsh\nsrun --container-image $IMAGE --container-mount-home ./a",
+            {"container": "pyxis", "image": "$PWD/i.sqsh", "container_arg": ["--container-mount-home"], "command": ["./a"]},
+        ),
+        (
+            ': "${IMAGE:=/a/i.sqsh}"\nsrun --container-image $IMAGE ./a',
+            {"container": "pyxis", "image": "$IMAGE", "command": ["./a"]},
+        ),
+        (
+            'A=(--container-image i --no-container-remap-root)\nsrun -l "${A[@]}" --mpi=pmix ./a -b 8',
+            {"container": "pyxis", "image": "i", "command": ["./a", "-b", "8"]},
+        ),
         ("srun sarus run a/b:1 ./a", {"container": None, "command": ["sarus", "run", "a/b:1", "./a"]}),
     ],
 )  # fmt: skip

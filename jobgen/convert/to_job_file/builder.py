@@ -182,7 +182,7 @@ def accepted(file: JobFile, command_name: str, line: int) -> str:
 # be another job.
 _MOVABLE = (
     *("queue", "account", "qos", "constraint", "reservation", "licenses", "comment", "begin", "priority"),
-    *("log", "mail", "mail_on", "exclusive", "name", "mpi", "mem"),
+    *("log", "mail", "mail_on", "exclusive", "name", "mpi", "mem", "cpus_per_node"),
 )
 
 

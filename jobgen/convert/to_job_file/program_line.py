@@ -297,7 +297,9 @@ def _splits(script: Script, node: Node) -> bool:
 def _is_foreign(script: Script, text: str) -> bool:
     """Return whether a word is a variable that neither the script sets nor its scheduler."""
     name = text.removeprefix("$")
-    return bool(re.fullmatch(r"[A-Za-z_]\w*", name)) and not (name in script.values or LOGIN.fullmatch(name))
+    if not re.fullmatch(r"[A-Za-z_]\w*", name) or name in script.values or LOGIN.fullmatch(name):
+        return False
+    return re.search(rf"\$\{{{name}:?=[^\s}}]+\}}", script.tree.text) is None  # its default value
 
 
 def _may_be_several(script: Script, text: str) -> bool:
