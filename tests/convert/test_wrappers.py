@@ -235,3 +235,8 @@ def test_a_container_of_slurm_has_no_counterpart(options: str, line: str, what: 
     lost = [one for one in done.remarks if one.of_program]
     assert [one.what.startswith(what) and one.lost for one in lost] == [True]
     assert "is not an option of" not in lost[0].why
+
+
+def test_mounts_that_only_the_job_knows_are_a_part_of_the_container() -> None:
+    done = job_file(f"{HEAD}srun --container-image=x.sqsh --container-mounts=$M ./a\n")
+    assert [one.what for one in done.remarks if one.of_program] == ["--container-mounts=$M"]
