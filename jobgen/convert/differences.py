@@ -38,7 +38,6 @@ def remarks(script: Script, target: Dialect, logs: Mapping[str, str]) -> Iterato
 
     ``logs`` are those that the scheduler writes, output and error, with their names without a directive.
     """
-    yield from _index(script, target)
     yield from _srun_variables(script, target)
     yield from islice(_binds(script), 1)
     yield from islice(_limits(script, target), 1)
@@ -49,7 +48,7 @@ def remarks(script: Script, target: Dialect, logs: Mapping[str, str]) -> Iterato
     yield from log_differences.remarks(script, target, logs)
 
 
-def _index(script: Script, target: Dialect) -> Iterator[Remark]:
+def index(script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield a remark on the index of an array that only programs of the script can read."""
     old, new = script.dialect.variable("array_index"), target.variable("array_index")
     programs = {command.name for command in script.runs} - STATE - TOOLS

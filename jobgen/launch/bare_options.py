@@ -30,8 +30,11 @@ MPI = (
     *("-trace", "-trace-imbalance", "-trace-pt2pt", "-trace-collectives", "-ordered-output", "-aps", "-mps"),
     *("--no-transfer", "--exclusive", "--envall", "--envnone", "--genvall", "--verbose"),
 )
+# args.c of pyxis
+_PYXIS = ("mount-home", "remap-root", "entrypoint", "entrypoint-log", "writable", "readonly")
 # no_argument and optional_argument in src/common/slurm_opt.c
 SRUN = (
+    *(f"--{no}container-{name}" for name in _PYXIS for no in ("", "no-")),
     *("--contiguous", "--disable-status", "-X", "-H", "--hold", "-I", "--immediate", "-l", "--label"),
     *("--multi-prog", "-Z", "--no-allocate", "-k", "--no-kill", "-O", "--overcommit", "-s"),
     *("--oversubscribe", "-E", "--preserve-env", "--pty", "-q", "--quit-on-interrupt", "--reboot"),

@@ -151,7 +151,7 @@ class Scheduler:
     option_pattern = r"--?[A-Za-z][^\x00-\x1f\x7f\u2028\u2029]*"  # of any directive
     grammar = Grammar()
     keys = RequestKeys()
-    array_rule = " of at least two indices"
+    array_rule = " of at least two indices; for others add --pack 1"
     one_task: str | None = None  # an array whose only task is 0, if ``array`` has no form for it
     log_codes: Mapping[str, str] = {}  # its equivalents of Slurm's filename patterns
     one_file_a_task = frozenset("a")  # the filename patterns of which the log of an array needs one

@@ -78,6 +78,11 @@ class Request:
     totals: dict[str, str] = field(default_factory=dict)  # -l resources of the whole job
 
     @property
+    def job_cpus(self) -> int | None:
+        """The cores of the whole job, if ``-l ncpus`` names them."""
+        return None if self.chunks else number(self.totals.get("ncpus"))
+
+    @property
     def lines_per_node(self) -> int | None:
         """The number of lines per node in $PBS_NODEFILE; None if the request does not determine it."""
         if not self.chunks:

@@ -79,7 +79,7 @@ class Torque(Pbs):
         letters="a:A:b:c:C:d:D:e:EfF:hIj:k:K:l:L:m:M:nN:o:p:P:q:r:S:t:T:u:v:Vw:W:xXz",
         heeds_all=frozenset({"-W stagein", "-W stageout", "-W x"}),
     )
-    array_rule = "; the list of these indices is too long"
+    array_rule = "; the list of these indices is too long: add --pack 1"
     log_codes = {"j": "$PBS_JOBID", "A": "$PBS_JOBID", "a": "$PBS_ARRAYID"}
     features = (r"[A-Za-z][\w.-]*(:[A-Za-z][\w.-]*)*", "a property of a node in Torque, such as a100")
     agent = "pbsdsh"

@@ -606,6 +606,7 @@ def test_blanks_behind_backslashes(lines: str, levels: list[str]) -> None:
 ENV = "NAME=1\nout_dir=x\n[ -n x ] && source ./more.sh\nread -r line < f\n"
 VARIABLES = [
     (SLURM, "echo $SLRUM_JOB_ID", {("misspelt-variable", "$SLURM_JOB_ID")}),
+    (SLURM, "./a $SLURM_PARTITION", {("misspelt-variable", "$SLURM_JOB_PARTITION")}),
     (SLURM, ". /site/env\necho ${SLURM_ARRAY_TASKID}", {("misspelt-variable", "$SLURM_ARRAY_TASK_ID")}),
     (SLURM, "echo $SLURM_JOBID $SLURM_JOB_ID $SLURM_NODEID $SLURM_JOB_QOS $SLURM_MY_OWN", set()),
     (SLURM, "export SLURM_NODE_ID=1\necho $SLURM_NODE_ID", set()),

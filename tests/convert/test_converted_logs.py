@@ -25,6 +25,7 @@ from jobgen.script.script import Script
         ("#SBATCH -o %x.log", "torque", 'exec > "$PBS_JOBNAME.log" 2>&1', "--output=%x.log"),
         ("#SBATCH -J n -o %x.log", "pbspro", "#PBS -o n.log", ""),
         ("#SBATCH -a 0-3 -o l/%A_%a.out", "torque", "#PBS -o l/${PBS_JOBID}_$PBS_ARRAYID.out", ""),
+        ("#SBATCH -a 0-3 -o l/%j.out", "torque", "#PBS -o l/$PBS_JOBID-$PBS_ARRAYID.out", ""),
         ("#SBATCH -J n -o %j-%x", "torque", "#PBS -o $PBS_JOBID-n", ""),
         ("#SBATCH -o '$A`b`%j'", "pbspro", 'exec > "\\$A\\`b\\`${PBS_JOBID%%[!0-9]*}" 2>&1', "--output=$A`b`%j"),
         ("#SBATCH -e e.%j -o o", "pbspro", 'exec 2> "e.${PBS_JOBID%%[!0-9]*}"', "--error=e.%j"),

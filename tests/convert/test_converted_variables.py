@@ -395,6 +395,15 @@ def test_the_file_of_the_ranks_is_the_node_file() -> None:
     assert [line for _, line, what in of_lines if "generate" in what] == [5]
 
 
+def test_the_cores_of_a_job_at_nci() -> None:
+    done = convert(
+        "#PBS -l ncpus=48,walltime=1:00:00\n#PBS -P a1\nmpirun -np $PBS_NCPUS ./a", "slurm", "pbspro"
+    )
+    assert "\nPBS_NCPUS=48\n" in done.text
+    assert 'srun --ntasks="$PBS_NCPUS" --cpus-per-task=1 ' in done.text
+    assert not [one for one in done.remarks if one.lost]
+
+
 def test_an_index_in_a_comment_makes_no_array() -> None:
     assert not remarks(convert("#SBATCH -t 1\nls # $SLURM_ARRAY_TASK_ID", "pbspro"))
 
@@ -405,3 +414,11 @@ def test_a_variable_that_is_the_same_in_all_jobs() -> None:
     assert "\nPBS_ENVIRONMENT=PBS_BATCH\nexport PBS_ENVIRONMENT\nif test" in done.text
     assert not done.remarks
     assert "PBS_ENVIRONMENT=" not in convert(text, "pbspro", "torque").text
+
+
+@pytest.mark.parametrize("target", ["pbspro", "torque"])
+def test_a_variable_that_no_scheduler_sets_is_not_lost(target: str) -> None:
+    done = convert("#SBATCH -t 1\n./a $SLURM_PARTITION", target)
+    assert [(one.lost, one.why) for one in done.remarks] == [
+        (False, "is not set by Slurm, either, which sets SLURM_JOB_PARTITION")
+    ]

@@ -8,7 +8,7 @@ import pytest
 import tomllib
 from convert.conversions import job_file, values
 
-from jobgen.convert.to_job_file.builder import JobFile, accepted
+from jobgen.convert.to_job_file.builder import JobFile, accepted, refusal
 
 HEAD = "#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=4 --cpus-per-task=2 --gres=gpu:a100:4\n#SBATCH -t 1:00:00\nset -eu\n"
 PROGRAMS = {
@@ -559,14 +559,29 @@ def test_the_commands_after_the_program_wait_and_end_where_the_script_does(
     assert found.get("after", "").removeprefix("set +eu +o pipefail\n") == (block or "")
 
 
-@pytest.mark.parametrize("container", ["docker run i", "singularity exec --cleanenv i", "env A=1 shifter"])
-def test_a_variable_in_code_for_a_container_has_the_value_of_the_script(container: str) -> None:
-    line = f'{container} bash -c "./a $D ${{E}} \\$F"'
-    found = values(job_file(f"#!/bin/bash\n#SBATCH -N 1\nD=$(pwd)\n{line}\n").text)
-    assert found["command"] == ["bash", "-c", f"exec {line}"]
-    assert "export D\n" in found["setup"]
-    quoted = values(job_file(f"#!/bin/bash\n#SBATCH -N 1\n{container} bash -c './a $D'\n").text)
-    assert quoted["command"][-3:] == ["bash", "-c", "./a $D"]
+@pytest.mark.parametrize(
+    ("command", "has_variables"),
+    [
+        ("docker run i", False),
+        ("singularity exec --cleanenv i", False),
+        ("pbsdsh -u --", False),
+        ("ssh n1", False),
+        ("env A=1 shifter", False),
+        ("singularity exec i", False),
+        ("nice", True),
+    ],
+)
+def test_a_variable_in_code_for_a_command_without_it(command: str, has_variables: bool) -> None:
+    """The shell of the script puts the values of variables into a text for a shell that has none of them."""
+    code = '"./a $D ${E} \\$F"'
+    done = job_file(f"#!/bin/bash\n#SBATCH -N 1\nD=$(pwd)\n{command} bash -c {code}\n")
+    words = [*command.split(), "bash", "-c", f"eval {code}"]
+    assert values(done.text)["command"] == (
+        words if has_variables else ["bash", "-c", f"exec {command} bash -c {code}"]
+    )
+    assert "export D\n" in values(done.text)["setup"]
+    quoted = job_file(f"#!/bin/bash\n#SBATCH -N 1\n{command} bash -c './a $D'\n")
+    assert values(quoted.text)["command"] == [*command.split(), "bash", "-c", "./a $D"]
 
 
 def test_time_is_a_word_of_the_shell() -> None:
@@ -599,8 +614,23 @@ def test_processes_on_any_nodes_are_ranks_of_one_node() -> None:
     assert values(job_file("#PBS -l nodes=1:ppn=2,feature=k20\n./run\n").text)["constraint"] == "k20"
 
 
+@pytest.mark.parametrize(
+    ("options", "memory"), [("procs=1,pmem=4gb", "4096M"), ("procs=16,pmem=2gb", "32768M")]
+)
+def test_the_memory_of_processes_is_that_of_their_node(options: str, memory: str) -> None:
+    text = job_file(f"#PBS -l {options}\n#PBS -l walltime=1:00:00\nmpirun ./prog\n").text
+    assert values(text)["mem"] == memory
+    assert "pmem" not in text
+
+
 def test_the_devices_of_a_site_of_whole_nodes() -> None:
     head = "#!/bin/bash\n#PBS -l select=2:system=polaris\n#PBS -l walltime=01:00:00\n"
     done = job_file(f"{head}mpiexec -n 8 --ppn 4 python3 t.py\n")
     assert values(done.text)["gpus_per_node"] == 4
     assert any("ALCF Polaris gives whole nodes, of 4 GPUs" in one.why for one in done.remarks)
+
+
+def test_cores_that_ranks_cannot_share_are_for_the_scheduler_of_the_script() -> None:
+    text = job_file("#PBS -l select=5:ncpus=24:mpiprocs=21,walltime=1:00:00\nmpirun -np 105 ./a\n").text
+    assert "[pbs]\ncpus_per_node = 24\n" in text
+    assert not refusal(text, "slurm")

@@ -41,10 +41,11 @@ class Kind(NamedTuple):
 
 
 TO_PBS_ONLY = {"torque": SAME, "pbspro": SAME}
+SET_INDEX = {"toml": "setup sets the variable for each scheduler"}
 KINDS = [
-    Kind("--array=1-3", "programs that read", SLURM.format("--array=1-3", "./a")),
-    Kind("-J 1-3", "programs that read", PBSPRO.format("#PBS -J 1-3", "./a")),
-    Kind("-t 1-3", "programs that read", TORQUE.format("#PBS -t 1-3", "./a")),
+    Kind("--array=1-3", "programs that read", SLURM.format("--array=1-3", "./a"), SET_INDEX),
+    Kind("-J 1-3", "programs that read", PBSPRO.format("#PBS -J 1-3", "./a"), SET_INDEX),
+    Kind("-t 1-3", "programs that read", TORQUE.format("#PBS -t 1-3", "./a"), SET_INDEX),
     Kind("SLURM_CPU_BIND", "option of srun", SEVERAL.format("", "export SLURM_CPU_BIND=cores\nsrun ./a")),
     Kind("SBATCH_ACCOUNT", "option of sbatch", SLURM.format("", "export SBATCH_ACCOUNT=x\nsh sub.sh\n./a")),
     Kind(

@@ -166,6 +166,11 @@ def test_a_tool_that_watches_the_launcher_has_a_remark(line: str, named: bool) -
     assert any(one.what == "valgrind" for one in done.remarks) == named
 
 
+def test_a_tool_in_a_variable_that_watches_the_launcher_has_a_remark() -> None:
+    done = job_file(f'{SLURM}P=${{P:-"nsys profile -o out"}}\n$P mpirun -np 2 ./a\n')
+    assert [one.what for one in done.remarks if "watches the launcher" in one.why] == ["$P"]
+
+
 @pytest.mark.parametrize("line", ["let N=3", "((N = 3))", ": ${N:=3}", "read N < size"])
 def test_the_commands_around_the_program_have_the_variables_of_commands(line: str) -> None:
     found = values(job_file(f"{SLURM}{line}\n./prepare $N\nsrun ./tool\n").text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from convert.conversions import job_file, values
+from convert.conversions import convert, job_file, values
 
 HEAD = "#!/bin/bash\n#SBATCH -N 2 --ntasks-per-node=1 --gpus-per-node=4 -c 8\n"
 TORCHRUN = "torchrun --nnodes 2 --nproc-per-node 4"
@@ -179,3 +179,64 @@ def test_a_container_of_an_earlier_srun_has_remarks() -> None:
     done = job_file(f"#!/bin/bash\n#SBATCH -N 1 -n 4\nsrun {options} ./a\n")
     assert [one.what for one in done.remarks if one.of_program] == sorted(options.split())
     assert not {"container", "container_arg", "bind", "launcher_arg"} & values(done.text).keys()
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (
+            "srun --mpi=pmix apptainer exec --nv -B /d:/e --pwd /w i.sif python3 t.py -x",
+            {"container": "apptainer", "image": "i.sif", "bind": ["/d:/e"], "container_arg": ["--pwd=/w"],
+             "command": ["t.py", "-x"]},
+        ),
+        ("I=$HOME/i.sif\nmpirun -np 8 singularity exec $I ./a $SLURM_JOB_ID",
+         {"container": "singularity", "image": "$HOME/i.sif", "command": ["./a", "$SLURM_JOB_ID"]}),
+        ("srun shifter --image=a/b:1 ./a", {"container": "shifter", "image": "a/b:1", "command": ["./a"]}),
+        ("srun singularity run i.sif ./a", {"container": None, "command": ["singularity", "run", "i.sif", "./a"]}),
+        ("srun apptainer exec i.sif numactl -l ./a",
+         {"container": None, "command": ["apptainer", "exec", "i.sif", "numactl", "-l", "./a"]}),
+        ("srun numactl -l apptainer exec i.sif ./a",
+         {"container": None, "command": ["numactl", "-l", "apptainer", "exec", "i.sif", "./a"]}),
+        ("srun docker run i ./a", {"container": None, "command": ["docker", "run", "i", "./a"]}),
+        (
+            "IMAGE=$(pwd)/i.sqsh\nsrun --container-image $IMAGE --container-mount-home ./a",
+            {"container": "pyxis", "image": "$PWD/i.sqsh", "container_arg": ["--container-mount-home"], "command": ["./a"]},
+        ),
+        (
+            ': "${IMAGE:=/a/i.sqsh}"\nsrun --container-image $IMAGE ./a',
+            {"container": "pyxis", "image": "$IMAGE", "command": ["./a"]},
+        ),
+        (
+            'A=(--container-image i --no-container-remap-root)\nsrun -l "${A[@]}" --mpi=pmix ./a -b 8',
+            {"container": "pyxis", "image": "i", "command": ["./a", "-b", "8"]},
+        ),
+        ("srun sarus run a/b:1 ./a", {"container": None, "command": ["sarus", "run", "a/b:1", "./a"]}),
+    ],
+)  # fmt: skip
+def test_a_container_that_each_rank_starts(line: str, expected: dict[str, Any]) -> None:
+    done = job_file(f"#!/bin/bash\n#SBATCH -N 2 --ntasks-per-node=4 -t 10\n{line}\n")
+    found = values(done.text)
+    assert {key: found.get(key) for key in expected} == expected
+    assert not [one for one in done.remarks if one.lost]
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "what"),
+    [
+        ("-N 2 -n 8", "srun --container-image=a#b --no-container-mount-home ./a", "srun"),
+        ("-N 2 -n 8", "srun --environment=a.toml ./a", "srun"),
+        ("-N 2 -n 8 --container-image=a#b", "srun ./a", "--container-image"),
+        ("-N 2 -n 8 --image=docker:a/b", "srun shifter ./a", "--image"),
+    ],
+)
+@pytest.mark.parametrize("target", ["pbspro", "torque"])
+def test_a_container_of_slurm_has_no_counterpart(options: str, line: str, what: str, target: str) -> None:
+    done = convert(f"#SBATCH -t 10 {options}\n{line}", target)
+    lost = [one for one in done.remarks if one.of_program]
+    assert [one.what.startswith(what) and one.lost for one in lost] == [True]
+    assert "is not an option of" not in lost[0].why
+
+
+def test_mounts_that_only_the_job_knows_are_a_part_of_the_container() -> None:
+    done = job_file(f"{HEAD}srun --container-image=x.sqsh --container-mounts=$M ./a\n")
+    assert [one.what for one in done.remarks if one.of_program] == ["--container-mounts=$M"]

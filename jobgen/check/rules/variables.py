@@ -485,7 +485,7 @@ def _misspelt_of_job(script: Script, known: set[str]) -> Iterator[Hit]:
         if name in seen or "_" not in name or name.startswith(dialect.foreign_prefixes):
             continue
         seen.add(name)
-        if (meant := names.near(name)) is not None:
+        if (meant := names.near(name) or dialect.meant(name)) is not None:
             level = NOTE if _is_only_printed(script, name) else None
             yield Hit.at(node, f"{dialect.title} sets no ${name}, only ${meant}", _spelt(name, meant), level)
 

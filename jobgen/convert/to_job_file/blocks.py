@@ -311,7 +311,7 @@ class Body:
             own = one.source[_end_before(one, end or 0) : one.start].decode("utf-8", "replace")
             lines = own.split("\n") if between else []
             comments = [line for line in lines if line.lstrip().startswith("#") and directive not in line]
-            joined = end is not None and "\n" not in between
+            joined = end is not None and end <= one.start and "\n" not in between
             out.append(
                 (" " if joined and out else "\n")
                 + "".join(f"{line.strip()}\n" for line in comments) * (not joined)

@@ -27,13 +27,15 @@ class JobFile:
     """The values of the job file by their keys, and remarks on what is not in it.
 
     ``own`` are the keys whose values are for the scheduler of the script only; ``shared`` are the values of
-    such keys for all others, and ``components`` the tables [[component]].
+    such keys for all others, ``of_others`` those of single ones by their commands, and ``components`` the
+    tables [[component]].
     """
 
     values: dict[str, object] = field(default_factory=dict)
     remarks: list[Remark] = field(default_factory=list)
     own: set[str] = field(default_factory=lambda: {"dialect", "directive", "constraint"})
     shared: dict[str, object] = field(default_factory=dict)
+    of_others: dict[str, dict[str, object]] = field(default_factory=dict)
     components: list[dict[str, object]] = field(default_factory=list)
 
     def hint(self, line: int, what: str, why: str) -> None:
@@ -148,7 +150,8 @@ class JobFile:
         tables = {command_name: own}
         if dialect := own.get("dialect"):  # which chooses a table of its own
             tables = {command_name: {"dialect": own.pop("dialect")}, str(dialect): own}
-        return file_text(command_name, {**shared, **self.shared}, own=tables, components=self.components)
+        values = {**shared, **self.shared}
+        return file_text(command_name, values, own=tables | self.of_others, components=self.components)
 
     def keep_own(self, key: str, for_others: object = None) -> None:
         """Keep the value of a key for the scheduler of the script; others have another one, or none."""
@@ -183,7 +186,7 @@ def accepted(file: JobFile, command_name: str, line_of: Callable[[str], int]) ->
 # be another job.
 _MOVABLE = (
     *("queue", "account", "qos", "constraint", "reservation", "licenses", "comment", "begin", "priority"),
-    *("log", "mail", "mail_on", "exclusive", "name", "mpi", "mem"),
+    *("log", "mail", "mail_on", "exclusive", "name", "mpi", "mem", "cpus_per_node"),
 )
 
 
@@ -194,12 +197,17 @@ def make_portable(file: JobFile, command_name: str) -> None:
             key = next((one.key for one in OWN_OPTIONS if one.name == refused[1]), "")
             if key in file.own or key not in file.values:
                 break
+            if key == "array" and other not in file.of_others and "pack" not in file.values:
+                file.of_others[other] = {"pack": 1}  # by which a task looks up its index
+                continue
             count = (
                 re.fullmatch(r"(?!shard:).+:(\d+)", str(file.values[key])) if key == "gpus_per_node" else None
             )
             if count is None and key not in _MOVABLE:
                 break
             file.keep_own(key, int(count[1]) if count else None)
+        if other in file.of_others and refusal(file.text(command_name), other):
+            del file.of_others[other]
 
 
 def refusal(text: str, command_name: str | None = None) -> str:

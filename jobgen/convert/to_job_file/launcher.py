@@ -115,7 +115,8 @@ def write(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]
             if not _binds(file, texts[-1] or ""):
                 file.hint(launch.line, given, _PLACES[name])
         elif not is_known:
-            file.lose(launch.line, given, "is known only when the job runs")
+            boxed = name.startswith("--container-")
+            file.lose(launch.line, given, "is known only when the job runs", of_program=boxed)
         elif kind == launch.kind and name_of(launch) not in OTHERS:
             arguments += [text for text in texts if text is not None]
         else:

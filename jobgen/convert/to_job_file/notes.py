@@ -72,7 +72,7 @@ _MOVES = ("cd", "pushd", "popd", "module", "ml", "source", ".", "conda")
 # Commands whose failure only prints a warning as an option.
 _WARNS = re.compile(r"(module|ml)( -\S+)* (purge|unload|rm|del|remove|use|reset|restore|r)\b|ml -\S+$")
 # Tools that measure or debug what they start.
-_WATCH = ("gdb", "ltrace", "ncu", "nsys", "nvprof", "perf", "strace", "time", "valgrind")
+_WATCH = frozenset(("gdb", "ltrace", "ncu", "nsys", "nvprof", "perf", "strace", "time", "valgrind"))
 # A text for eval that is known only when the job runs, except the hooks of environments.
 _OUTPUT = re.compile(
     r"[\"']?(\$\(|`)(?!.*\b(conda|mamba|micromamba|module\w*|ssh-agent|spack|pyenv|brew|lmod)\b)"
@@ -299,7 +299,8 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
     own = script.values.keys()
     for name in names(file.program):
         if name.startswith(dialect.variable_prefix) and name not in {*dialect.environment, *own}:
-            why = f"is not set by {dialect.title}: the job ends, and the script would go on"
+            also = f", which sets {meant}" if (meant := dialect.meant(name)) else ""
+            why = f"is not set by {dialect.title}{also}: the job ends, and the script would go on"
             yield hint(program.line, f"${name}", why)
         known = LOGIN.fullmatch(name) or (not name.islower() and inherited.may_be_inherited(script, name))
         ours = known or name.startswith("argument_")
@@ -454,8 +455,8 @@ def set_again(script: Script, file: JobFile, program: Command) -> Iterator[Remar
 def timed(_: Script, file: JobFile, program: Command) -> Iterator[Remark]:
     """Yield a remark on a ``time`` that the program loses."""
     texts = [os.path.basename(literal(word) or "") for word in program.words]
-    kept = re.search(r"(^|[\s;|&])(/\S*/)?time\s", " ".join(file.program))
-    if "time" in texts and not kept:
+    kept = re.findall(r"(?:^|[\s;|&])(?:/\S*/)?time\s", " ".join(file.program))
+    if texts.count("time") > len(kept):
         why = "is left out: the log of the job ends with the time of the whole job"
         yield hint(program.line, "time", why)
 
@@ -591,11 +592,15 @@ def of_runtime(script: Script, file: JobFile) -> Iterator[Remark]:
         yield Remark(line, name, "jobgen's script has a variable of this name: give it another one")
 
 
-def measured(launch: Launch, words: Sequence[Node]) -> Iterator[Remark]:
-    """Yield a remark on a tool that watches the launcher of the script, and each rank of the job."""
-    name = os.path.basename(words[0].text) if words and launch.outer is None else ""
-    if name in _WATCH:
-        yield hint(launch.line, name, "watches the launcher in the script, and each rank in the job")
+def measured(script: Script, launch: Launch, words: Sequence[Node]) -> Iterator[Remark]:
+    """Yield a remark on a tool, maybe in a variable, that watches the launcher in the script, and ranks
+    in the job."""
+    first = words[0].text.strip('"') if words and launch.outer is None else ""
+    values = [one.text for one in script.values.get(re.sub(r"[${}]", "", first), ())]
+    found = re.findall(r"[\w.-]+", " ".join([os.path.basename(first), *values]))
+    if not _WATCH.isdisjoint(found):
+        why = "watches the launcher in the script, and each rank in the job"
+        yield hint(launch.line, os.path.basename(first), why)
 
 
 def background(script: Script, parts: Split) -> Iterator[Remark]:

@@ -38,6 +38,9 @@ def remarks(script: Script, file: JobFile, text: str) -> Iterator[Remark]:
     own_log = script.request.output and ("log" not in file.values or "log" in file.own)
     logs = {} if own_log else {"output": f"{file.values.get('name', _NAME)}-{{}}.log"}
     found = list(differences.remarks(script, target, logs))
+    index = source.variable("array_index")
+    indexed = "array" in file.values  # setup sets its index
+    found += differences.index(script, target) if not indexed else ()
     found += [one for one in variables.unprefixed(script, target) if isinstance(one, Remark)]
     found += _of_submission(script, target)
     known = {word for one in file.remarks for word in re.findall(r"[\w.-]+", one.what)}
@@ -48,7 +51,8 @@ def remarks(script: Script, file: JobFile, text: str) -> Iterator[Remark]:
     warned = _warned(text, target)
     commands = differences.commands(script)
     found += [one for command, one in commands if command.name not in warned]
-    seen = [*found, *ranks, *(Remark(0, f"${name}", "") for name in warned)]
+    set_names = {*warned, *([index] if indexed else ())}
+    seen = [*found, *ranks, *(Remark(0, f"${name}", "") for name in set_names)]
     found += leftovers.remarks(script, target, own, seen, job_file=True)
     code = _code(file)
     first = script.directives.first_command or len(script.lines)

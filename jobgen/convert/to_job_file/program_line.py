@@ -98,14 +98,9 @@ def read(
         text = None if has_home(script, node) else script.constants.value(node)
         if at != code and (home := _below_home(script, node)):
             text = home
-        elif at == code and any(is_python(os.path.basename(one)) for one in texts[:code]):
-            found.several |= text is None  # a shell puts the values into the text of Python
+        elif at == code and (_of_python(texts[:code]) or _is_elsewhere(texts[:code])):
+            found.several |= text is None  # a shell puts the values into the text
             text = node.text if text is None else text
-        elif at == code and text is None and _in_container(texts[:code]):
-            found.several, text = (
-                True,
-                node.text,
-            )  # with the values that the image may lack
         elif at == code:
             text = _code(script, node, found) if text is None else text
             text = "\n".join([*exported_functions(script, f"{node.text}\n{text}"), text])
@@ -124,10 +119,18 @@ def read(
     return found
 
 
-def _in_container(texts: Sequence[str]) -> bool:
-    """Return whether one of these words starts the words behind it in a container."""
-    found = (WRAPPERS.get(os.path.basename(text)) for text in texts)
-    return any(one is not None and one.container for one in found)
+def _of_python(texts: Sequence[str]) -> bool:
+    return any(is_python(os.path.basename(one)) for one in texts)
+
+
+def _is_elsewhere(texts: Sequence[str]) -> bool:
+    """Return whether one of these words starts the words behind it in a container, or on a node, where the
+    variables of the job may be missing."""
+    found = (os.path.basename(text) for text in texts)
+    return any(name in _REMOTE or (name in WRAPPERS and WRAPPERS[name].container) for name in found)
+
+
+_REMOTE = ("udocker", "pbsdsh", "pbs_tmrsh", "ssh")
 
 
 def known(script: Script, word: Node) -> str | None:
@@ -307,7 +310,9 @@ def _splits(script: Script, node: Node) -> bool:
 def _is_foreign(script: Script, text: str) -> bool:
     """Return whether a word is a variable that neither the script sets nor its scheduler."""
     name = text.removeprefix("$")
-    return bool(re.fullmatch(r"[A-Za-z_]\w*", name)) and not (name in script.values or LOGIN.fullmatch(name))
+    if not re.fullmatch(r"[A-Za-z_]\w*", name) or name in script.values or LOGIN.fullmatch(name):
+        return False
+    return re.search(rf"\$\{{{name}:?=[^\s}}]+\}}", script.tree.text) is None  # its default value
 
 
 def _may_be_several(script: Script, text: str) -> bool:

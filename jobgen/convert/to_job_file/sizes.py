@@ -188,7 +188,7 @@ def _unknown(launch: Launch, each: int) -> Iterator[Remark]:
     names = [name for name in (*_EACH, *ALL) if name in launch.options and launch.number(name) is None]
     if names and not launch.row.once_a_node:
         why = f"the number of ranks is known only when the job runs: jobgen starts {each} on a node"
-        yield hint(launch.line, names[0], why)
+        yield Remark(launch.line, names[0], why)
 
 
 def _unknown_cores(file: JobFile, script: Script, launch: Launch) -> Iterator[Remark]:
@@ -198,7 +198,7 @@ def _unknown_cores(file: JobFile, script: Script, launch: Launch) -> Iterator[Re
         cores = file.values["cpus_per_rank"]
         if script.request.cpus_per_rank is None:
             why = f"the cores of a rank are known only when the job runs: jobgen requests {cores}"
-            yield hint(launch.line, name, why)
+            yield Remark(launch.line, name, why)
 
 
 def _tasks(request: Request) -> int:

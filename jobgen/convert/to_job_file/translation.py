@@ -20,12 +20,14 @@ from jobgen.convert.to_job_file import (
     program_line,
     rendezvous,
     sizes,
+    text_variables,
     threads,
     traps,
     wrappers,
 )
 from jobgen.convert.to_job_file.builder import JobFile, accepted, make_portable
 from jobgen.convert.to_job_file.directives import limits, read_directives, set_name, unpack
+from jobgen.convert.to_job_file.function_calls import with_arguments
 from jobgen.convert.to_job_file.host_code import HostCode
 from jobgen.convert.to_job_file.main_command import last_launch, main_command, outermost
 from jobgen.convert.to_job_file.program_line import OfScript, ProgramWords
@@ -69,12 +71,15 @@ _OF_PROGRAM = (notes.process_number, notes.unset, notes.set_again, notes.left_ou
 def convert(script: Script) -> Converted:
     """Return the job file of a script."""
     source = DIALECTS[script.scheduler]
+    if not _is_own(script):
+        script = with_arguments(text_variables.in_quotes(script))
     parts = scripts_of(script) if script.components or not _is_own(script) else [script]
     files = [_file(one) for one in parts]
     file = components.join(files, script) if len(files) > 1 else files[0]
     unpack(file, script)
     _own_launcher(file, script)
     make_portable(file, source.scheduler.command_name)
+    _own_index(file, script)
     text = accepted(file, source.scheduler.command_name, partial(line_of, script))
     for one in parts if not _is_own(script) else ():
         file.remarks += other_scheduler.remarks(one, file, text)
@@ -148,6 +153,14 @@ def _own_launcher(file: JobFile, script: Script) -> None:
         file.hint(line, name, why)
     for key in ("launcher_arg", *(("mpi",) if alone else ())):
         file.keep_own(key)
+
+
+def _own_index(file: JobFile, script: Script) -> None:
+    """Set the variable of the index in an array, which jobs of other schedulers do not have."""
+    name = script.dialect.variable("array_index")
+    if "array" in file.values and name not in script.values and not _is_own(script):
+        setup = file.text_of("setup")
+        file.values["setup"] = f"export {name}=$JOBGEN_TASK  # also under another scheduler\n{setup}"
 
 
 def _accelerator(file: JobFile, script: Script) -> None:
@@ -336,11 +349,12 @@ def _program(file: JobFile, script: Script, launch: Launch | None, command: Comm
         nodes, more = launcher.program_of(script, launch), _rank_argument(launch)
         surroundings = wrappers.around(script, launch)
         wrapped = wrappers.apply(file, script, launch, surroundings)
-        file.remarks += notes.measured(launch, wrapped)
+        file.remarks += notes.measured(script, launch, wrapped)
         in_text = wrappers.text_program(file, launch, surroundings, nodes, more)
         nodes = program_line.inner(command.words, nodes) if launch.outer else nodes
         nodes = () if launch.has("--multi-prog") else _first_of_several(file, launch, nodes)
         nodes = _without_conditional_parts(file, script, launch, nodes)
+        nodes = wrappers.in_container(file, script, launch, nodes)
         of_rank = surroundings.in_shell or surroundings.hidden or surroundings.text is not None
         twice = command.name == "eval" or surroundings.in_shell or surroundings.text is not None
         if twice and any(re.search(r'\\["$]', node.text) for node in nodes):

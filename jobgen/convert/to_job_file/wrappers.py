@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from jobgen.convert.result import Remark, hint, shortened
 from jobgen.convert.to_job_file.builder import JobFile
-from jobgen.convert.to_job_file.program_line import ProgramWords, by_python, option_text
+from jobgen.convert.to_job_file.program_line import ProgramWords, by_python, option_text, read
 from jobgen.launch.accelerators import ACCELERATORS
-from jobgen.launch.command_line import is_python
+from jobgen.launch.command_line import SHELLS, is_python
 from jobgen.launch.containers import RUNTIMES
-from jobgen.launch.expansion import names
+from jobgen.launch.expansion import names, of_ranks
 from jobgen.launch.wrappers import WRAPPERS, command_start
 from jobgen.script.commands import Command, commands
 from jobgen.script.launches import Launch
@@ -25,6 +25,7 @@ from jobgen.script.word_lists import DEEPEST, expanded, part_of_text, places_of_
 _NEUTRAL = ("time", "nohup", "exec", "command", "eval", "setsid")
 # Commands whose effect all processes inherit: once for each rank is the same as once for all.
 _INHERITED = ("env", "numactl", "nice", "ionice", "taskset", "chrt", "timeout", "stdbuf", "conda", "mamba")
+_INHERITING = ("apptainer", "singularity", "shifter")  # containers that have the variables of the job
 _ENVIRONMENT = ("source", ".", "module", "ml", "conda", "mamba", "micromamba", "spack", "export", "ulimit")
 _APPTAINER = """
 -B --bind -H --home -W --workdir -S --scratch -o --overlay -e --cleanenv -c --contain -C --containall
@@ -218,6 +219,16 @@ def apply(file: JobFile, script: Script, launch: Launch, found: Surroundings) ->
     return tuple(kept)
 
 
+def in_container(file: JobFile, script: Script, launch: Launch, nodes: Sequence[Node]) -> tuple[Node, ...]:
+    """Set the container that each rank starts; return the words of the program in it, or all words."""
+    box = None if launch.row.once_a_node else container([option_text(script, one) for one in nodes])
+    inner = tuple(nodes[box.size :]) if box else ()
+    alone = inner and os.path.basename(script.constants.value(inner[0]) or "") not in (*WRAPPERS, *SHELLS)
+    if box and alone and not read(script, inner).several and box.kind in _INHERITING and _set(file, box):
+        return inner
+    return tuple(nodes)
+
+
 def _remarks(launch: Launch, name: str, boxed: bool) -> list[Remark]:
     if not launch.row.once_a_node or name in _INHERITED:
         return []
@@ -344,7 +355,9 @@ def text_program(
     places = places_of_text(text)
     start = places[inner.start]
     setup = []
-    if before and all(name in _ENVIRONMENT for name in before) and "container" not in file.values:
+    of_node = any(name in of_ranks() and node.start < inner.start for name, node in expansions(root))
+    once = all(name in _ENVIRONMENT for name in before) and not of_node  # setup is of the first node
+    if before and once and "container" not in file.values:
         setup = [part_of_text(text, re.sub(r"\s*(&&|(?<!\\);)?\s*$", "", text.text[1 : 1 + start]))]
     at = launcher_in(launch, call.words)
     if setup and not after and at == 0:

@@ -28,6 +28,7 @@ from jobgen.convert.to_scheduler import (
 )
 from jobgen.convert.to_scheduler.component_scripts import joined, scripts_of
 from jobgen.convert.to_scheduler.mpirun_line import EXPORTS
+from jobgen.convert.to_scheduler.srun_line import CONTAINER
 from jobgen.convert.to_scheduler.start_lines import has_first_line, line_starts, start
 from jobgen.errors import one_of
 from jobgen.schedulers.base import key_of
@@ -117,7 +118,8 @@ def _request(script: Script, content: ScriptRequest, target: Dialect) -> tuple[l
         if text.startswith(limits):
             head.append(f"{target.scheduler.prefix} {text}")
         elif target.copies_logs or not source.writes_log_in_place(text):
-            remarks.append(Remark(option.line, text, f"{why} in {target.title}"))
+            boxed = CONTAINER.fullmatch(option.flag) is not None
+            remarks.append(Remark(option.line, text, f"{why} in {target.title}", of_program=boxed))
     return head, remarks
 
 

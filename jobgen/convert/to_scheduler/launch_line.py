@@ -22,6 +22,10 @@ class Unreadable(ValueError):
     """The command line cannot be translated; the message is the reason."""
 
 
+class OfContainer(Unreadable):
+    """The command line starts a container by a plug-in of its scheduler."""
+
+
 @dataclass
 class LaunchLine:
     """The options of a launcher by their meaning, and the node where the program begins.

@@ -10,7 +10,7 @@ from jobgen.convert import aprun, differences, misreadings
 from jobgen.convert.result import Edit, Remark, hint
 from jobgen.convert.to_scheduler import aprun_line, launch_calls, mpirun_line, srun_line, variables
 from jobgen.convert.to_scheduler.launch_calls import Call, other_options
-from jobgen.convert.to_scheduler.launch_line import LaunchLine, LaunchWords, Unreadable
+from jobgen.convert.to_scheduler.launch_line import LaunchLine, LaunchWords, OfContainer, Unreadable
 from jobgen.convert.variable_names import binds_threads, inner_names, is_exported, names_own_job
 from jobgen.launch.command_line import is_python
 from jobgen.launch.launchers import BINDS_NONE, LAUNCHERS, MPI_FLAVOURS, SRUN_VARIABLES, MpiFlavour
@@ -122,7 +122,8 @@ def _replaced(
             line.values |= _threads(line, script)
             text = mpirun_line.write(line, script.request, target, mpi, _exports(script, call, mpi))
     except Unreadable as error:
-        yield Remark(call.command.line, call.what, f"{error}: the line is unchanged")
+        boxed = isinstance(error, OfContainer)
+        yield Remark(call.command.line, call.what, f"{error}: the line is unchanged", of_program=boxed)
         return
     yield from _remarks(call, line, script, target)
     if beside and not to_srun:

@@ -161,7 +161,9 @@ def _logs(content: ScriptRequest, source: Dialect, target: Dialect, lost: Lost) 
             log += source.task_suffix
         if source.copies_logs and not target.copies_logs:
             log = log.rpartition(":")[2]
-        log = log.removesuffix(target.task_suffix) if request.array else log
+        if request.array and target.task_suffix:  # which follows each name without the index
+            log = log.removesuffix(target.task_suffix)
+            log = log if "%a" in log else log.replace("%j", f"%j{target.task_suffix}", 1)
         if target.percent_codes and "$" in log:
             log = re.sub(r"\$(USER|LOGNAME|PBS_O_LOGNAME)\b", "%u", log)
             if "$" in log:

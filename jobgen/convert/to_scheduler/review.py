@@ -55,6 +55,7 @@ def remarks(script: Script, target: Dialect, content: ScriptRequest) -> Iterator
     yield from _rank_remarks(script, target)
     fields = [one for one in ("output", "error") if one not in content.script_logs]
     logs = {one: source.default_logs.get(one, "") for one in fields}
+    yield from differences.index(script, target)
     yield from differences.remarks(script, target, logs)
     yield from _job_directory(script, target)
     yield from _devices(script, target, content)

@@ -115,6 +115,7 @@ def definitions(script: Script, target: Dialect) -> dict[str, str]:
     if request.nodes is None and request.ranks is None and target.set_by_options:
         values["slots"] = f"${{{target.variable('ranks')}:-${nodes}}}"
         values["slots_per_node"] = f"${{{target.variable('ranks_per_node')}:-1}}"
+    values |= {"job_cpus": str(request.job_cpus)} if request.job_cpus else {}
     values |= {name: str(mem) for name in _MEMORY if (mem := getattr(request, name))}
     of_nodes = f'"{{}}(x{request.nodes})"' if request.several else "{}"  # 8(x2)
     values["cpus_of_nodes"] = of_nodes.format(values["cpus_per_node"])
@@ -202,9 +203,16 @@ def translate(
             yield from _defined(node, name, defined[name], script.request, source, name in seen)
             seen.add(name)
         elif _foreign(name, target):
-            yield from [Remark(node.line, f"${name}", "has no counterpart")] * (name not in seen)
+            yield from [_without_counterpart(node, name, source)] * (name not in seen)
             yield from _guard(name, node.parent) if offset == 0 and node.parent else ()
             seen.add(name)
+
+
+def _without_counterpart(node: Node, name: str, source: Dialect) -> Remark:
+    """Return the remark on a variable that the target does not set; the source may not set it, either."""
+    if meant := source.meant(name):
+        return hint(node.line, f"${name}", f"is not set by {source.title}, either, which sets {meant}")
+    return Remark(node.line, f"${name}", "has no counterpart")
 
 
 def _name_of_array(

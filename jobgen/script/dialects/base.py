@@ -318,8 +318,14 @@ class Dialect:
             **dict.fromkeys(("ranks_per_node", "slots_per_node"), request.ranks_per_node),
             "cpus_per_rank": request.cpus_per_rank,
             "gpus_per_node": request.gpus_per_node,
+            "job_cpus": request.job_cpus,
         }
         return {name: numbers[one] for name, one in names.items() if one in numbers}
+
+    def meant(self, name: str) -> str | None:
+        """Return the variable of a job that a name without ``JOB`` means: ``SLURM_PARTITION``."""
+        of_job = name.replace("_", "_JOB_", 1)
+        return of_job if of_job in self.environment and name not in self.environment else None
 
     def variable(self, meaning: str) -> str | None:
         """Return the variable with a meaning, or the nearest one."""

@@ -92,6 +92,8 @@ def _read_processes(content: ScriptRequest) -> None:
     each, total = (mebibytes(request.totals.get(name, ""), "b") for name in ("pmem", "mem"))
     if content.whole:
         request.mem = each if each is not None else total and -(-total // ranks)
+    elif each is not None and content.totals:
+        request.mem = each * ranks  # on the node that has all
 
 
 def _read_cores(content: ScriptRequest, given: Mapping[str, DirectiveOption]) -> None:

@@ -51,6 +51,7 @@ class PbsProDialect(PbsDialect):
         "PBS_ARRAY_INDEX": "array_index",
         "PBS_ARRAY_ID": "array_id",
         "NCPUS": "cpus_per_chunk",
+        "PBS_NCPUS": "job_cpus",  # of NCI
     }
     unset_variables = frozenset({"PBS_GPUFILE"})
 

@@ -3,7 +3,7 @@
 #PBS -l nodes=2:ppn=4:gpus=4
 #PBS -l walltime=00:30:00
 #PBS -t 1,3,5
-#PBS -o digits-$PBS_JOBID.log
+#PBS -o digits-$PBS_JOBID-$PBS_ARRAYID.log
 #PBS -j oe
 #PBS -V
 # shellcheck disable=SC2046  # the words of $(mpi_exports)
