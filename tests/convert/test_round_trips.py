@@ -70,6 +70,8 @@ def slurm(draw: st.DrawFn, one_core: bool = False, more: tuple[str, ...] = ()) -
     if not one_core:
         optional["--mem="] = st.sampled_from(["64G", "1536M", "1T"])
     lines += [flag + str(draw(values)) for flag, values in optional.items() if draw(st.booleans())]
+    if any(line.startswith("--array=") for line in lines):  # PBS Pro takes only arrays that may run again
+        lines = [line for line in lines if line != "--no-requeue"]
     if one_core and any(line.startswith("--array=") for line in lines):  # Torque mails for each task
         lines = [re.sub(r"^(--mail-type=(?!NONE).*)", r"\1,ARRAY_TASKS", line) for line in lines]
     return (

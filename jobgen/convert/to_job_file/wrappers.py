@@ -268,7 +268,7 @@ def container_name(name: str) -> str:
 
 def container(texts: Sequence[str | None]) -> Container | None:
     """Return the container that words start, if jobgen has all of it; None otherwise."""
-    name = container_name(os.path.basename(texts[0] or ""))
+    name = container_name(os.path.basename(texts[0] or "" if texts else ""))
     if not name or name == "enroot" or None in texts[:2]:
         return None
     by_option = name == "shifter"
