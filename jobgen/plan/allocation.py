@@ -81,6 +81,7 @@ def resources_of(spec: Specification, scheduler: Scheduler) -> Resources:
     _check_telemetry(spec, ACCELERATORS[name])
     cpus = _cores(spec, scheduler, ranks)
     nodes = total(spec.nodes)
+    allocated = nodes + (spec.spare_nodes or 0)
     if scheduler.behaviour.one_host and nodes != 1:
         raise spec.refuse("nodes", f"a local run has only this node; use {one_of(queued())} for more")
     devices, number = "", _device_number(spec, scheduler)
@@ -90,7 +91,7 @@ def resources_of(spec: Specification, scheduler: Scheduler) -> Resources:
         accelerator_name=name,
         accelerator=ACCELERATORS[name],
         nodes=nodes,
-        allocated=nodes + (spec.spare_nodes or 0),
+        allocated=allocated,
         mixed=groups_text(spec.nodes),
         gpus_per_node=gpus,
         ranks_per_node=ranks,
@@ -99,7 +100,7 @@ def resources_of(spec: Specification, scheduler: Scheduler) -> Resources:
         chunks=chunks(spec, cpus, ranks, devices, gpus),
         device_number=number.format(n=gpus),
         devices=devices.format(n=gpus) or None,
-        memory=None if spec.mem is None else scheduler.memory(spec.mem, nodes, cpus.node),
+        memory=None if spec.mem is None else scheduler.memory(spec.mem, allocated),
         walltime=_walltime(spec, scheduler),
     )
 

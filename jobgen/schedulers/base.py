@@ -232,8 +232,8 @@ class Scheduler:
         """Return the number ``{n}`` of devices with their type; ``resource`` is the site's name of types."""
         raise ValueError(f"{self.title} has the devices that it has; write the number alone")
 
-    def memory(self, mib: int, nodes: int, processes: int) -> str:
-        """Return the request of ``mib`` MiB per node; ``processes`` are those of a node."""
+    def memory(self, mib: int, nodes: int) -> str:
+        """Return the request of ``mib`` MiB per node."""
         return size(mib)
 
     def total_memory(self, mib: int) -> str:

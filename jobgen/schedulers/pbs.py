@@ -156,7 +156,8 @@ def _read_nodes(request: Request, totals: dict[str, str]) -> None:
     chunk = request.chunks[0]
     if key == "nodes":
         request.ranks_per_node, request.gpus_per_node = number(chunk.get("ppn")), number(chunk.get("gpus"))
-        request.mem = mebibytes(totals["mem"], "b") if "mem" in totals and request.nodes == 1 else None
+        total = mebibytes(totals["mem"], "b") if "mem" in totals and request.nodes else None
+        request.mem = -(-total // request.nodes) if total and request.nodes else total
         if "pmem" in totals and (each := mebibytes(totals["pmem"], "b")) is not None:
             request.mem = max(each * (request.ranks_per_node or 1), request.mem or 0)
         request.cpus_per_rank = 1 if request.ranks_per_node else None

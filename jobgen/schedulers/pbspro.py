@@ -107,7 +107,7 @@ class PbsPro(Pbs):
             raise ValueError(f"{kind} is not the value of a resource in a select of PBS Pro")
         return f"{{n}}:{resource}={kind}"
 
-    def memory(self, mib: int, nodes: int, processes: int) -> str:
+    def memory(self, mib: int, nodes: int) -> str:
         return size(mib, "b")
 
     def node_lines(self, resources: Resources, chunk: str, place: str) -> list[str]:

@@ -138,7 +138,7 @@ class Slurm(Scheduler):
     def typed(self, kind: str, resource: str) -> str:
         return "{n}" if kind == SHARD else f"{kind}:{{n}}"
 
-    def memory(self, mib: int, nodes: int, processes: int) -> str:
+    def memory(self, mib: int, nodes: int) -> str:
         return size(mib).upper()
 
     def dependency(self, kind: str, job: str) -> str:

@@ -56,12 +56,9 @@ class Torque(Pbs):
         "comment": "Torque does not store comments of users",
         "licenses": "Torque leaves licenses to its scheduler: use --directive with the syntax of yours",
     }
-    lacks_if_mixed = {
-        "mem": "Torque counts memory per process, and the nodes have different numbers of processes"
-    }
     lacks_in_component = {
         **Pbs.lacks_in_component,
-        **lacks_if_mixed,
+        "mem": "Torque counts the memory of the whole job; use --directive '-l mem=SIZE' for the sum of all nodes",
         **dict.fromkeys(
             ("cpus_per_rank", "cpus_per_node"),
             "the node file of Torque has a line for each core, which must be as many for each rank; use "
@@ -103,9 +100,13 @@ class Torque(Pbs):
             raise ValueError("a property of a node in Torque begins with a letter")
         return f"{{n}}:{kind}"
 
-    def memory(self, mib: int, nodes: int, processes: int) -> str:
-        """Return ``mem=`` of the job on one node, ``pmem=`` of a process on several."""
-        return f"mem={size(mib, 'b')}" if nodes == 1 else f"pmem={-(-mib * 1024 // processes)}kb"
+    def memory(self, mib: int, nodes: int) -> str:
+        """Return ``mem=`` of the whole job, which limits no process if it has several nodes.
+
+        ``pmem=`` would be the limit of each process (RLIMIT_DATA), however many cores it uses: mom_set_limits in
+        src/resmom/linux/mom_mach.c of Torque 6.1.
+        """
+        return f"mem={size(mib * nodes, 'b')}"
 
     def node_lines(self, resources: Resources, chunk: str, place: str) -> list[str]:
         parts = (
@@ -134,7 +135,7 @@ class Torque(Pbs):
         equal = _chunk(nodes, ranks * cpus, devices if request.gpus_per_node else None)
         lines = [f"-l nodes={equal}{chunk}"]
         if request.mem:
-            memory = self.memory(request.mem, nodes, ranks * cpus)
+            memory = self.memory(request.mem, nodes)
             lines.append(self.request_forms["memory"].format(memory))
         return lines, lost
 

@@ -5,7 +5,7 @@
 #PBS -N jobgen
 #PBS -S /bin/bash
 #PBS -l nodes=2:ppn=4:gpus=1
-#PBS -l pmem=8388608kb
+#PBS -l mem=64gb
 #PBS -l walltime=01:00:00
 #PBS -j oe
 # shellcheck disable=SC2034,SC2120,SC2154,SC2329  # the runtime below uses them

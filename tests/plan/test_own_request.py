@@ -20,9 +20,9 @@ OWN = [
     ("pbs --directive '-l select=1:mpiprocs=4+1:mpiprocs=4 -l place=pack' --accelerator cpu", ["-l select=1:mpiprocs=4+1:mpiprocs=4 -l place=pack"], (2, 4, 8)),
     ("pbs --accelerator cpu --launcher torchrun --directive '-l select=2:mpiprocs=4+1:mpiprocs=8'", ["-l select=2:mpiprocs=4+1:mpiprocs=8", "-l place=scatter"], (3, 8, 16)),
     ("pbs --dialect torque --directive '-l nodes=3:ppn=8:gpus=4'", ["-l nodes=3:ppn=8:gpus=4"], (3, 4, 12)),
-    ("pbs --dialect torque --accelerator cpu --ranks-per-node 2 --mem 4G --directive '-l nodes=3:ppn=8'", ["-l nodes=3:ppn=8", "-l pmem=524288kb"], (3, 2, 6)),
+    ("pbs --dialect torque --accelerator cpu --ranks-per-node 2 --mem 4G --directive '-l nodes=3:ppn=8'", ["-l nodes=3:ppn=8", "-l mem=12gb"], (3, 2, 6)),
 ]  # fmt: skip
-REQUEST = r"^#(?:PBS|SBATCH) (-l select.*|-l place.*|-l nodes.*|-l pmem.*|-[NGc] \d.*|--(?:nodes|ntasks|cpus|gres|gpus).*)$"
+REQUEST = r"^#(?:PBS|SBATCH) (-l select.*|-l place.*|-l nodes.*|-l mem.*|-[NGc] \d.*|--(?:nodes|ntasks|cpus|gres|gpus).*)$"
 
 
 @pytest.mark.parametrize(("options", "lines", "sizes"), OWN, ids=[one[0] for one in OWN])
@@ -44,7 +44,7 @@ def test_one_request_remains(options: str, lines: list[str], sizes: tuple[int, i
         ("slurm --site lumi --account a --queue standard-g --directive=--mem=0", "--mem-per-gpu=60G"),
         ("pbs --directive '-e err.txt'", "-j oe"),
         ("pbs --after 12 --directive '-W depend=afterany:3'", "-W depend=afterok:12"),
-        ("pbs --dialect torque --nodes 2 --mem 4G --directive '-l mem=3gb'", "-l pmem=2097152kb"),
+        ("pbs --dialect torque --nodes 2 --mem 4G --directive '-l pmem=3gb'", "-l mem=8gb"),
     ],
 )
 def test_a_directive_replaces_what_would_add_up_or_be_refused(options: str, replaced: str) -> None:

@@ -362,7 +362,7 @@ def test_defaults_give_way_to_what_excludes_them() -> None:
 
 
 def test_memory_is_asked_for_with_the_request_of_a_site() -> None:
-    assert "#PBS -l pmem=8388608kb\n" in render(spec("pbs torque-gpu nodes=2 mem=8G"))
+    assert "#PBS -l mem=16gb\n" in render(spec("pbs torque-gpu nodes=2 mem=8G"))
     assert "#SBATCH --mem=64G\n" in render(spec("slurm perlmutter account=x mem=64G"))
     text = render(spec("slurm lumi account=x mem=64G"))
     assert "#SBATCH --mem=64G\n" in text

@@ -70,8 +70,8 @@ def test_sizes_and_clocks_as_schedulers_write_them() -> None:
     assert clock(172800) == "48:00:00"
     assert size(65536, "b") == "64gb"
     assert size(1536, "b") == "1536mb"
-    assert TORQUE.memory(1024, 1, 4) == "mem=1gb"
-    assert TORQUE.memory(1000, 2, 3) == "pmem=341334kb"  # never less than what was asked for
+    assert TORQUE.memory(1024, 1) == "mem=1gb"
+    assert TORQUE.memory(1000, 3) == "mem=3000mb"  # of all nodes
 
 
 @pytest.mark.parametrize("name", ["PATH", "LD_LIBRARY_PATH", "_x", "http_proxy", "nodes", "status"])

@@ -3,7 +3,7 @@
 #PBS -q gpu
 #PBS -A proj42
 #PBS -l nodes=2:ppn=32:gpus=4
-#PBS -l pmem=15728640kb
+#PBS -l mem=960gb
 #PBS -l walltime=12:00:00
 #PBS -t 0,3,6,9%2
 #PBS -W depend=afterok:4711

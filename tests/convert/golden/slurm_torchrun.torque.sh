@@ -3,7 +3,7 @@
 #PBS -q gpu
 #PBS -A proj42
 #PBS -l nodes=4:ppn=32:gpus=4:a100
-#PBS -l pmem=8388608kb
+#PBS -l mem=1024gb
 #PBS -l walltime=36:00:00
 #PBS -W depend=afterany:4711
 #PBS -j oe
