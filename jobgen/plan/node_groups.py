@@ -50,7 +50,9 @@ def check_open_number(spec: Specification, scheduler: Scheduler) -> None:
     if spec.site is not None:
         raise spec.refuse("nodes", f"the limits of {spec.site.title} need a number")
     if spec.mem is not None and scheduler.memory(spec.mem, 1) != scheduler.memory(spec.mem, 2):
-        raise spec.refuse("mem", f"{scheduler.title} counts the memory of all nodes, whose number is not known")
+        raise spec.refuse(
+            "mem", f"{scheduler.title} counts the memory of all nodes, whose number is not known"
+        )
     for key in ("spare_nodes", "min_nodes", "include", "exclude"):
         if getattr(spec, key):
             raise spec.refuse(key, "needs the number of nodes; use --nodes N")

@@ -25,7 +25,9 @@ FOR_A_PROGRAM = """
 @pytest.mark.parametrize("value", FOR_A_PROGRAM.split())
 @pytest.mark.parametrize("directive", [f"{SLURM}#SBATCH --time=", f"{PBS}#PBS -l walltime="])
 def test_a_placeholder_that_a_program_fills_in(directive: str, value: str) -> None:
-    assert found(directive + value) == []
+    notes = [(one.line, one.rule, one.severity) for one in found(directive + value)]
+    assert notes == [(3, "placeholder", "note")]
+    assert found(directive + value)[0].fix == "check the script that is made of the template"
 
 
 @pytest.mark.parametrize("value", FOR_A_PERSON.split())
@@ -177,7 +179,7 @@ def test_a_file_that_is_called_a_template(name: str) -> None:
 
 def test_values_that_are_not_there_have_no_other_findings() -> None:
     text = f"{SLURM}#SBATCH --time=1:00:00\n#SBATCH --array=1-9\n#SBATCH --output=<%= log %>/a.log"
-    assert found(text) == []
+    assert [one.rule for one in found(text)] == ["placeholder"]
 
 
 def test_the_name_of_a_job_of_pbs_is_no_placeholder() -> None:

@@ -477,7 +477,8 @@ def test_scripts_that_other_commands_read() -> None:
 
 def test_placeholders_of_a_template() -> None:
     text = f"{HEAD}#SBATCH -A {{account}}\n#SBATCH -p {{queue}}\n./a"
-    assert [one.rule for one in check(text.encode(), "a.tpl") if one.rule == "placeholder"] == []
+    (only,) = [one for one in check(text.encode(), "a.tpl") if one.rule == "placeholder"]
+    assert (only.severity, only.fix) == ("note", "check the script that is made of the template")
 
 
 def test_a_command_that_cleans_up_is_no_work() -> None:
@@ -1072,10 +1073,10 @@ def test_a_listing_of_asciidoc_with_the_numbers_of_its_remarks() -> None:
 
 @pytest.mark.parametrize("line", ["-N @NAME", "-l walltime=%(hours)02d:00:00", "-l walltime=%%wall-time%%"])
 def test_fields_of_a_template(line: str) -> None:
-    """No rule reports what a program fills in."""
+    """A note says that no rule reports what a program fills in."""
     text = f"#!/bin/bash\n#PBS -l select=1:ncpus=4\n#PBS {line}\nsolver\n"
     rules = {one.rule for one in check(text.encode())}
-    assert not rules & {"bad-name", "bad-walltime", "placeholder"}
+    assert rules & {"bad-name", "bad-walltime", "placeholder"} == {"placeholder"}
 
 
 @pytest.mark.parametrize("lines", ['f() {\n"$@"\n}\nf', "a=()\n${a[@]}"])

@@ -77,6 +77,7 @@ NEVER_EMPTY = {
     "job_hosts": "job_check_hostfile has compared its length",
     "job_local_caches": "written into the script",
     "job_node_hosts": "the hosts of the allocation",
+    "job_part": "constant words",
     "job_point_hosts": "some of the hosts of the allocation",
     "job_program_variables": "written into the script",
     "job_secret_names": "after a test of its length",

@@ -25,7 +25,8 @@ _TEXTS = (
     "A directive with a placeholder",
     """`<account>`, `XXX`, `CHANGEME` and empty values are for a person: qsub and sbatch refuse them or take them as they
     are. Other rules do not report these values. (`{{ nodes }}`, `{nodes}`, `%s`, `@NODES@`, `$$nodes` and the like are for
-    a program that fills in the template. No rule reports them, nor the values of a script that a file beside it completes.)""",
+    a program that fills in the template: check the script that it writes. Nothing is reported on a script that a file beside
+    it completes.)""",
     fix="fill them in before you submit",
     bad="""
     #!/bin/bash
@@ -44,9 +45,16 @@ _TEXTS = (
 )
 def placeholder(script: Script) -> Iterator[Hit]:
     lines = [line for line in script.directives.live if line.number in script.placeholders]
-    lines = [line for line in lines if is_for_person(line.text)]
-    if lines and not names_template(script.name) and not script.callers.completed:
-        yield Hit(lines[0].number, f"placeholders in directives, such as {shown(lines[0].rest)}")
+    first = next((line for line in lines if is_for_person(line.text)), None)
+    variables = {one.line for one in script.options if is_variable(one.value)}  # of the next rule
+    fields = [line for line in lines if line.number not in variables]
+    if script.callers.completed:
+        return
+    if first is not None and not names_template(script.name):
+        yield Hit(first.number, f"placeholders in directives, such as {shown(first.rest)}")
+    elif fields:
+        what = f"placeholders of a template, such as {shown(fields[0].rest)}: no rule checks these values"
+        yield Hit(fields[0].number, what, fix="check the script that is made of the template")
 
 
 @rule(
