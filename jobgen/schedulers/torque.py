@@ -58,7 +58,7 @@ class Torque(Pbs):
     }
     lacks_in_component = {
         **Pbs.lacks_in_component,
-        "mem": "Torque counts the memory of the whole job; use --directive '-l mem=SIZE' for the sum of all nodes",
+        "mem": "Torque counts the memory of the whole job; use --directive '-l mem=SIZE' for the sum",
         **dict.fromkeys(
             ("cpus_per_rank", "cpus_per_node"),
             "the node file of Torque has a line for each core, which must be as many for each rank; use "
@@ -103,7 +103,7 @@ class Torque(Pbs):
     def memory(self, mib: int, nodes: int) -> str:
         """Return ``mem=`` of the whole job, which limits no process if it has several nodes.
 
-        ``pmem=`` would be the limit of each process (RLIMIT_DATA), however many cores it uses: mom_set_limits in
+        ``pmem=`` would limit each process (RLIMIT_DATA), however many cores it uses: mom_set_limits in
         src/resmom/linux/mom_mach.c of Torque 6.1.
         """
         return f"mem={size(mib * nodes, 'b')}"

@@ -108,8 +108,7 @@ def _read_cores(content: ScriptRequest, given: Mapping[str, DirectiveOption]) ->
 
 
 def _complete_memory(content: ScriptRequest, given: Mapping[str, DirectiveOption]) -> None:
-    """Note the memory of several nodes, and a size of less than 1 MiB, such as 200kb, or 8, which PBS reads as
-    8 bytes."""
+    """Note the memory of several nodes, and a size of less than 1 MiB, such as 200kb, or 8, which are bytes."""
     nodes, total = content.request.nodes or 1, given.get("-l mem")
     if total is not None and "-l nodes" in given and nodes > 1 and content.request.mem:
         why = f"is that of all {nodes} nodes: each gets {content.request.mem} MiB"
