@@ -155,7 +155,9 @@ def _read_nodes(request: Request, totals: dict[str, str]) -> None:
         return  # the nodes differ
     chunk = request.chunks[0]
     if key == "nodes":
-        request.ranks_per_node, request.gpus_per_node = number(chunk.get("ppn")), number(chunk.get("gpus"))
+        gpus = totals.get("gpus") if request.nodes == 1 else None  # of the job
+        request.ranks_per_node = number(chunk.get("ppn"))
+        request.gpus_per_node = number(chunk.get("gpus")) or number(gpus)
         total = mebibytes(totals["mem"], "b") if "mem" in totals and request.nodes else None
         request.mem = -(-total // request.nodes) if total and request.nodes else total
         if "pmem" in totals and (each := mebibytes(totals["pmem"], "b")) is not None:

@@ -138,7 +138,7 @@ def _options(file: JobFile, script: Script, content: ScriptRequest) -> list[str]
     source = script.dialect
     request, write = script.request, source.scheduler.directive
     others = []
-    if request.array and not file.try_add("array", request.array):
+    if request.array and not file.try_add("array", re.sub(r"[][]", "", request.array)):
         others.append(write("array", request.array))
     after = [f"{kind}:{job}" for one in request.depend for kind, job in request_reader.jobs(one)]
     if request.depend and not file.try_add("after", after):

@@ -21,7 +21,11 @@ def last_launch(script: Script) -> Launch | None:
     of one rank beside others in a job of several, nor one that xargs or parallel runs several times."""
     found = [one for one in script.launches if launcher.program_of(script, one) and not one.remote]
     found = [one for one in found if not wrappers.is_kept(script, one)]
-    working = [one for one in found if not _prints(script, one)]
+    working = [
+        one
+        for one in found
+        if not _prints(script, one) and not one.command.node.under("command_substitution")
+    ]
     if not working and _has_program(script):
         return None
     found = working or found

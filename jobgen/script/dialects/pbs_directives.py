@@ -108,7 +108,7 @@ def _read_cores(content: ScriptRequest, given: Mapping[str, DirectiveOption]) ->
 
 
 def _complete_memory(content: ScriptRequest, given: Mapping[str, DirectiveOption]) -> None:
-    """Note the memory of several nodes, and a size of less than 1 MiB, such as 200kb, or 8, which are bytes."""
+    """Note the memory of several nodes, and a size of less than 1 MiB, such as 200kb or 8."""
     nodes, total = content.request.nodes or 1, given.get("-l mem")
     if total is not None and "-l nodes" in given and nodes > 1 and content.request.mem:
         why = f"is that of all {nodes} nodes: each gets {content.request.mem} MiB"
@@ -209,6 +209,7 @@ def _resource_fault(name: str, value: str, request: Request) -> str:
         "ncpus": not request.chunks and request.cpus_per_rank is not None,
         "ngpus": not request.chunks and request.gpus_per_node is not None,
         "procs": not request.chunks and request.ranks is not None,
+        "gpus": request.nodes == 1 and request.gpus_per_node is not None,
         **dict.fromkeys(("mppwidth", "mppnppn", "mppdepth"), not request.chunks and request.exclusive),
         "mem": request.mem is not None,
         "pmem": request.mem is not None,
