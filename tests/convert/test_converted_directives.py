@@ -450,3 +450,24 @@ def test_pbs_pro_takes_only_arrays_that_may_run_again(
 def test_the_least_cores_of_the_node_of_several_tasks(options: str, cores: int, mem: str) -> None:
     found = values(job_file(f"#SBATCH {options}\n./a").text)
     assert (found["cpus_per_rank"], found["mem"], found.get("directive")) == (cores, mem, None)
+
+
+def test_indices_in_brackets_are_an_array() -> None:
+    found = values(job_file("#!/bin/bash\n#SBATCH --array=[1,2,5]%2\n./a $SLURM_ARRAY_TASK_ID\n").text)
+    assert found["array"] == "1,2,5%2"
+
+
+@pytest.mark.parametrize(("nodes", "gpus"), [("1", 4), ("2", None)])
+def test_gpus_beside_the_nodes_of_torque(nodes: str, gpus: int | None) -> None:
+    text = f"#!/bin/bash\n#PBS -l nodes={nodes}:ppn=4\n#PBS -l gpus=4\n./a\n"
+    assert values(job_file(text, "torque").text).get("gpus_per_node") == gpus
+    assert ("#SBATCH --gpus-per-node=4\n" in convert(text, "slurm", "torque").text) == (gpus is not None)
+
+
+@pytest.mark.parametrize(("target", "memory"), [("slurm", "--mem=32G"), ("pbspro", ":mem=32gb")])
+def test_the_memory_of_several_nodes_of_torque(target: str, memory: str) -> None:
+    done = convert("#PBS -l nodes=2:ppn=4,mem=64gb\n./a", target, "torque")
+    assert memory in done.text
+    assert "is that of all 2 nodes: each gets 32768 MiB" in [one.why for one in done.remarks if not one.lost]
+    back = convert("#SBATCH -N 2\n#SBATCH -n 4\n#SBATCH -c 8\n#SBATCH --mem=32G\n./a", "torque")
+    assert "#PBS -l mem=64gb\n" in back.text

@@ -186,3 +186,11 @@ def test_variables_of_the_submission_in_a_job_for_pbs(text: str, named: str) -> 
         assert advice.split("\n")[1] in found[0].why
         text = done.text.replace('scheduler = "slurm"', 'scheduler = "pbs"')
         assert "#PBS -V\n" in rendered(f"{text}\n{advice}")
+
+
+@pytest.mark.parametrize("line", ["SUB=$SLURM_ARRAY_TASK_ID", "echo $SLURM_ARRAY_TASK_ID"])
+def test_an_index_that_only_a_program_uses(line: str) -> None:
+    """The program reads it itself, if it has a use for an array."""
+    done = convert(f"#SBATCH -n 4\n{line}\n./dummy", "pbspro")
+    why = "in an array, programs that read SLURM_ARRAY_TASK_ID find PBS_ARRAY_INDEX"
+    assert why in [one.why for one in done.remarks]

@@ -134,7 +134,13 @@ def test_operators_in_a_variable_are_words(setting: str, what: str) -> None:
 
 @pytest.mark.parametrize(
     ("line", "set_"),
-    [("ibrun ./a", True), ("bede-mpirun ./a", True), ("Mpirun ./a", True), ("./a", False)],
+    [
+        ("ibrun ./a", True),
+        ("ccmrun ./a", True),
+        ("bede-mpirun ./a", True),
+        ("Mpirun ./a", True),
+        ("./a", False),
+    ],
 )
 def test_threads_of_the_ranks_of_other_launchers(line: str, set_: bool) -> None:
     """PBS Pro sets the cores of the node; only what the script starts beside the launcher gets a remark."""

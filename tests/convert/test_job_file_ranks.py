@@ -57,3 +57,9 @@ def test_a_variable_of_an_mpi_is_unset_in_the_script() -> None:
 def test_jobgen_numbers_the_nodes_of_a_launcher_itself() -> None:
     done = job_file(f"{TWO}srun torchrun --nproc-per-node 4 --node_rank $SLURM_NODEID t.py\n")
     assert [one.what for one in done.remarks if "numbers nodes and ranks" in one.why] == ["$SLURM_NODEID"]
+
+
+def test_a_launcher_in_a_command_substitution_is_not_the_program() -> None:
+    lines = "N=$(srun -n1 bash -c 'echo $A' | wc -w)\npython t.py --gpus=$N\n"
+    found = values(job_file(f"#!/bin/bash\n#SBATCH -N 1\n{lines}").text)
+    assert (found["launcher"], found["command"][-1].split()[-1]) == ("none", "--gpus=$N")
