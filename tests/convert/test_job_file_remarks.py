@@ -121,6 +121,9 @@ DIFFERENCES = {
     "a program without the terminal of its step": (SLURM, "", "srun -u ./a", 3, "no terminal here", False),
     "a container without it": (SLURM, "", "srun --unbuffered apptainer exec i ./a", 3, "no terminal here", False),
     "a python": (SLURM, "", "srun python t.py", 3, "python3", False),
+    "a python beside a folder on PATH": (
+        SLURM, "", "module load intel\nPATH=/opt/EnergyPlus-9:$PATH\nsrun python t.py", 5, "python3", False,
+    ),
     "a python of a launcher": (
         GPUS, "", "PATH=/x/cuda/bin:$PATH\npython -m torch.distributed.run --nproc_per_node=2 t.py", 4, "it as python3", False,
     ),

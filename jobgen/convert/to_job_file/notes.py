@@ -100,7 +100,9 @@ _NO_PYTHON = re.compile(
     r"|nccl|gcc|gnu|nvhpc|openmpi|mpich|mvapich2?|impi|intel-?mpi|hdf5|fftw|mkl|openblas|gsl|boost|cmake|git|java"
     r"|singularity|apptainer|shifter|slurm|intel|nvidia|mpi|compilers?|netcdf|pgi|prgenv|craype)([-_/.\d]\S*)?$"
 )  # modules with compilers, libraries and tools
-_OF_CUDA = re.compile(r"(?i)\"?[^:]*cuda[^:]*:\$\{?PATH\}?\"?")  # a value of PATH
+_OF_PYTHON = re.compile(
+    r"(?i)(?!.*cuda).*(python|conda|mamba|env/|\.local|/bin(?=:|\W*$))"
+)  # a value of PATH
 
 
 def shell(script: Script) -> Iterator[Remark]:
@@ -767,7 +769,7 @@ def run_twice(script: Script, command: Command, nodes: Sequence[Node]) -> Iterat
 def python(script: Script, command: Command) -> Iterator[Remark]:
     """Yield a remark if jobgen's python3 may be another program than the python of the script."""
     values = (value.text for name, value, _ in assignments(script.tree) if name == "PATH")
-    paths = any(not _OF_CUDA.fullmatch(value) for value in values)
+    paths = any(map(_OF_PYTHON.match, values))
     if not paths and not any(map(_finds_python, script.running(*_FINDS_PYTHON))):
         yield hint(command.line, "python", "jobgen runs it as python3")
 

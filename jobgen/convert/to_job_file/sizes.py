@@ -21,7 +21,7 @@ from jobgen.errors import counted
 from jobgen.launch.command_line import SHELLS
 from jobgen.launch.launchers import LAUNCHERS
 from jobgen.schedulers.request import Request
-from jobgen.script.command_kinds import STATE, TOOLS
+from jobgen.script.command_kinds import PRINT, STATE, TOOLS
 from jobgen.script.commands import Command
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
@@ -135,7 +135,8 @@ def _of_one_task(script: Script) -> Iterator[Remark]:
 def _may_start_ranks(script: Script, command: Command) -> bool:
     """Return whether a command runs another script, or a program by a variable of the environment, as
     ``$RUN ./a``, or has a word whose value begins with a launcher."""
-    if any(_begins_launch(script, word.text) for word in command.words if word.text.startswith(("$", '"$'))):
+    variables = [word.text for word in command.words if word.text.startswith(("$", '"$'))]
+    if command.name not in PRINT and any(_begins_launch(script, one) for one in variables):
         return True
     if command.name in STATE | TOOLS or not command.words:
         return False
