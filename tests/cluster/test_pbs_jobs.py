@@ -116,6 +116,20 @@ def test_the_next_attempt_gets_the_values_of_the_first(cluster: PbsCluster, odd:
     wait_for(lambda: (folder / "seen").read_text() == f"{odd}\n{odd}\n")
 
 
+def test_the_memory_of_a_node_limits_no_process_to_less(cluster: PbsCluster) -> None:
+    """Torque's pmem would be the limit of each process, which may use the memory of all cores of its rank."""
+    folder = cluster.folder("memory")
+    script = jobs.render(
+        *(*cluster.words, *TWO_BY_TWO, "--mem", "300M", "--launcher", "mpirun", *path_file(folder, "mpirun5")),
+        program=["bash", "-c", "ulimit -d >> limits"],
+    )
+    job = cluster.wait(cluster.submit(script, folder))
+    assert job.ok, job.output
+    limits = (folder / "limits").read_text().split()
+    assert len(limits) == 4
+    assert all(one == "unlimited" or int(one) >= 300 * 1024 for one in limits), limits
+
+
 def test_a_request_of_ones_own_is_the_only_one(cluster: PbsCluster) -> None:
     folder = cluster.folder("own")
     own = {"openpbs": "-l select=2:ncpus=2:mpiprocs=2", "torque": "-l nodes=2:ppn=4"}[cluster.name]
