@@ -49,12 +49,12 @@ def mpi_discovery(script: Script) -> Iterator[Hit]:
     exported = {name for name, _, _ in script.assignments}
     for one in ranks(script):
         launch = one.outer
-        if launch is None or launch.kind != "mpirun" or one.inner is not launch:
+        if launch is None or not launch.row.of_mpi or one.inner is not launch:
             continue
         words = [script.constants.value(word) or word.text for word in launch.program]
         first = next(iter(words[command_start(words) :]), "")
         python = os.path.basename(first).startswith("python")
-        of_deepspeed = any("--deepspeed" in word for word in words) or "deepspeed" in one.program.frameworks
+        of_deepspeed = any("--deepspeed" in word for word in words) or {"deepspeed"} & one.program.frameworks
         if python and of_deepspeed and "RANK" not in exported:
             yield Hit(launch.line)
             return

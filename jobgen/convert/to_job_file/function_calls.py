@@ -56,7 +56,7 @@ def _written(script: Script, function: Node, call: Command) -> Iterator[Edit]:
         yield Edit(one.node.start, after.end if after is not None and after.type == ";" else one.node.end, "")
     for node in function.all("declaration_command"):
         words = [one for one in node.children if one.text != "-r"]
-        if words[0].text == "local":
+        if node.text.startswith("local "):
             if any(
                 one.type != "variable_assignment" or _is_global(script, function, one) for one in words[1:]
             ):
