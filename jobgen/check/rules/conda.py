@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from jobgen.check.rule import NOTE, WARNING, rule
+from jobgen.check.rule import NOTE, WARNING, rule, rule_once
 from jobgen.check.rules.environment import START_UP
 from jobgen.script.command_kinds import MODULE_COMMANDS
 from jobgen.script.commands import Command
@@ -167,7 +167,7 @@ def _is_read(script: Script, init: Command) -> bool:
     return False
 
 
-@rule(
+@rule_once(
     "conda-hook",
     WARNING,
     "conda activate without its hook",
@@ -205,10 +205,9 @@ def conda_hook(script: Script) -> Iterator[Hit]:
             indent = script.source[start : command.node.start]
             alone = not indent.strip()
             yield Hit.at(command.node, edits=(Edit(start, start, indent + _HOOK + b"\n"),) if alone else ())
-            return
 
 
-@rule(
+@rule_once(
     "module-after-environment",
     WARNING,
     "A module that takes the place of an environment",
@@ -256,7 +255,6 @@ def module_after_environment(script: Script) -> Iterator[Hit]:
             if pythons:
                 reason = f"the module {pythons[0]} comes in front of the environment of line {line}: python is the module's"
             yield Hit.at(change.command.node, reason)
-            return
 
 
 def _runs_python(script: Script, before: Command) -> bool:
@@ -311,7 +309,7 @@ _PYTHON = re.compile(
 )
 
 
-@rule(
+@rule_once(
     "purged-modules",
     WARNING,
     "module purge behind the modules",
@@ -354,4 +352,3 @@ def purged_modules(script: Script) -> Iterator[Hit]:
                 f"this unloads {' '.join(before.names)} of line {before.command.line} before anything uses it"
             )
             yield Hit.at(change.command.node, reason)
-            return

@@ -60,10 +60,10 @@ def secret_in_script(script: Script) -> Iterator[Hit]:
     for line, name, value in found:
         if line not in seen and _is_real(name, value):
             seen.add(line)
-            yield Hit(
-                line,
-                f"{name.lstrip('-') or 'a word'} has a secret as its value: who reads the script can use it",
+            reason = (
+                f"{name.lstrip('-') or 'a word'} has a secret as its value: who reads the script can use it"
             )
+            yield Hit(line, reason)
     yield from (one for one in _of_jobgen(script) if one.line not in seen)
 
 
@@ -78,9 +78,8 @@ def _of_jobgen(script: Script) -> Iterator[Hit]:
         words = [literal(word) or "" for word in launch.arguments]
         for one in secret_words(words):
             fix = f"make the script again with --env {one.variable}, or with --env-file FILE"
-            yield Hit.at(
-                launch.arguments[one.at], f"{one.text} is a secret: who reads the script can use it", fix
-            )
+            reason = f"{one.text} is a secret: who reads the script can use it"
+            yield Hit.at(launch.arguments[one.at], reason, fix)
 
 
 def _logs_in(name: str, words: list[tuple[int, str]]) -> bool:
@@ -130,10 +129,10 @@ def secret_argument(script: Script) -> Iterator[Hit]:
             for name, _ in expansions(word):
                 if name not in seen and _names_a_secret(name) and "<<<" not in word.text:
                     seen.add(name)
-                    yield Hit.at(
-                        word,
-                        f"{command.name} gets the value of {name} as an argument, which ps shows to all users",
+                    reason = (
+                        f"{command.name} gets the value of {name} as an argument, which ps shows to all users"
                     )
+                    yield Hit.at(word, reason)
 
 
 def _names_a_secret(name: str) -> bool:

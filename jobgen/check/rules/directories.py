@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.check.rule import NOTE, WARNING, rule
+from jobgen.check.rule import NOTE, WARNING, rule, rule_once
 from jobgen.errors import shown
 from jobgen.script.commands import Command
 from jobgen.script.script import Edit, Hit, Script
@@ -91,7 +91,7 @@ _MOVES = re.compile(
 )
 
 
-@rule(
+@rule_once(
     "remote-directory",
     WARNING,
     "A relative path in the shell of another node",
@@ -151,7 +151,6 @@ def remote_directory(script: Script) -> Iterator[Hit]:
                 + ("pbsdsh -- bash -c" if launch.remote == "pbsdsh" else f"{launch.remote} HOST")
                 + ' "cd $PWD && ..."',
             )
-            return
 
 
 _BODIES = (

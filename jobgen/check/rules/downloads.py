@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 
-from jobgen.check.rule import NOTE, WARNING, rule
+from jobgen.check.rule import NOTE, WARNING, rule_once
 from jobgen.script.command_kinds import STATE, TOOLS
 from jobgen.script.commands import Command
 from jobgen.script.script import Hit, Script
@@ -19,7 +19,7 @@ _DOWNLOADS = {
 }  # fmt: skip
 
 
-@rule(
+@rule_once(
     "download-in-job",
     WARNING,
     "Downloads inside the job",
@@ -61,7 +61,6 @@ def download(script: Script) -> Iterator[Hit]:
         reason = f"{name} needs the internet, which many compute nodes do not have{waits}"
         meant = _is_meant(script) or command.node.under("case_statement")
         yield Hit.at(command.node, reason, level=NOTE if meant else None)
-        return
 
 
 def _is_of_git(script: Script, command: Command) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.check.rule import NOTE, WARNING, rule
+from jobgen.check.rule import NOTE, WARNING, rule, rule_once
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import Node, literal
 
@@ -46,7 +46,7 @@ def bashrc(script: Script) -> Iterator[Hit]:
             yield Hit.at(command.node, reason)
 
 
-@rule(
+@rule_once(
     "personal-path",
     NOTE,
     "The home directory of one user",
@@ -77,7 +77,6 @@ def personal_path(script: Script) -> Iterator[Hit]:
                 [path] = re.findall(r"^/\w+/[^/]+(?:/[^/](?=/))?(?:/[^/]+)?", match[0])  # /home/GROUP/A/ALICE
                 reason = f"{path} is below the home directory of one user: the script depends on it"
                 yield Hit.at(node, reason)
-                return
 
 
 _HOME = re.compile(r"(?<![\w$}.])/(home|Users|users)(/[\w.@+-]+)+")

@@ -23,7 +23,7 @@ from jobgen.check.ignored_failures import (
     repeats,
     run,
 )
-from jobgen.check.rule import NOTE, WARNING, rule
+from jobgen.check.rule import NOTE, WARNING, rule, rule_once
 from jobgen.check.rules.processes import is_service
 from jobgen.check.rules.shell_and_paths import plain_sh
 from jobgen.errors import shown
@@ -260,7 +260,7 @@ def _keeps_status(script: Script) -> bool:
     return kept or any("ERR" in command.literals for command in script.named("trap"))
 
 
-@rule(
+@rule_once(
     "no-pipefail",
     WARNING,
     "set -e without pipefail",
@@ -290,7 +290,6 @@ def no_pipefail(script: Script) -> Iterator[Hit]:
         tested = node.under("command_substitution", "if_statement", "while_statement") or _prints_text(node)
         if not tested and not _finds(node) and not _teed(node) and not INFORM.issuperset(names[:-1]):
             yield Hit.at(node, fix=_set(script, "-o"))
-            return
 
 
 def _finds(pipeline: Node) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from jobgen.check.ranks.environment import RankEnvironment, reads_others
 from jobgen.check.ranks.model import RankGroup, code, is_work, ranks, start_of
 from jobgen.check.ranks.passing import filters
-from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.check.rule import ERROR, NOTE, WARNING, rule, rule_once
 from jobgen.check.rules.deepspeed import run_by
 from jobgen.check.rules.rank_environment import OF_LIBRARIES, needs, set_in
 from jobgen.check.rules.rank_numbers import NUMBERS
@@ -31,7 +31,7 @@ _SILENT = (
 )  # fmt: skip
 
 
-@rule(
+@rule_once(
     "unforwarded",
     WARNING,
     "Variables that stay on the first node",
@@ -83,10 +83,9 @@ def unforwarded(script: Script) -> Iterator[Hit]:
         if lost:
             names = ", ".join(dict.fromkeys(lost))
             yield Hit(launch.line, f"deepspeed does not forward these variables to the other nodes: {names}")
-            return
 
 
-@rule(
+@rule_once(
     "shared-deepspeed-env",
     WARNING,
     "One .deepspeed_env for all jobs",
@@ -114,7 +113,6 @@ def shared_ds_env(script: Script) -> Iterator[Hit]:
         text = target.unquoted if target is not None else ""
         if text.endswith("/.deepspeed_env") and text.startswith(("~", "$HOME", "${HOME}")):
             yield Hit(node.line)
-            return
 
 
 @rule(
@@ -339,7 +337,7 @@ def _of_code(one: RankGroup) -> tuple[frozenset[str], frozenset[str]]:
     return frozenset(name for name, _, _ in assignments(tree)), reads
 
 
-@rule(
+@rule_once(
     "remote-environment",
     WARNING,
     "An environment that is active on the first node only",
@@ -393,7 +391,6 @@ def remote_environment(script: Script) -> Iterator[Hit]:
                 "is not found there, or another one",
                 "activate it in the command, too",
             )
-            return
 
 
 def _activates(command: Command) -> bool:

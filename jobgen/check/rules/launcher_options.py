@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from jobgen.check.ranks.model import TRIFLES, RankGroup, code, is_work, ranks
-from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.check.rule import ERROR, NOTE, WARNING, rule, rule_once
 from jobgen.launch.launchers import MPI_FLAVOURS
 from jobgen.launch.wrappers import remote_start
 from jobgen.script.commands import Command, commands
@@ -225,7 +225,7 @@ def depends_on_size(node: Node) -> bool:
     return any(one is not None and asks(one.text) for one in conditions)
 
 
-@rule(
+@rule_once(
     "standalone-nodes",
     WARNING,
     "A training of its own on every node",
@@ -271,7 +271,6 @@ def standalone_nodes(script: Script) -> Iterator[Hit]:
                 "its own, which does not know the others",
                 _JOINED.get(launch.kind, ""),
             )
-            return
 
 
 _JOINS = ("--rdzv-endpoint", "--hostfile", "-H", "--node-rank", "--no-ssh", "--host")
@@ -281,7 +280,7 @@ _JOINED = {
 }
 
 
-@rule(
+@rule_once(
     "identical-tasks",
     WARNING,
     "The same run in every task",
@@ -319,7 +318,6 @@ def identical_tasks(script: Script) -> Iterator[Hit]:
         if first is not None and _writes(first.name, first.literals):
             reason = f"{outer.title} starts {first.name} {first.literals[0]} {effect}"
             yield Hit(one.line, reason, "start it once, in the script")
-            return
         words = " ".join(word.text for word in outer.whole)
         if _OF_TASK.search(words):
             continue
@@ -329,14 +327,12 @@ def identical_tasks(script: Script) -> Iterator[Hit]:
             if outer.row.by_scheduler:
                 fix = f"write {outer.kind} --ntasks-per-node=1, with --ntasks for the number of nodes"
             yield Hit(one.line, f"{outer.title} starts {name} {effect}", fix)
-            return
         if one.program.is_single and one.total and one.total > 1:
             yield Hit(
                 one.line,
                 f"{outer.title} starts {one.program.file} {one.total} times, and nothing tells these runs apart: each does "
                 "the same, and writes the same files",
             )
-            return
 
 
 _OF_TASK = re.compile(r"PROCID|LOCALID|NODEID|RANK|multi-prog|TASK_PID|\$\$")  # it differs in each task
@@ -484,7 +480,7 @@ def mpi_options(script: Script) -> Iterator[Hit]:
             yield Hit(launch.line, why, place=launch.place(found[0]))
 
 
-@rule(
+@rule_once(
     "pdsh-rsh",
     WARNING,
     "pdsh by rsh",
@@ -517,4 +513,3 @@ def pdsh_rsh(script: Script) -> Iterator[Hit]:
         words = command.literals
         if "-R" not in words and "-Rssh" not in words and not any(word.startswith("ssh:") for word in words):
             yield Hit(command.line)
-            return

@@ -46,9 +46,8 @@ def hand_written(script: Script) -> Iterator[Hit]:
         names = [one.partition(":")[0] for one in (launch.options.get(option) or "").split(",")]
         directives = " ".join(option.value for option in script.options)
         if all(re.fullmatch(_HOST, one) and one not in directives for one in names):
-            yield Hit(
-                launch.line, f"{option} names hosts: the scheduler allocates others to the job", _HOSTS_FIX
-            )
+            reason = f"{option} names hosts: the scheduler allocates others to the job"
+            yield Hit(launch.line, reason, _HOSTS_FIX)
             return
 
 

@@ -114,9 +114,8 @@ def forbidden_module(script: Script) -> Iterator[Hit]:
         for name in _loaded(script, command) if command.name in _COMMANDS else ():
             for pattern, source in patterns:
                 if fnmatchcase(name, pattern) or fnmatchcase(name, f"{pattern}/*"):
-                    yield Hit.at(
-                        command.node, f"{source} forbids the module {shown(name)}, by {shown(pattern)}"
-                    )
+                    reason = f"{source} forbids the module {shown(name)}, by {shown(pattern)}"
+                    yield Hit.at(command.node, reason)
 
 
 _COMMANDS = ("module", "ml", "job_module")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import pairwise, product
 from typing import NamedTuple
 
-from jobgen.check.rule import WARNING, rule
+from jobgen.check.rule import WARNING, rule, rule_once
 from jobgen.script.command_kinds import PRINT
 from jobgen.script.commands import Command, commands
 from jobgen.script.script import Hit, Script
@@ -108,7 +108,7 @@ _SERVICE = re.compile(
 )
 
 
-@rule(
+@rule_once(
     "endless-wait",
     WARNING,
     "wait for a process that never ends",
@@ -145,7 +145,6 @@ def endless_wait(script: Script) -> Iterator[Hit]:
                 f"{first.name}, of line {first.line}, never ends, and wait waits for it until the time limit"
             )
             yield Hit(wait.line, reason)
-            return
 
 
 _ENDLESS = re.compile(

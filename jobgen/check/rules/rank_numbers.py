@@ -9,7 +9,7 @@ from itertools import pairwise
 from jobgen.check.ranks.environment import RankEnvironment
 from jobgen.check.ranks.frameworks import FRAMEWORKS, Framework
 from jobgen.check.ranks.model import RankGroup, code_of_tasks, ranks
-from jobgen.check.rule import ERROR, WARNING, rule
+from jobgen.check.rule import ERROR, WARNING, rule, rule_once
 from jobgen.script.commands import commands
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import Node, assignments, expansions
@@ -76,12 +76,8 @@ def rank_number(script: Script) -> Iterator[Hit]:
             copes = is_device and source is not None and _COPES.search(source.text)
             if effect and not copes and (line, name) not in seen:
                 seen.add((line, name))
-                yield Hit(
-                    line,
-                    f"{name} is ${variable}, {NUMBERS[variable]}: {effect}",
-                    f"use {_right(name, variable)}",
-                    WARNING if is_device else None,
-                )
+                reason = f"{name} is ${variable}, {NUMBERS[variable]}: {effect}"
+                yield Hit(line, reason, f"use {_right(name, variable)}", WARNING if is_device else None)
         for node, each in _of_sum(script, code.tree):
             if code.nodes and code.nodes > 1 and code.tasks and each != code.tasks:
                 yield Hit(
@@ -225,7 +221,7 @@ def _right(name: str, variable: str) -> str:
     return "$" + next(own, others.get(number, "the number of the node"))
 
 
-@rule(
+@rule_once(
     "no-rank-variables",
     WARNING,
     "Ranks that get no RANK and WORLD_SIZE",
@@ -270,7 +266,6 @@ def no_rank_variables(script: Script) -> Iterator[Hit]:
             "start it with torchrun once a node, or set them in each rank: "
             f"{outer.kind} bash -c 'RANK=... LOCAL_RANK=... WORLD_SIZE=... exec python ...'",
         )
-        return
 
 
 def _framework(one: RankGroup) -> Framework | None:

@@ -7,14 +7,14 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.ranks.model import RankGroup, beside, ranks
-from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.check.rule import ERROR, NOTE, WARNING, rule, rule_once
 from jobgen.launch.wrappers import command_start
 from jobgen.schedulers.request import GPUS_OF_NODE
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import LOOPS, expansions, literal
 
 
-@rule(
+@rule_once(
     "mpi-discovery",
     WARNING,
     "DeepSpeed under mpirun without its variables",
@@ -57,7 +57,6 @@ def mpi_discovery(script: Script) -> Iterator[Hit]:
         of_deepspeed = any("--deepspeed" in word for word in words) or "deepspeed" in one.program.frameworks
         if python and of_deepspeed and "RANK" not in exported:
             yield Hit(launch.line)
-            return
 
 
 @rule(
@@ -225,7 +224,7 @@ def fixed_port(script: Script) -> Iterator[Hit]:
             )
 
 
-@rule(
+@rule_once(
     "shared-port",
     ERROR,
     "Two launchers at the same time with one port",
@@ -265,11 +264,8 @@ def shared_port(script: Script) -> Iterator[Hit]:
                 where = (
                     f"that of line {first[port]}" if first[port] != one.line else "its own other iterations"
                 )
-                yield Hit(
-                    one.line,
-                    f"this runs beside {where} with the same port, {port}: the second one finds it in use, and ends",
-                )
-                return
+                reason = f"this runs beside {where} with the same port, {port}: the second one finds it in use, and ends"
+                yield Hit(one.line, reason)
             first[port] = one.line
 
 

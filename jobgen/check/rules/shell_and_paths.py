@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 
-from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.check.rule import ERROR, NOTE, WARNING, rule, rule_once
 from jobgen.script.commands import Command
 from jobgen.script.script import Edit, Hit, Script
 from jobgen.script.syntax import Node, expansions
@@ -83,7 +83,7 @@ _SETS = ("module", "ml", "source", ".", "conda", "spack")
 _SYSTEM = r"(^|[\"':])/(usr/)?bin/?(:|$|[\"'])"
 
 
-@rule(
+@rule_once(
     "overwritten-path",
     WARNING,
     "A search path that loses what modules set",
@@ -120,7 +120,6 @@ def overwritten_path(script: Script) -> Iterator[Hit]:
             f"append the old one: {name}=...${{{name}:+:${name}}}",
             level=None if late else NOTE,
         )
-        return
 
 
 def _sets(command: Command, name: str) -> bool:

@@ -229,8 +229,5 @@ def signal_receiver(script: Script) -> Iterator[Hit]:
                 "write > >(...) instead of the pipe",
             )
         elif launch is not None and lost:
-            yield Hit.at(
-                node,
-                f"{launch.kind} does not forward {lost[0]}: it ends at once, and its ranks before they have saved",
-                "send TERM, or let the program look for a file that the trap makes",
-            )
+            reason = f"{launch.kind} does not forward {lost[0]}: it ends at once, and its ranks before they have saved"
+            yield Hit.at(node, reason, "send TERM, or let the program look for a file that the trap makes")

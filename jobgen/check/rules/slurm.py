@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.check.rule import ERROR, NOTE, WARNING, rule, rule_once
 from jobgen.check.rules.options import without_dash
 from jobgen.errors import counted, shown
 from jobgen.schedulers.request import GPUS_OF_NODE
@@ -217,7 +217,7 @@ COUNTS = ("--ntasks", "--ntasks-per-node", "--cpus-per-task")
 _OTHERS = ("--time", "--array")  # whose values other rules test, too
 
 
-@rule(
+@rule_once(
     "submission-text",
     ERROR,
     "The whole message of sbatch as the id of a job",
@@ -248,11 +248,8 @@ def submission_text(script: Script) -> Iterator[Hit]:
             for name in filter(None, (one for pair in names for one in pair)):
                 values = script.values.get(name, []) if name not in script.changed else []
                 if len(values) == 1 and re.fullmatch(_WHOLE_TEXT, values[0].text):
-                    yield Hit.at(
-                        word,
-                        f"${name} is the whole message of sbatch, such as Submitted batch job 1234, and not the number",
-                    )
-                    return
+                    reason = f"${name} is the whole message of sbatch, such as Submitted batch job 1234, and not the number"
+                    yield Hit.at(word, reason)
 
 
 # A call whose output is used as it is. A name of a function may be in its place.
@@ -290,8 +287,7 @@ def bad_count(script: Script) -> Iterator[Hit]:
                 None if refused else WARNING,
             )
         elif option.flag in COUNTS and script.dialect.value_fault(option.flag, option.value):
-            yield Hit.at(
-                option,
-                f"{option.given} takes a number, not {shown(option.value) if option.value else 'nothing'}",
-                without_dash(option, script.dialect) or f"write {option.flag}=N",
+            reason = (
+                f"{option.given} takes a number, not {shown(option.value) if option.value else 'nothing'}"
             )
+            yield Hit.at(option, reason, without_dash(option, script.dialect) or f"write {option.flag}=N")

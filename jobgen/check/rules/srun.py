@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from jobgen.check.ranks.model import is_work
-from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.check.rule import ERROR, NOTE, WARNING, rule, rule_once
 from jobgen.schedulers.versions import Span
 from jobgen.script import code_files
 from jobgen.script.launches import Launch
@@ -50,7 +50,7 @@ def _program(script: Script, launch: Launch) -> str:
 _LOST = Span(since="22.05", before="23.11")  # CHANGELOG/slurm-23.11.md
 
 
-@rule(
+@rule_once(
     "srun-cpus",
     NOTE,
     "--cpus-per-task for sbatch, but not for srun",
@@ -95,7 +95,6 @@ def srun_cpus(script: Script) -> Iterator[Hit]:
             continue
         fix = f"write srun --cpus-per-task={script.request.cpus_per_rank}, or export SRUN_CPUS_PER_TASK"
         yield Hit(launch.line, fix=fix, level=WARNING if version else None)
-        return
 
 
 def _module_words(script: Script) -> str:
@@ -222,11 +221,8 @@ def _of_document(script: Script) -> Iterator[Hit]:
             continue
         for name, node in (one for body in bodies for one in expansions(body)):
             if name in _TASK and not (name == "SLURM_NODEID" and script.request.nodes == 1):
-                yield Hit.at(
-                    node,
-                    f"${name} is expanded when the file is written: all tasks get the first one's",
-                    "put the word behind << in quotes: <<'END'",
-                )
+                reason = f"${name} is expanded when the file is written: all tasks get the first one's"
+                yield Hit.at(node, reason, "put the word behind << in quotes: <<'END'")
                 return
 
 
@@ -243,11 +239,8 @@ def _of_mpi(script: Script) -> Iterator[Hit]:
         elsewhere = any(one.type in ("heredoc_body", "function_definition", *LATER) for one in above)
         passed = assigned is not None and exported(assigned)
         if not elsewhere and (passed or any(id(one) in starts for one in above)):
-            yield Hit.at(
-                node,
-                f"${name} is a variable of the ranks: in the script, which expands it, it is not set",
-                f"expand it in each rank: bash -c '... ${name} ...', in single quotes",
-            )
+            reason = f"${name} is a variable of the ranks: in the script, which expands it, it is not set"
+            yield Hit.at(node, reason, f"expand it in each rank: bash -c '... ${name} ...', in single quotes")
 
 
 # Variables of the nodes that torchrun reads.
@@ -277,7 +270,7 @@ def _in_file_name(node: Node) -> bool:
     return before in (b"_", b"-", b".") or after in (b".", b"_")
 
 
-@rule(
+@rule_once(
     "mpi-plugin",
     NOTE,
     "srun's --mpi for another MPI",
@@ -321,4 +314,3 @@ def mpi_plugin(script: Script) -> Iterator[Hit]:
                     "rank gets a world size of 1",
                     f"write --mpi={pattern}",
                 )
-                return

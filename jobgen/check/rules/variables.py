@@ -521,22 +521,16 @@ def unchecked(script: Script) -> Iterator[Hit]:
         return
     if (argument := _unchecked_argument(script)) is not None:
         number = argument.text.strip("${}")
-        yield Hit.at(
-            argument,
-            f"the script does not check its argument {number}: without it, ${number} is empty",
-            f"write ${{{number}:?}}",
-        )
+        reason = f"the script does not check its argument {number}: without it, ${number} is empty"
+        yield Hit.at(argument, reason, f"write ${{{number}:?}}")
     found = list(_unchecked(script))
     if found:
         (first, node), *others = found
         names = " and ".join([f"${name}" for name, _ in found])
         names = names if len(found) < 3 else f"${first} and {len(others)} other variables"
         verb, are = ("has", "it is") if len(found) == 1 else ("have", "they are")
-        yield Hit.at(
-            node,
-            f"{names} {verb} to be set outside of the script: without it, {are} empty",
-            f"write ${{{first}:?}}",
-        )
+        reason = f"{names} {verb} to be set outside of the script: without it, {are} empty"
+        yield Hit.at(node, reason, f"write ${{{first}:?}}")
 
 
 def _is_filled(script: Script) -> bool:
