@@ -232,10 +232,7 @@ def absent_hostfile(script: Script) -> Iterator[Hit]:
             yield Hit(launch.line, reason)
 
 
-_HOSTFILE_OPTIONS = {
-    "deepspeed": ("--hostfile", "-H"),
-    "mpirun": HOSTFILES,
-}
+_HOSTFILE_OPTIONS = {"deepspeed": ("--hostfile", "-H"), "mpirun": HOSTFILES}
 
 
 @rule_once(

@@ -210,8 +210,7 @@ LATER_FORMS: Mapping[str, tuple[str, Form]] = {
         ),
     ),
     **dict.fromkeys(
-        ("--begin", "--deadline"),
-        ("24.05", (lambda text: _is_time(text, "noon|elevenses"), _TIME)),
+        ("--begin", "--deadline"), ("24.05", (lambda text: _is_time(text, "noon|elevenses"), _TIME))
     ),
     "--exclusive": ("24.05", (r"(?i:user|mcs|topo)?", "user, mcs or topo")),
 }
