@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule_once
 from jobgen.launch.wrappers import inputs_start, wrappers
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import Node, is_plain
+from jobgen.script.syntax import is_plain
 
 _COUNTS = re.compile(r"(?:\(\(|let) *[\"']? *(\w+)(?:\+\+|--) *[\"']? *(?:\)\))?")
 _TESTED = ("list", "negated_command", "pipeline")
@@ -83,15 +83,10 @@ def nounset_environment(script: Script) -> Iterator[Hit]:
         return
     for name, node in script.expansions:
         own = node.around("variable_assignment") if name in _SEARCH_PATHS and is_plain(node) else None
-        if own is not None and _is_first(script, own, name):
+        values = script.values.get(name)
+        if own is not None and own.name == name and values and values[0] in own:  # nothing is there before
             reason = f"with set -u the script ends here where ${name} is not set"
             yield Hit.at(node, reason, f"write ${{{name}:-}}")
-
-
-def _is_first(script: Script, own: Node, name: str) -> bool:
-    """Return whether an assignment appends to a variable that the script has not set before."""
-    values = script.values.get(name, [])
-    return own.name == name and bool(values) and values[0] in own
 
 
 @rule_once(
@@ -169,14 +164,10 @@ def function_program(script: Script) -> Iterator[Hit]:
         if texts and os.path.basename(texts[0] or "") == "xargs":
             at, starter = inputs_start(texts, 0), "xargs"
         name = texts[at] or "" if at < len(texts) else ""
-        if starter and name in script.functions and not _is_program(script, name):
+        own_name = rf"(command|which|/)\s*{re.escape(name)}\b"  # of a program that the function calls
+        if starter and name in script.functions and not re.search(own_name, script.functions[name]):
             reason = f"{name} is a function of this script: {starter} starts programs only, and finds none of this name"
             yield Hit.at(words[at], reason, f"export -f {name}, and write {starter} bash -c {name}")
-
-
-def _is_program(script: Script, name: str) -> bool:
-    """Return whether a function has the name of a program, which it calls itself."""
-    return re.search(rf"(command|which|/)\s*{re.escape(name)}\b", script.functions[name]) is not None
 
 
 # Commands that execute a program; those of the shell itself call its functions.

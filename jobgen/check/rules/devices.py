@@ -57,9 +57,11 @@ def task_devices(script: Script) -> Iterator[Hit]:
     of_job = {key: script.heeded[key].value for key in _OF_TASKS if key in script.heeded}
     if any(name == "SLURM_GPU_BIND" for name, _, _ in script.assignments):
         return
+    nodes, total = script.request.nodes, script.request.ranks
     for one in ranks(script):
         option = _own_device(of_job, one)
-        if not option or one.sets_ranks or one.tasks == 1 or not (one.tasks or _several_on_a_node(script)):
+        several = one.tasks or (total and nodes and total > nodes)
+        if not option or one.sets_ranks or one.tasks == 1 or not several:
             continue
         how, sure = _number_of_device(one)
         if how:
@@ -135,11 +137,6 @@ def _own_device(of_job: dict[str, str], one: RankGroup) -> str:
 
 
 _CLOSEST = "--gpu-bind=closest"
-
-
-def _several_on_a_node(script: Script) -> bool:
-    request = script.request
-    return bool(request.ranks and request.nodes and request.ranks > request.nodes)
 
 
 def _number_of_device(one: RankGroup) -> tuple[str, bool]:

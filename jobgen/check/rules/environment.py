@@ -196,8 +196,9 @@ def debug_setting(script: Script) -> Iterator[Hit]:
         text = literal(value)
         short = (script.request.walltime or 7200) < 7200
         comment = _MEANT.search(f"{script.line(node.line - 1)}\n{script.line(node.line)}")
-        # With NCCL_DEBUG_SUBSYS it prints the calls of these parts.
-        meant = comment or _needs(script, name) or f"{name}_SUBSYS" in script.values
+        # With unified memory Kokkos needs it. With NCCL_DEBUG_SUBSYS it prints the calls of these parts.
+        of_kokkos = name == "CUDA_LAUNCH_BLOCKING" and re.search("(?i)kokkos", script.tree.text)
+        meant = comment or of_kokkos or f"{name}_SUBSYS" in script.values
         if pattern and text and re.fullmatch(pattern, text) and script.is_batch and not short and not meant:
             yield Hit.at(node, f"{name}={text} is for the search of a fault: {effect}")
 
@@ -206,8 +207,3 @@ def debug_setting(script: Script) -> Iterator[Hit]:
 _MEANT = re.compile(
     r"(?i)#.*\b(?:do ?n[o']t remove|keep|hangs?|deadlocks?|work-?around|needed|requires?d?|must|crash(?:es)?|fix(?:es)?)\b"
 )
-
-
-def _needs(script: Script, name: str) -> bool:
-    """Return whether a library asks for a variable: Kokkos with unified memory that all kernels wait."""
-    return name == "CUDA_LAUNCH_BLOCKING" and re.search("(?i)kokkos", script.tree.text) is not None

@@ -149,7 +149,9 @@ def shared_config(script: Script) -> Iterator[Hit]:
         if file is None or sign == ">>" or name in seen or not re.fullmatch(_CONFIG, name):
             continue
         values = list(_values(node))
-        if values and is_shared(script, file) and _read_later(script, node, text):
+        last = text.rpartition("/")[2]
+        read = any(last in one.node.text for one in script.commands if one.node.start > node.end)
+        if values and read and is_shared(script, file):
             seen.add(name)
             known = [script.constants.node(value) for value in values]
             constant = all(one is not None and script.constants.value(one) is not None for one in known)
@@ -164,12 +166,6 @@ def _values(redirection: Node) -> Iterator[str]:
         return
     for part in (*whole.all("heredoc_body"), *(node for node in whole.children if node is not redirection)):
         yield from (name for name, _ in expansions(part))
-
-
-def _read_later(script: Script, redirection: Node, text: str) -> bool:
-    """Return whether a later command names the file, or the variable that names it."""
-    last = text.rpartition("/")[2]
-    return any(last in one.node.text for one in script.commands if one.node.start > redirection.end)
 
 
 @rule_once(

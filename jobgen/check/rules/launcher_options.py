@@ -151,7 +151,10 @@ def no_launcher(script: Script) -> Iterator[Hit]:
         return
     waiting = f"as rank 0 it waits forever for the other {tasks - 1} tasks, which nothing starts"
     effect = waiting if waits else idle_others(script)
-    step, trains = script.dialect.scheduler.node_step or "mpirun", _trains(last)
+    # A training leaves the start of its ranks to others.
+    named = re.search(r"train|tune|sft|fit", last.program.file, re.I)
+    trains = last.program.source is not None or bool(last.program.frameworks) or named is not None
+    step = script.dialect.scheduler.node_step or "mpirun"
     yield Hit(
         last.line,
         f"this runs once, on the first node: {effect}"
@@ -159,12 +162,6 @@ def no_launcher(script: Script) -> Iterator[Hit]:
         f"start it with {step}, once for each rank, or request one node",
         ERROR if waits and last.program.source is not None else None if trains else NOTE,
     )
-
-
-def _trains(one: RankGroup) -> bool:
-    """Return whether a program is a training, which leaves the start of its ranks to others."""
-    named = re.search(r"train|tune|sft|fit", one.program.file, re.I)
-    return one.program.source is not None or bool(one.program.frameworks) or named is not None
 
 
 _DISTRIBUTES = re.compile(

@@ -253,6 +253,7 @@ def ssh_stdin(script: Script) -> Iterator[Hit]:
             yield Hit.at(command.node, reason)
 
 
+_READ = re.compile(r"(?:\w+=\S*\s+)?read\b(?!.*\s-[a-z]*u)")
 # The options with which a command does not read its standard input.
 _READERS = {
     "ssh": r"(?:^| )-[A-Zafgknqstvxy]*n",
@@ -265,11 +266,7 @@ _READERS = {
 def _reads_list(loop: Node) -> bool:
     """Return whether the condition of a loop reads lines from the standard input, and there may be several."""
     condition = loop.get("condition")
-    reads = [] if condition is None else [one for one in condition.all("command") if _is_read(one)]
+    reads = condition is not None and any(map(_READ.match, (one.text for one in condition.all("command"))))
     fed = loop.parent if loop.parent is not None and loop.parent.type == "pipeline" else None
     before = "" if fed is None else fed.text[: loop.start - fed.start]
-    return bool(reads) and not re.search(r"\b(?:head|tail)\s+(?:-n\s*)?-?1(?:\s[^|;\n]*)?\|\s*$", before)
-
-
-def _is_read(command: Node) -> bool:
-    return re.match(r"(?:\w+=\S*\s+)?read\b(?!.*\s-[a-z]*u)", command.text) is not None
+    return reads and not re.search(r"\b(?:head|tail)\s+(?:-n\s*)?-?1(?:\s[^|;\n]*)?\|\s*$", before)

@@ -74,6 +74,10 @@ def _pipeline(command: Command) -> Node:
     return node
 
 
+_OF_NODES = re.compile(r"node|host|nod", re.I)
+_OF_OTHERS = re.compile(r"proc|rank|slot|file|per|gpu|core|cpu|task", re.I)
+
+
 def _names(node: Node) -> list[str]:
     return [word.text for word in node.all("command_name")]
 
@@ -118,7 +122,7 @@ def nodefile_count(script: Script) -> Iterator[Hit]:
     found = [
         (node.line, value)
         for name, value, node in script.assignments
-        if _counts_nodes(name) and name not in named
+        if _OF_NODES.search(name) and not _OF_OTHERS.search(name) and name not in named
     ]
     for launch in script.launches:
         own = [launch.nodes[name] for name in launch.row.line.nodes if name in launch.nodes]
@@ -127,11 +131,6 @@ def nodefile_count(script: Script) -> Iterator[Hit]:
         if each != 1 and _counts_lines(value):
             here = f", here {each} a node" if each else ""
             yield Hit(line, f"$PBS_NODEFILE has one line a slot{here}: its lines are not the number of nodes")
-
-
-def _counts_nodes(name: str) -> bool:
-    other = r"proc|rank|slot|file|per|gpu|core|cpu|task"
-    return bool(re.search(r"node|host|nod", name, re.I)) and not re.search(other, name, re.I)
 
 
 def _counts_lines(value: Node) -> bool:
@@ -183,7 +182,9 @@ def sorted_nodefile(script: Script) -> Iterator[Hit]:
         kept = written or (
             whole.under("command_substitution") and (whole.under("array") or "head" in _names(whole))
         )
-        if unique and kept and not _inside_count(whole) and not (written and _has_first_host(script, whole)):
+        around = (above for above in whole.above() if above.type == "command_substitution")
+        counts = any("wc" in _names(above) for above in around)  # $(... | wc -l)
+        if unique and kept and not counts and not (written and _has_first_host(script, whole)):
             yield Hit(command.line)
 
 
@@ -195,8 +196,3 @@ def _has_first_host(script: Script, statement: Node) -> bool:
     files = {script.constants.text(word).strip("\"'") for word in words}
     written = (one.get("destination") for one in statement.all("file_redirect"))
     return any(word is not None and script.constants.text(word).strip("\"'") in files for word in written)
-
-
-def _inside_count(node: Node) -> bool:
-    """Return whether only the number of hosts is used, as in ``$(... | wc -l)``."""
-    return any(above.type == "command_substitution" and "wc" in _names(above) for above in node.above())

@@ -142,7 +142,8 @@ def _on_each_node(script: Script) -> Iterator[Launch]:
         if line.reaches_nodes or not line.nodes or not _on_all(launch):
             continue
         by_ssh = outer is None and launch.remote and script.only(launch)
-        if by_ssh or (outer is not None and _starts_on_all(outer)):
+        reaches = outer is not None and outer.row.line.reaches_nodes and not outer.unknown
+        if by_ssh or (reaches and outer is not None and _is_for_all(outer)):
             yield launch
 
 
@@ -243,10 +244,6 @@ def serial_nodes(script: Script) -> Iterator[Hit]:
         changed = re.findall(r"\bfor\s+(\w+)|\b(\w+)\+?=|\(\(\s*(\w+)|(\w+)\+\+", loop.text)
         if names & {name for groups in changed for name in groups}:
             yield Hit(launch.line)
-
-
-def _starts_on_all(outer: Launch) -> bool:
-    return outer.row.line.reaches_nodes and not outer.unknown and _is_for_all(outer)
 
 
 def _is_numbered(launch: Launch) -> bool:

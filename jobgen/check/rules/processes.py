@@ -181,10 +181,12 @@ _ENDLESS = re.compile(
 def unwaited(script: Script) -> Iterator[Hit]:
     yield from _sleeps(script)
     own_way = any(script.named("jobs", "pgrep", "tail")) or re.search(r"kill +-0", script.tree.text)
-    started = [one for one in script.commands if one.background and _lasts(one)]
+    started = [one for one in script.commands if one.background and not one.node.under(*_SUBSTITUTIONS)]
+    started = [one for one in started if one.program not in (*_TRIFLES, *_MONITORS)]
     if own_way or not started or not script.is_batch:
         return
-    busy = [one.node.start for one in script.commands if not one.background and _is_busy(one)]
+    others = (one for one in script.commands if not one.background and one.program not in _TRIFLES)
+    busy = [one.node.start for one in others if not one.node.under("command_substitution")]
     calls = {one.name: one for one in script.commands}  # the last call of each function
     seen: set[int] = set()
     for command in started:
@@ -227,18 +229,9 @@ def _tests_for_job(node: Node) -> bool:
     return condition is not None and _IS_NO_JOB.search(condition.text) is not None
 
 
+_SUBSTITUTIONS = ("command_substitution", "process_substitution")
 _ID = r"\$\{?(?:SLURM_JOB_?ID|PBS_JOBID)\}?"
 _IS_NO_JOB = re.compile(rf"-z\s+\"?{_ID}|\"(\w?){_ID}\"\s*==?\s*\"\1\"")
-
-
-def _lasts(command: Command) -> bool:
-    """Return whether a process in the background does work, which has to be waited for."""
-    inner = command.node.under("command_substitution", "process_substitution")
-    return not inner and command.program not in (*_TRIFLES, *_MONITORS)
-
-
-def _is_busy(command: Command) -> bool:
-    return command.program not in _TRIFLES and not command.node.under("command_substitution")
 
 
 @rule(

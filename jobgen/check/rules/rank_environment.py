@@ -68,7 +68,8 @@ OF_LIBRARIES = re.compile(
 def unexported(script: Script) -> Iterator[Hit]:
     yield from _of_code(script)
     environment = RankEnvironment.of(script)
-    names = [name for name in environment.assignments if not _is_set(script, name)]
+    exported = {*script.dialect.job_variables, *["OMP_NUM_THREADS"] * script.dialect.sets_threads}
+    names = [name for name in environment.assignments if name not in exported]  # before by the scheduler
     if not script.in_job or environment.is_open or not names:
         return
     of_libraries = {name for name in names if OF_LIBRARIES.fullmatch(name)}
@@ -152,11 +153,6 @@ def needs(one: RankGroup) -> frozenset[str]:
     reads_all = source is not None and "torch" in one.program.frameworks and "world_size=" not in source.text
     names = {"MASTER_ADDR", "MASTER_PORT", *({"RANK", "WORLD_SIZE"} if reads_all else ())}
     return frozenset(names - (source.sets if source is not None else frozenset()))
-
-
-def _is_set(script: Script, name: str) -> bool:
-    """Return whether the scheduler has exported a variable before the script assigns it."""
-    return name in script.dialect.job_variables or (name == "OMP_NUM_THREADS" and script.dialect.sets_threads)
 
 
 @rule(

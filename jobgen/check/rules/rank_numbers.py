@@ -150,11 +150,8 @@ def _same_rank(script: Script) -> Iterator[Hit]:
             continue  # early-expansion names it
         if source is None or not ("RANK" in source.sets or source.reads & NUMBERS.keys()):
             why = f"RANK is {value.text} for all {total} ranks that {one.outer.kind} starts: the rendezvous hangs"
-            yield Hit(value.line, why, f"set it in each rank: bash -c 'RANK=${_own_rank(one)} exec ...'")
-
-
-def _own_rank(one: RankGroup) -> str:
-    return "SLURM_PROCID" if one.is_step else "OMPI_COMM_WORLD_RANK"
+            rank = "SLURM_PROCID" if one.is_step else "OMPI_COMM_WORLD_RANK"
+            yield Hit(value.line, why, f"set it in each rank: bash -c 'RANK=${rank} exec ...'")
 
 
 def _settings(tree: Node, launcher_sets: bool) -> Iterator[tuple[int, str, str]]:

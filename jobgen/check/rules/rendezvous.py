@@ -147,26 +147,9 @@ _ONE_HOST = ("ssh", "rsh", "pbs_tmrsh")
 
 # The ports of tutorials and defaults, which other jobs use, too.
 _USUAL_PORTS = {
-    *range(29400, 29411),
-    *range(29500, 29511),
-    6000,
-    6001,
-    1234,
-    12345,
-    12355,
-    8888,
-    9901,
-    10000,
-    12340,
-    60000,
+    *(*range(29400, 29411), *range(29500, 29511)),
+    *(6000, 6001, 1234, 12345, 12355, 8888, 9901, 10000, 12340, 60000),
 }
-
-
-def _may_be_whole(script: Script) -> bool:
-    """Return whether a job has several nodes, and the GPUs of most nodes on each."""
-    return script.request.several and (script.request.gpus_per_node or 0) >= _GPUS_OF_MANY
-
-
 _GPUS_OF_MANY = 4
 
 
@@ -207,6 +190,7 @@ def fixed_port(script: Script) -> Iterator[Hit]:
     if any((launch.number(*launch.row.line.local_ranks) or 0) >= GPUS_OF_NODE for launch in script.launches):
         return
     seen: set[str] = set()
+    whole = script.request.several and (script.request.gpus_per_node or 0) >= _GPUS_OF_MANY  # nodes
     for line, port in found:
         if (
             port
@@ -220,7 +204,7 @@ def fixed_port(script: Script) -> Iterator[Hit]:
             yield Hit(
                 line,
                 f"the port {port} is fixed: a second job on the same node connects to this job, or cannot start",
-                level=None if int(port) in _USUAL_PORTS and not _may_be_whole(script) else NOTE,
+                level=None if int(port) in _USUAL_PORTS and not whole else NOTE,
             )
 
 

@@ -21,13 +21,7 @@ _SHARES = ("--exact", "--overlap", "--exclusive", "--whole", "-O", "--overcommit
 _CORES = ("-c", "--cpus-per-task")  # implies --exact; some versions take it from the job
 _MEMORY = ("--mem", "--mem-per-cpu", "--mem-per-gpu")
 _GPUS = (
-    "--gres",
-    "-G",
-    "--gpus",
-    "--gpus-per-task",
-    "--gpus-per-node",
-    "--tres-per-task",
-    "--gpus-per-socket",
+    *("--gres", "-G", "--gpus", "--gpus-per-task", "--gpus-per-node", "--tres-per-task", "--gpus-per-socket"),
 )
 _HOSTS = ("-w", "--nodelist")
 
@@ -84,6 +78,7 @@ def blocking_steps(script: Script) -> Iterator[Hit]:
     if alone or first.has(*_SHARES, *_HOSTS, "-r", "--relative"):
         return
     memory = script.heeded.get("--mem")
+    without = (one.text("--gres") in ("none", "gpu:0") or one.text("--gpus", "-G") == "0" for one in steps)
     if not first.has(*_CORES) and not request.cpus_per_rank:
         yield Hit(
             first.line,
@@ -95,13 +90,9 @@ def blocking_steps(script: Script) -> Iterator[Hit]:
             f"this step takes all memory of the job ({memory.value}): the steps beside it wait until it ends"
         )
         yield Hit(first.line, reason, "add --mem with the part of this step")
-    elif request.gpus_per_node and not first.has(*_GPUS) and not any(_has_no_gpu(one) for one in steps):
+    elif request.gpus_per_node and not first.has(*_GPUS) and not any(without):
         reason = f"this step takes all GPUs of the job ({request.gpus_per_node}): the steps beside it wait until it ends"
         yield Hit(first.line, reason, "add --gpus with the part of this step, and --gres=none to one without")
-
-
-def _has_no_gpu(step: Launch) -> bool:
-    return step.text("--gres") in ("none", "gpu:0") or step.text("--gpus", "-G") == "0"
 
 
 def _steps(script: Script) -> list[Launch]:

@@ -123,10 +123,11 @@ def trap_late(script: Script) -> Iterator[Hit]:
     if not here or any(script.named("wait")) or not script.is_batch:
         return
     last = works[-1]
+    to_shell = any(re.match("R?BR?:", one.value) for one in script.options_of("--signal"))  # alone
     for command in script.named("trap"):
         signals = caught(command) & set(_CAUGHT)
         # The command in the foreground gets it, too.
-        both = signals <= {"TERM", "INT", "HUP"} and not _to_shell(script)
+        both = signals <= {"TERM", "INT", "HUP"} and not to_shell
         if both and script.is_pbs:
             continue
         if signals and command.arguments and literal(command.arguments[0]) not in ("", "-"):
@@ -138,11 +139,6 @@ def trap_late(script: Script) -> Iterator[Hit]:
                 reason = f"exec in line {last.line} replaces this shell, and its trap of {names} with it"
                 fix = "start the program with & and wait for it"
             yield Hit.at(command.node, reason, fix, NOTE if both else None)
-
-
-def _to_shell(script: Script) -> bool:
-    """Return whether the scheduler sends a signal to the shell of the script only."""
-    return any(re.match("R?BR?:", one.value) for one in script.options_of("--signal"))
 
 
 @rule(

@@ -131,7 +131,9 @@ def unquoted(script: Script) -> Iterator[Hit]:
                 node,
                 f"without quotes a blank in ${name} splits the path",
                 f'write "${name}" in double quotes',
-                edits=() if _in_backquotes(node) else (_quoted(node),),
+                edits=()
+                if _in_backquotes(node)
+                else (Edit(node.start, node.end, f'"{node.text}"'.encode()),),
             )
 
 
@@ -148,10 +150,6 @@ def _is_of_site(script: Script, name: str, programs: Set[str]) -> bool:
     if ours is not None or name in script.values or name != name.upper():
         return False
     return name in programs or re.fullmatch(_OF_SITE, name) is not None  # the program of a module
-
-
-def _quoted(node: Node) -> Edit:
-    return Edit(node.start, node.end, f'"{node.text}"'.encode())
 
 
 def _in_backquotes(node: Node) -> bool:
