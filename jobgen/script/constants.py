@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
-from jobgen.script.syntax import LATER, LOOPS, Node, assignments, blanks, expansions, literal
+from jobgen.script.syntax import LATER, LOOPS, Node, assignments, blanks, expansions, is_prefix, literal
 
 _NUMBERS = ("number", "simple_expansion", "expansion", "word", "string", "command_substitution")
 _PARTS = ("string", "concatenation", "command_name")
@@ -350,7 +350,7 @@ def _contains(outer: Node, inner: Node) -> bool:
 
 def _runs_before(assignment: Node, place: Node) -> bool:
     """Return whether an assignment above a place runs whenever the place is reached, and once."""
-    if assignment.parent is not None and assignment.parent.type == "command":
+    if is_prefix(assignment):
         return False
     around = next((above for above in assignment.above() if above.type in _BLOCKS), None)
     if around is None:
@@ -363,10 +363,7 @@ def _runs_before(assignment: Node, place: Node) -> bool:
 
 def certain(assignment: Node) -> bool:
     """Return whether the assignment runs exactly once and holds for the rest of the script."""
-    parent = assignment.parent
-    if parent is not None and parent.type == "command":
-        return False  # a prefix holds for that command only
-    if assignment.text.endswith("$"):
+    if is_prefix(assignment) or assignment.text.endswith("$"):
         return False  # tree-sitter ends A=$B/$C/d before the second name
     return "+=" not in {child.type for child in assignment.children} and not assignment.under(
         *LATER, "subshell", "command_substitution", "list"

@@ -249,15 +249,20 @@ def _of_started(script: Script) -> Iterator[Hit]:
         )
 
 
+def _on_other_nodes(script: Script) -> Iterator[tuple[Command, str, tuple[Node, ...]]]:
+    """Yield the commands that start others on another node, their names, and the words behind these."""
+    for command in script.commands:
+        at, start = start_of([script.constants.value(word) for word in command.words])
+        if start in REMOTE and not command.node.under("function_definition"):
+            yield command, start, command.words[at + 1 :]
+
+
 def _of_quotes(script: Script) -> Iterator[Hit]:
     """Yield the variables in single quotes, or behind a backslash, that a shell on another node is to expand: it
     has none of them."""
-    for command in script.commands:
-        at, start = start_of([script.constants.value(word) for word in command.words])
-        if start not in REMOTE or command.node.under("function_definition"):
-            continue
+    for command, start, words in _on_other_nodes(script):
         own_task = script.is_pbs and start in ("pbsdsh", "pbs_tmrsh")  # it gets the variables of PBS
-        for text in (word for word in command.words[at + 1 :] if word.type in ("raw_string", "string")):
+        for text in (word for word in words if word.type in ("raw_string", "string")):
             if text.type == "string" and "\\$" not in text.text:
                 continue
             tree = code(text)
@@ -288,11 +293,7 @@ def _of_quotes(script: Script) -> Iterator[Hit]:
 def _of_files(script: Script) -> Iterator[Hit]:
     """Yield the variables of this script in files that it writes as they stand, and that run on another node."""
     files = code_files.written(script.commands, script.constants, literal=True)
-    for command in script.commands if files else ():
-        at, start = start_of([script.constants.value(word) for word in command.words])
-        if start not in REMOTE or command.node.under("function_definition"):
-            continue
-        words = command.words[at + 1 :]
+    for command, start, words in _on_other_nodes(script) if files else ():
         inner = (
             one for text in words if text.type in ("raw_string", "string") for one in commands(code(text))
         )
@@ -303,12 +304,8 @@ def _of_files(script: Script) -> Iterator[Hit]:
                 continue
             known = {*set_in(tree.text), *set_in(command.node.text), *_OF_LOGIN}
             for variable, node in expansions(tree):
-                if (
-                    variable not in known
-                    and variable in script.values
-                    and is_plain(node)
-                    and "PATH" not in variable
-                ):
+                of_script = variable in script.values and variable not in known
+                if of_script and is_plain(node) and "PATH" not in variable:
                     yield Hit.at(
                         node,
                         f"${variable} is empty in {name}, which {start} starts on another node: it is set in this script",

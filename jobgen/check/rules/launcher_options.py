@@ -386,17 +386,12 @@ def nested_tasks(script: Script) -> Iterator[Hit]:
         outer, launch = one.outer, one.inner
         if outer is None or launch is None or launch is outer or not launch.row.once_a_node or outer.unknown:
             continue
-        named = outer.has("-n", "--ntasks", "--ntasks-per-node")
+        named, hosts = outer.has("-n", "--ntasks", "--ntasks-per-node"), launch.has("--hostfile", "-H")
         tasks = one.tasks if named or not outer.row.by_scheduler else script.request.ranks_per_node
         if outer.row.line.reaches_nodes and tasks and tasks > 1 and _starts_several(launch):
             fix = f"start one process on each node: {outer.kind} --map-by ppr:1:node --bind-to none"
             yield _nested(launch, outer.kind, tasks, "" if outer.row.by_scheduler else fix)
-        elif (
-            launch.row.remote_shell
-            and (one.nodes or 1) > 1
-            and launch.has("--hostfile", "-H")
-            and not launch.has(*_OWN_NODE)
-        ):
+        elif launch.row.remote_shell and (one.nodes or 1) > 1 and hosts and not launch.has(*_OWN_NODE):
             starts = f"{outer.kind} starts {launch.kind} on each of the {one.nodes} nodes, and each starts the ranks of all nodes by its hostfile"
             yield Hit(launch.line, starts, f"leave {outer.kind} out, or add --no_ssh and --node_rank")
     lines = script.request.lines_per_node or 1

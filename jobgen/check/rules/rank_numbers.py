@@ -95,14 +95,7 @@ def _of_launcher(script: Script) -> Iterator[Hit]:
     """Yield a program that takes its rank from the task of Slurm, in which another launcher starts several ranks."""
     for one in ranks(script):
         source, inner = one.program.source, one.inner
-        if (
-            source is None
-            or inner is None
-            or inner.row.by_scheduler
-            or script.is_pbs
-            or not one.each
-            or one.each < 2
-        ):
+        if source is None or inner is None or inner.row.by_scheduler or script.is_pbs or (one.each or 0) < 2:
             continue
         read = next(
             (name for name in ("SLURM_PROCID", "SLURM_LOCALID") if name in source.needs | source.reads), ""

@@ -192,14 +192,8 @@ def fixed_port(script: Script) -> Iterator[Hit]:
     seen: set[str] = set()
     whole = script.request.several and (script.request.gpus_per_node or 0) >= _GPUS_OF_MANY  # nodes
     for line, port in found:
-        if (
-            port
-            and port.isdigit()
-            and port != "0"
-            and script.in_job
-            and not script.request.has_whole_nodes
-            and port not in seen
-        ):
+        shared = script.in_job and not script.request.has_whole_nodes
+        if shared and port and port.isdigit() and port != "0" and port not in seen:
             seen.add(port)
             yield Hit(
                 line,
@@ -256,12 +250,7 @@ def shared_port(script: Script) -> Iterator[Hit]:
 def _port(script: Script, one: RankGroup) -> str:
     """Return the port that a launcher opens on the first node; empty if it is free, or may differ each time."""
     launch = one.inner
-    if (
-        launch is None
-        or not launch.row.once_a_node
-        or launch.unknown
-        or (len(one.chain) > 1 and not one.is_step)
-    ):
+    if launch is None or not launch.row.once_a_node or launch.unknown or (one.chain[1:] and not one.is_step):
         return ""
     option = next((name for name, key in launch.row.line.same.items() if key == "master_port"), "")
     alone = launch.row.line.config_file and (launch.number("--num-processes") or 1) < 2

@@ -224,6 +224,5 @@ def trap_exec(script: Script) -> Iterator[Hit]:
 
 
 def _is_inside(command: Command) -> bool:
-    return command.node.under(
-        "function_definition", "subshell", "command_substitution", "if_statement", "case_statement"
-    )
+    inner = ("function_definition", "subshell", "command_substitution", "if_statement", "case_statement")
+    return command.node.under(*inner)
