@@ -73,11 +73,9 @@ def select_with_totals(script: Script) -> Iterator[Hit]:
     totals = _totals(script)
     for name in IN_CHUNKS:
         if "select" in totals and name in totals:
-            yield Hit(
-                max(totals["select"][0], totals[name][0]),
-                f"qsub refuses -l {name} together with select=",
-                f"request it for each chunk: select=N:{name}={totals[name][1]}",
-            )
+            reason = f"qsub refuses -l {name} together with select="
+            fix = f"request it for each chunk: select=N:{name}={totals[name][1]}"
+            yield Hit(max(totals["select"][0], totals[name][0]), reason, fix)
 
 
 @rule(

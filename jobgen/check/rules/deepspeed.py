@@ -163,11 +163,8 @@ def filter_range(script: Script) -> Iterator[Hit]:
         gpus = None if script.request.exclusive else script.request.gpus_per_node
         counts = launch.has("--num-gpus", "--num-nodes", "--num-accelerators")
         if counts and launch.has("--include", "--exclude", "-i", "-e"):
-            yield Hit(
-                launch.line,
-                "deepspeed refuses --num_gpus and --num_nodes together with --include or --exclude",
-                "leave one of the two out",
-            )
+            why = "deepspeed refuses --num_gpus and --num_nodes together with --include or --exclude"
+            yield Hit(launch.line, why, "leave one of the two out")
         if slots and gpus and max(slots) >= gpus:
             reason = f"--include names slot {max(slots)}, but a node of the job has {counted(gpus, 'GPU')}, from 0: deepspeed refuses it"
             yield Hit(launch.line, reason, "write --num_gpus, or leave it out")

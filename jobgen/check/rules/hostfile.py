@@ -115,12 +115,9 @@ def shared_hostfile(script: Script) -> Iterator[Hit]:
         if name.startswith("/dev/") or (file is not None and here and not is_shared(script, file)):
             continue  # no file, or one in the directory of this job
         seen.add(name)
-        yield Hit.at(
-            node,
-            f"{name} is the same file for all jobs: concurrent jobs overwrite each other's hosts",
-            "put the job's id into the path" + (f": hostfile.${job_id}" if job_id else ""),
-            level=NOTE if name.startswith("/tmp/") else None,
-        )
+        reason = f"{name} is the same file for all jobs: concurrent jobs overwrite each other's hosts"
+        fix = "put the job's id into the path" + (f": hostfile.${job_id}" if job_id else "")
+        yield Hit.at(node, reason, fix, level=NOTE if name.startswith("/tmp/") else None)
 
 
 @rule_once(

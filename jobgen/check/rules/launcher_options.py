@@ -62,12 +62,9 @@ def first_node_only(script: Script) -> Iterator[Hit]:
         own = f"ranks 0 to {one.each - 1}" if one.each and one.each > 1 else "the ranks of this node"
         waiting = f"{own} wait forever for those of the other {others(script)}, where nothing starts them"
         effect = "the other nodes stay idle" if count == 1 else waiting
-        yield Hit(
-            launch.line,
-            f"a batch script runs {launch.title} on the first node only: {effect}",
-            f"start it with {script.dialect.once_a_node}",
-            WARNING if count == 1 else None,
-        )
+        reason = f"a batch script runs {launch.title} on the first node only: {effect}"
+        fix = f"start it with {script.dialect.once_a_node}"
+        yield Hit(launch.line, reason, fix, WARNING if count == 1 else None)
         return
 
 

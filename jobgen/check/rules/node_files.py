@@ -69,11 +69,9 @@ def first_node_files(script: Script) -> Iterator[Hit]:
             call = script.call_of(command.node)
             active = _activated(script, command.node.start, one.start)
             if (call or command).node.start < one.start and _is_below(path, f"{words} {active}"):
-                yield Hit.at(
-                    command.node,
-                    f"{path} is on the first node only: the ranks of the other nodes do not find it",
-                    f"start the copy once on each node: {script.dialect.once_a_node}",
-                )
+                reason = f"{path} is on the first node only: the ranks of the other nodes do not find it"
+                fix = f"start the copy once on each node: {script.dialect.once_a_node}"
+                yield Hit.at(command.node, reason, fix)
 
 
 def _activated(script: Script, start: int, end: int) -> str:

@@ -49,12 +49,9 @@ def _outputs(script: Script) -> Iterator[DirectiveOption]:
 def output_variable(script: Script) -> Iterator[Hit]:
     for option in _outputs(script):
         if not script.dialect.log_variables and re.search(r"\$\{?[A-Za-z_]", option.value):
-            yield Hit.at(
-                option,
-                f"{script.dialect.command} {EXPANDS_NOTHING}: the file is called {shown(option.value)}",
-                f"write the full path; the scheduler supports {script.dialect.log_words}",
-                _lost(script, option.value) if script.is_sure else NOTE,
-            )
+            why = f"{script.dialect.command} {EXPANDS_NOTHING}: the file is called {shown(option.value)}"
+            fix = f"write the full path; the scheduler supports {script.dialect.log_words}"
+            yield Hit.at(option, why, fix, _lost(script, option.value) if script.is_sure else NOTE)
         elif option.value.startswith("~"):
             reason = f"a directive does not expand ~: the file is called {shown(option.value)}"
             yield Hit.at(option, reason, "write the full path", _lost(script, option.value))

@@ -195,11 +195,8 @@ def fixed_port(script: Script) -> Iterator[Hit]:
         shared = script.in_job and not script.request.has_whole_nodes
         if shared and port and port.isdigit() and port != "0" and port not in seen:
             seen.add(port)
-            yield Hit(
-                line,
-                f"the port {port} is fixed: a second job on the same node connects to this job, or cannot start",
-                level=None if int(port) in _USUAL_PORTS and not whole else NOTE,
-            )
+            reason = f"the port {port} is fixed: a second job on the same node connects to this job, or cannot start"
+            yield Hit(line, reason, level=None if int(port) in _USUAL_PORTS and not whole else NOTE)
 
 
 @rule_once(

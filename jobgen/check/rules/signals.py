@@ -75,11 +75,8 @@ def signal_to_steps(script: Script) -> Iterator[Hit]:
         if signal.to_shell:
             continue
         if signal.name in own:
-            yield Hit(
-                signal.line,
-                f"without B: the signal goes to the job's steps, and the trap of this script never hears {signal.name}",
-                f"write --signal=B:{signal.value}",
-            )
+            why = f"without B: the signal goes to the job's steps, and the trap of this script never hears {signal.name}"
+            yield Hit(signal.line, why, f"write --signal=B:{signal.value}")
         elif reason := _lost_in_steps(script, signal.name):
             fix = "start the ranks with srun, or add B: and catch the signal in this script"
             yield Hit(signal.line, reason, fix)

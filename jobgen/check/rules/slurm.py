@@ -280,12 +280,9 @@ def bad_count(script: Script) -> Iterator[Hit]:
     for option in script.options:
         if len(option.given) == 2 and option.value.startswith("="):
             refused = option.flag in _OTHERS or script.dialect.value_fault(option.flag, option.value)
-            yield Hit.at(
-                option,
-                f"{option.given}{option.value}: the value is '{option.value}', with the equals sign",
-                f"write {option.given} {option.value[1:]}",
-                None if refused else WARNING,
-            )
+            why = f"{option.given}{option.value}: the value is '{option.value}', with the equals sign"
+            fix = f"write {option.given} {option.value[1:]}"
+            yield Hit.at(option, why, fix, None if refused else WARNING)
         elif option.flag in COUNTS and script.dialect.value_fault(option.flag, option.value):
             reason = (
                 f"{option.given} takes a number, not {shown(option.value) if option.value else 'nothing'}"

@@ -80,11 +80,9 @@ def blocking_steps(script: Script) -> Iterator[Hit]:
     memory = script.heeded.get("--mem")
     without = (one.text("--gres") in ("none", "gpu:0") or one.text("--gpus", "-G") == "0" for one in steps)
     if not first.has(*_CORES) and not request.cpus_per_rank:
-        yield Hit(
-            first.line,
-            "this step takes all cores of the job: the steps beside it wait until it ends",
-            "add --exact and the number of its tasks and cores, or --overlap for a monitor",
-        )
+        why = "this step takes all cores of the job: the steps beside it wait until it ends"
+        fix = "add --exact and the number of its tasks and cores, or --overlap for a monitor"
+        yield Hit(first.line, why, fix)
     elif memory is not None and memory.value not in ("0", "") and not first.has(*_MEMORY):
         reason = (
             f"this step takes all memory of the job ({memory.value}): the steps beside it wait until it ends"
