@@ -54,7 +54,7 @@ _DRAWN_PORT = re.compile(
 )
 _DRAWN = r"(?<!\w)RANDOM\b|\bshuf\b|\buuidgen\b|\bmktemp\b|/random/uuid|\$\(date\b|\$\$|\brandint\b|bind\(\("
 _OF_TASK = re.compile(r"SLURM_(PROCID|LOCALID|NODEID)|OMPI_COMM_WORLD_(LOCAL_)?RANK|PMI_RANK|SLURMD_NODENAME")
-_EXPANSIONS = ("simple_expansion", "expansion", "command_substitution", "arithmetic_expansion")
+EXPANSIONS = ("simple_expansion", "expansion", "command_substitution", "arithmetic_expansion")
 _DRAWN_OPTIONS = r"--(rdzv[-_](?:id|endpoint)|(?:master|main[-_]process)[-_]port)(=|$)(.*)"
 
 
@@ -250,7 +250,7 @@ def drawn_in(tree: Node, text: Node | None = None) -> Iterator[tuple[int, str]]:
 
     What the script itself expands in the ``text`` of the code is the same in all tasks.
     """
-    same = [one.text for one in text.all(*_EXPANSIONS)] if text is not None and text.type == "string" else []
+    same = [one.text for one in text.all(*EXPANSIONS)] if text is not None and text.type == "string" else []
 
     def own(value: str) -> str:
         for part in same:

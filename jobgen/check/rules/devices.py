@@ -13,13 +13,12 @@ from jobgen.check.ranks.environment import RankEnvironment
 from jobgen.check.ranks.frameworks import FRAMEWORKS
 from jobgen.check.ranks.model import RankGroup, beside, code_of_tasks, ranks
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
-from jobgen.check.rules.rank_numbers import NUMBERS
+from jobgen.check.rules.rank_numbers import COPES, NUMBERS
 from jobgen.errors import counted
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import LATER, assignments, exported
 
 _CHOOSES = re.compile(r"set_device|cuda:|device_ids|\.to\(|torch\.device\(|\.cuda\(")
-_COPES = re.compile(r"device_count|VISIBLE_DEVICES")
 _LOCAL_IDS = ("LOCAL_RANK", "SLURM_LOCALID")
 
 
@@ -96,7 +95,7 @@ def _seen_by_number(script: Script) -> Iterator[Hit]:
         )
         if source is not None and not opens:
             opens = "LOCAL_RANK" in source.reads and bool(_CHOOSES.search(source.text))
-        if opens and not (source is not None and _COPES.search(source.text)):
+        if opens and not (source is not None and COPES.search(source.text)):
             yield Hit(
                 numbered[device].line,
                 f"with this {device} each task sees one device, number 0, but its program gets LOCAL_RANK as the number "
@@ -149,7 +148,7 @@ def _number_of_device(one: RankGroup) -> tuple[str, bool]:
         return "", False
     if source is not None:
         if re.search(r"(set_device|cuda|device)\(.{0,12}\b(hvd|horovod)\.local_rank\(\)", source.text):
-            return "Horovod's local_rank() is the number of its device", not _COPES.search(source.text)
+            return "Horovod's local_rank() is the number of its device", not COPES.search(source.text)
         read = next((name for name in _LOCAL_IDS if name in source.reads), "")
         if "lightning" in one.program.frameworks:
             return _BY_LIGHTNING, True
@@ -157,7 +156,7 @@ def _number_of_device(one: RankGroup) -> tuple[str, bool]:
         opener = next((row.title for row in rows if "LOCAL_RANK" in row.variables), "")
         if opener and "LOCAL_RANK" in code:
             return f"{opener} opens the device of LOCAL_RANK", True
-        chooses = read and _CHOOSES.search(source.text) and not _COPES.search(source.text)
+        chooses = read and _CHOOSES.search(source.text) and not COPES.search(source.text)
         return (f"{one.program.file} opens the device of {read}", True) if chooses else ("", False)
     numbered = re.search(r"\bLOCAL_RANK=[\"']?\$\{?SLURM_LOCALID", code)
     option = any(re.match(r"--(local[-_]rank|gpu|device)\b", word) for word in one.program.arguments)

@@ -65,12 +65,8 @@ def unchecked_cd(script: Script) -> Iterator[Hit]:
             elif not command.guarded and not command.tested:
                 level = _level(script, command, after)
                 deletion = "" if level == NOTE else _deletion(after)
-                reason = (
-                    f"if cd fails, {shown(deletion)} deletes the files of another directory"
-                    if deletion
-                    else ""
-                )
-                yield Hit.at(command.node, reason, fix, level, edits=_or_exit(command))
+                effect = f"if cd fails, {shown(deletion)} deletes the files of another directory"
+                yield Hit.at(command.node, effect * bool(deletion), fix, level, edits=_or_exit(command))
 
 
 def _deletion(after: list[Command]) -> str:

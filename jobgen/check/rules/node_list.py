@@ -17,6 +17,8 @@ from jobgen.script.syntax import Node, literal, uses
     "Hand-written hosts",
     """The scheduler selects the hosts of a job. A hand-written list names the hosts of an earlier job,
     which may now run jobs of other users. (Hosts that a directive requests are silent.)""",
+    message="the hosts are written by hand: the scheduler allocates other hosts to the job",
+    fix="write the file from $PBS_NODEFILE, or from scontrol show hostnames",
     bad=r"""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -36,11 +38,11 @@ def hand_written(script: Script) -> Iterator[Hit]:
     for command in script.own_running("echo", "printf"):
         for word in command.arguments:
             if re.match(r"[A-Za-z][\w.-]*\d[\w.-]*\s+slots=\d+", literal(word) or ""):
-                yield Hit.at(command.node, _BY_HAND, _BY_HAND_FIX)
+                yield Hit.at(command.node)
                 return
     for node in script.tree.all("heredoc_body"):
         if re.search(r"(?m)^[A-Za-z][\w.-]*\d[\w.-]*\s+slots=\d+", node.text):
-            yield Hit.at(node, _BY_HAND, _BY_HAND_FIX)
+            yield Hit.at(node)
     for launch in script.launches if script.is_batch else ():
         option = next((name for name in _HOSTS if launch.has(name)), "")
         names = [one.partition(":")[0] for one in (launch.options.get(option) or "").split(",")]
@@ -54,10 +56,6 @@ def hand_written(script: Script) -> Iterator[Hit]:
 _HOSTS = ("-H", "--host", "-host", "--hosts", "-hosts")
 _HOST = r"(?!localhost)[A-Za-z][A-Za-z-]*\d[\w.-]*"
 _HOSTS_FIX = "leave it out, or use $PBS_NODEFILE, or the output of scontrol show hostnames"
-_BY_HAND = "the hosts are written by hand: the scheduler allocates other hosts to the job"
-
-_BY_HAND_FIX = "write the file from $PBS_NODEFILE, or from scontrol show hostnames"
-
 _LISTS = (
     "PBS_NODEFILE", "SLURM_JOB_NODELIST", "SLURM_NODELIST", "PE_HOSTFILE", "LSB_DJOB_HOSTFILE",
     "PBS_GPUFILE",

@@ -30,10 +30,10 @@ NUMBERS = {
     **dict.fromkeys(("SLURM_NNODES", "SLURM_JOB_NUM_NODES"), _NODES),
 }
 _DEVICES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
+COPES = re.compile(r"device_count|VISIBLE_DEVICES")  # what a program does that finds its device itself
 _OPTIONS = {"--node-rank": "NODE_RANK", "--machine-rank": "NODE_RANK", "--local-rank": "LOCAL_RANK"}
 _VALUE = re.compile(r"[\"']?\$\{?(\w+)(?::?-\w*)?\}?[\"']?")
 _OWN_RANK = re.compile(r"\bRANK=|\.sh\b|\bsource\b|--export")  # a launch that may give each rank its number
-_COPES = re.compile(r"device_count|VISIBLE_DEVICES")
 
 
 @rule(
@@ -73,7 +73,7 @@ def rank_number(script: Script) -> Iterator[Hit]:
             effect = _effect(name, NUMBERS.get(variable, ""), code.nodes, code.tasks)
             is_device = name in ("LOCAL_RANK", *_DEVICES)
             source = code.group.program.source if code.group is not None else None
-            copes = is_device and source is not None and _COPES.search(source.text)
+            copes = is_device and source is not None and COPES.search(source.text)
             if effect and not copes and (line, name) not in seen:
                 seen.add((line, name))
                 reason = f"{name} is ${variable}, {NUMBERS[variable]}: {effect}"

@@ -132,11 +132,9 @@ def fixed_node_rank(script: Script) -> Iterator[Hit]:
             own = "SLURM_NODEID" if script.dialect.scheduler.node_step else "OMPI_COMM_WORLD_RANK of mpirun"
             fix = f"use a variable that is expanded on each node, such as {own}"
             each = launch.number(*line.local_ranks)
-            starts = (
-                f"each starts ranks {rank * each} to {rank * each + each - 1} of {nodes * each}"
-                if each
-                else "each starts the same ranks"
-            )
+            starts = "each starts the same ranks"
+            if each:
+                starts = f"each starts ranks {rank * each} to {rank * each + each - 1} of {nodes * each}"
             waits = (
                 f"the node rank is {rank} on all nodes: {starts}, and waits forever for those of the others"
             )

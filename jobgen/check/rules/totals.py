@@ -482,9 +482,8 @@ def _of_world(script: Script) -> Iterator[Hit]:
             line = 1 + code.tree.text.count("\n", 0, numbered.start())
         value = RankEnvironment.of(above).in_effect("WORLD_SIZE", start)
         text = None if value is None else above.constants.value(value)
-        passed = re.search(
-            r"\bWORLD_SIZE=(\d+)(?![\w$])", outer.text("--export") if outer is not None else ""
-        )
+        option = outer.text("--export") if outer is not None else ""
+        passed = re.search(r"\bWORLD_SIZE=(\d+)(?![\w$])", option)
         text = passed[1] if passed else text
         if own:
             text, line = own[0].text.partition("=")[2].strip("\"'") if len(own) == 1 else None, own[0].line

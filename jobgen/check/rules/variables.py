@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Set
 from functools import cache
 from itertools import islice
 
+from jobgen.check.ranks.addresses import EXPANSIONS
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.check.rules.directories import stays
 from jobgen.errors import nearest
@@ -191,7 +192,6 @@ _WORDS = (
     "printf",
 )  # fmt: skip
 _BLANKS = re.compile(r"\bs(.) \1[^ ]\1|\btr +['\"](?: |\[:(?:space|blank):\])")  # what replaces the blanks
-_EXPANDED = ("simple_expansion", "expansion", "command_substitution", "arithmetic_expansion")
 
 
 def _may_split(script: Script, name: str, programs: Set[str]) -> bool:
@@ -236,7 +236,7 @@ def _is_one_word(value: Node) -> bool:
     if (text := literal(value)) is not None:
         return not re.search(r"[\s*?\[]", text.replace("???", ""))  # which is to be filled in
     rest = value.text
-    for part in value.all(*_EXPANDED):
+    for part in value.all(*EXPANSIONS):
         if part.type == "command_substitution":
             last = _last(part)
             if not _BLANKS.search(part.text) and (last is None or not _prints_word(last)):
