@@ -87,17 +87,15 @@ def _is_meant(script: Script) -> bool:
     if mirror or _INSTALLATION.search(os.path.splitext(script.name)[0]):
         return True
     gpus = script.request.gpus or script.request.gpus_per_node
-    several = sum(_downloads(one) for one in script.commands) > 1  # an installation, which may need a GPU
+    several = (
+        sum(one.name in _DOWNLOADS or "pip" in one.literals for one in script.commands) > 1
+    )  # an installation, which may need a GPU
     return (several or not gpus) and not any(_is_work(script, one) for one in script.commands)
 
 
 _INSTALLATION = re.compile(
     r"(?i)(?<![a-z])(install|set_?up|build|compile|download|update)|(?<![a-z])(make|create)[-_]?(conda|v?env)"
 )
-
-
-def _downloads(command: Command) -> bool:
-    return command.name in _DOWNLOADS or "pip" in command.literals
 
 
 def _is_work(script: Script, command: Command) -> bool:

@@ -192,7 +192,9 @@ def unwaited(script: Script) -> Iterator[Hit]:
     for command in started:
         groups = [above for above in command.node.above() if above.type in ("compound_statement", "subshell")]
         group = (groups or [command.node])[-1].start  # { a; b; } & is one process
-        if group in seen or any(map(_tests_for_job, command.node.above())):
+        conditions = (one.get("condition") for one in command.node.above() if one.type == "if_statement")
+        outside = any(one is not None and _IS_NO_JOB.search(one.text) for one in conditions)  # of a job
+        if group in seen or outside:
             continue
         around = [above for above in command.node.above() if above.type in (*LOOPS, "function_definition")]
         start = command.node.start
@@ -221,12 +223,6 @@ def _sleeps(script: Script) -> Iterator[Hit]:
 
 
 _LONG = 600  # s, of a sleep that is to last as long as a training
-
-
-def _tests_for_job(node: Node) -> bool:
-    """Return whether a node is an ``if`` for runs outside of a job, as ``[ -z "$SLURM_JOB_ID" ]``."""
-    condition = node.get("condition") if node.type == "if_statement" else None
-    return condition is not None and _IS_NO_JOB.search(condition.text) is not None
 
 
 _SUBSTITUTIONS = ("command_substitution", "process_substitution")
@@ -325,9 +321,11 @@ def sleep_sync(script: Script) -> Iterator[Hit]:
             continue  # it prints the same if the process is not ready
         if _is_time_of_work(script, command) or "--scheduler-file" in script.tree.text:
             continue  # clients of dask wait for their workers themselves
-        if after and {one.name for one in started} <= _FOR_A_PERSON and not _ASKS.match(after.name):
+        names = {one.name for one in started}
+        if after and names <= _FOR_A_PERSON and not _ASKS.match(after.name):
             continue
-        if started and after and after.name not in ("wait", "sleep") and not _again(after, started):
+        again = after in started or (after and after.background and after.name in names)  # at intervals
+        if started and after and after.name not in ("wait", "sleep") and not again:
             yield Hit(command.line)
 
 
@@ -356,11 +354,6 @@ class _Program(NamedTuple):
     name: str
     script: str
     background: bool
-
-
-def _again(program: _Program, started: list[_Program]) -> bool:
-    """Return whether a program is one of those that were started, which start at intervals then."""
-    return program in started or (program.background and program.name in [one.name for one in started])
 
 
 def _program(command: Command) -> _Program:

@@ -314,7 +314,9 @@ def unknown_variable(script: Script) -> Iterator[Hit]:
         known.add(name)
         hint = nearest(name, islice(_assigned(script), 200), cutoff=0.75)
         typo = hint or re.match(r"\$\w+\s*=", node.parent.text if node.parent is not None else "")
-        if script.is_template or (hint and _takes(node, hint)):
+        takers = (above.name for above in node.above() if above.type == "variable_assignment")
+        takes = any(re.search(rf"\b{re.escape(one)}\b", hint) for one in takers if one)  # sshkey=$ssh_key
+        if script.is_template or (hint and takes):
             typo = None
         where = "" if typo else " in this script: unless the submission sets it,"
         level = None if typo and not _is_only_printed(script, name) else NOTE
@@ -324,12 +326,6 @@ def unknown_variable(script: Script) -> Iterator[Hit]:
 def _is_only_printed(script: Script, name: str) -> bool:
     """Return whether a variable is only in messages."""
     return all(command_kinds.is_printed(node) for other, node in script.expansions if other == name)
-
-
-def _takes(node: Node, hint: str) -> bool:
-    """Return whether the variable with a similar name gets this value: ``sshkey=$ssh_key``."""
-    names = [above.name for above in node.above() if above.type == "variable_assignment"]
-    return any(re.search(rf"\b{re.escape(name)}\b", hint) for name in names if name)
 
 
 # Commands that set the variables that they name, and those that may set any.
@@ -394,10 +390,7 @@ class _Names:
         return found
 
 
-@cache
-def _names_of_jobs(environment: frozenset[str]) -> _Names:
-    """Return the names of the variables that a scheduler sets in a job."""
-    return _Names(environment)
+_names_of_jobs = cache(_Names)  # those of the variables that a scheduler sets in a job
 
 
 def _plain(name: str) -> str:
