@@ -542,10 +542,10 @@ class Script:
         described = self.dialect.scheduler.grammar.comments  # an empty value whose comment says what to write
         gaps = {line for line in missing if described and "#" in self.line(line)[1:]}
         gaps |= {line.number for line in read if has_gap(line.text, path=line.number in paths)}
-        names = {line.number: re.findall(r"\$\{?([a-z]\w*)", line.rest) for line in read}
-        fields = {
-            number for number, own in names.items() if not self.values.keys() >= {*own}
-        }  # of a generator
+        names = {
+            line.number: re.findall(r"\$\{?([a-z]\w*)", line.rest) for line in read
+        }  # of a generator, too
+        fields = {number for number, own in names.items() if not self.values.keys() >= {*own}}
         gaps |= fields if len(fields) > 1 else set()
         values = {one.line: one.value.strip("${}") for one in self.options if is_variable(one.value)}
         unset = {line: name for line, name in values.items() if name not in self.values}
