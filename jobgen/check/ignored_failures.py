@@ -183,7 +183,7 @@ def _runs(script: Script, works: Sequence[Command], own: Sequence[Command]) -> I
             loops = (above for above in one.node.above() if above.type in LOOPS)
             lost = _is_followed(script, one) or not all(_runs_once(script, loop) for loop in loops)
         else:
-            lost = not whole.start <= one.node.start < whole.end
+            lost = one.node not in whole
         if lost:
             yield one
 
@@ -528,7 +528,7 @@ def _alternative(one: Command, other: Command) -> bool:
     at = next(at for at, node in enumerate(mine) if id(node) in common)
     if mine[at].type not in ("if_statement", "case_statement") or at == 0:
         return False
-    below = next(one for one in mine[at].children if one.start <= other.node.start < one.end)
+    below = next(one for one in mine[at].children if other.node in one)
     branches = {mine[at - 1].type, below.type}
     return bool(branches & {"elif_clause", "else_clause", "case_item"})
 

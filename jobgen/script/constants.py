@@ -159,7 +159,7 @@ class Constants:
         if self._outer is not None and name not in self._assignments:
             return self._outer.parts(name, self._place if place is not None else None)
         pairs = self._assignments.get(name, ())
-        if len(pairs) == 1 and name in self._nodes and (place is None or not _contains(pairs[0][1], place)):
+        if len(pairs) == 1 and name in self._nodes and (place is None or place not in pairs[0][1]):
             return [Part(*pairs[0])]
         if place is None or len(pairs) > _MOST:
             return []
@@ -342,10 +342,6 @@ def whole_expansion(word: Node, *signs: str) -> Node | None:
 
 def variable_name(expansion: Node) -> str:
     return next((node.text for node in expansion.all("variable_name")), "")
-
-
-def _contains(outer: Node, inner: Node) -> bool:
-    return outer.source is inner.source and outer.start <= inner.start < outer.end
 
 
 def _runs_before(assignment: Node, place: Node) -> bool:

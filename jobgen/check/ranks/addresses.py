@@ -113,7 +113,7 @@ def _host_of(text: str, address: Address) -> str:
 
 def host_fault(script: Script, address: Address) -> str:
     """Return what an address is that is not that of one host of the job; empty if it may be one."""
-    return _fault(script, _host_of(address.node.unquoted, address), address.node, 0)
+    return _fault(script, _host_of(address.node.unquoted, address), 0)
 
 
 def is_last_host(script: Script, address: Address) -> bool:
@@ -129,7 +129,7 @@ def _values(script: Script, address: Address) -> list[str]:
     return [value.text for name in names for value in script.values.get(name, [])]
 
 
-def _fault(script: Script, text: str, node: Node, depth: int) -> str:
+def _fault(script: Script, text: str, depth: int) -> str:
     text = text.strip("\"'")
     if re.fullmatch(_LIST, text):
         return "the compressed list of all hosts"
@@ -155,8 +155,8 @@ def _of_variable(script: Script, name: str, index: str, depth: int) -> str:
     value = values[0]
     if value.type == "array":
         inner = value.text[1:-1].strip()
-        return _fault(script, inner, value, depth + 1) if index in ("[@]", "[*]") else ""
-    return "" if index else _fault(script, value.text, value, depth + 1)
+        return _fault(script, inner, depth + 1) if index in ("[@]", "[*]") else ""
+    return "" if index else _fault(script, value.text, depth + 1)
 
 
 def _of_command(text: str) -> str:

@@ -50,7 +50,7 @@ from jobgen.script.script import Hit, Script
 def master_local(script: Script) -> Iterator[Hit]:
     if not script.request.several:
         return
-    alone = {one.line for one in script.launches if not _meets_others(script, one)}
+    alone = {one.line for one in script.launches if not _meets_others(one)}
     for one in addresses(script):
         text = host(script, one)
         own = one.name.startswith("--") and one.line in alone
@@ -62,7 +62,7 @@ def master_local(script: Script) -> Iterator[Hit]:
             )
 
 
-def _meets_others(script: Script, launch: Launch) -> bool:
+def _meets_others(launch: Launch) -> bool:
     """Return whether the ranks of a launcher meet those of other nodes at its address."""
     one = not launch.row.line.reaches_nodes and launch.number(*launch.row.line.nodes) == 1
     return not one and not launch.has("--no-ssh-check")
