@@ -246,7 +246,7 @@ _CHECKS = re.compile(r"(?:e?grep|diff|cmp|\w*(?:check|score|compare|verify|valid
 
 
 @lru_cache(maxsize=4)
-def _asked(script: Script) -> dict[int, int]:
+def _tests(script: Script) -> dict[int, int]:
     """Return the conditions on the status of a check, itself or by ``$?``, and where the check stands."""
     found: dict[int, int] = {}
     starts = [one.node.start for one in script.commands]
@@ -274,7 +274,7 @@ def _is_judged(script: Script, works: Sequence[Command], work: Command) -> bool:
         checks = (at for name, _ in expansions(first) for at in _checks(script).get(name, ()))
         if any(work.node.end < at < first.start for at in checks):
             return True
-        if _asked(script).get(first.start, 0) > work.node.end and not any(one.node in node for one in works):
+        if _tests(script).get(first.start, 0) > work.node.end and not any(one.node in node for one in works):
             return True
         if not JUDGES.search(first.text):
             continue
