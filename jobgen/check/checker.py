@@ -149,7 +149,8 @@ def _place(finding: Finding) -> tuple[str, int]:
 
 def _finding(rule: Rule, hit: Hit, script: Script, file: str) -> Finding:
     level, reason = hit.level or rule.severity, hit.message or rule.message
-    fix = re.sub(r"\bJOBID(?= %)", lambda _: _number_of_job(script), hit.fix or rule.fix)
+    job = script.dialect.job_number or script.dialect.variable("job_id") or "RANDOM"  # in arithmetic
+    fix = re.sub(r"\bJOBID(?= %)", lambda _: job, hit.fix or rule.fix)  # in the port of a fix
     if hit.line in script.unexpanded and level == ERROR and EXPANDS_NOTHING not in reason:
         reason, fix = f"{reason}; {script.dialect.command} {EXPANDS_NOTHING}", BY_COMMAND_LINE
     severity = NOTE if level != NOTE and _is_unsure(hit, rule, script) else level
@@ -157,11 +158,6 @@ def _finding(rule: Rule, hit: Hit, script: Script, file: str) -> Finding:
     parts = changes(script, hit) if hit.edits else ()
     source = script.line(hit.line)
     return Finding(file, hit.line, rule.id, severity, reason, fix, source, hit.edits, column, end, parts)
-
-
-def _number_of_job(script: Script) -> str:
-    """Return the number of the job in the arithmetic of bash, for JOBID in the port of a fix."""
-    return script.dialect.job_number or script.dialect.variable("job_id") or "RANDOM"
 
 
 def _is_unsure(hit: Hit, rule: Rule, script: Script) -> bool:

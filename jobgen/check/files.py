@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from jobgen.jobfile.schema import CheckTable
     from jobgen.sites.site_file import Site
 
+_LEVELS = (ERROR, WARNING, NOTE)
 _NAMED = 8  # lines in a summary
 _MOST = 50_000  # files in and below a folder
 _LARGEST = 1_000_000  # bytes; no batch script is this long
@@ -136,7 +137,8 @@ class FileChecks(NamedTuple):
     def _report(self, found: Iterable[Finding]) -> list[Finding]:
         """Return the findings that are no longer silenced, the worst first."""
         kept = [one for one in found if one.rule not in self.silence]
-        return sorted(kept if self.style else _summarized(kept), key=_importance)
+        kept = kept if self.style else list(_summarized(kept))
+        return sorted(kept, key=lambda one: (_LEVELS.index(one.severity), RULES[one.rule].style))
 
     def _say_guess(self, path: str, source: bytes) -> None:
         """Say which scheduler a script is for, or that it has directives of another one than was chosen."""
@@ -192,10 +194,6 @@ def _without_disabled(found: Iterable[Finding], path: str, lines: Sequence[str])
 
 def _name(path: str) -> str:
     return "<stdin>" if path == "-" else path
-
-
-def _importance(finding: Finding) -> tuple[int, bool]:
-    return (ERROR, WARNING, NOTE).index(finding.severity), RULES[finding.rule].style
 
 
 def _summarized(findings: list[Finding]) -> Iterator[Finding]:

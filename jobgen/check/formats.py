@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from inspect import cleandoc
+from textwrap import indent
 from typing import Any
 
 from jobgen.check.checker import Finding
@@ -161,7 +162,7 @@ FORMATS = {"text": as_text, "json": as_json, "sarif": as_sarif, "github": as_git
 def text_of(rule: Rule) -> str:
     """Return the text of a rule: its reason, a script that breaks it, and one that does not."""
     texts = {"Bad": rule.bad, "Good": rule.good, **rule.files}
-    blocks = [f"{name}:\n\n{_indented(cleandoc(text))}" for name, text in texts.items()]
+    blocks = [f"{name}:\n\n{indent(cleandoc(text), '    ')}" for name, text in texts.items()]
     silence = f"A comment silences it: # jobgen: disable={rule.id}"
     return visible(
         "\n\n".join(
@@ -169,10 +170,6 @@ def text_of(rule: Rule) -> str:
         ),
         kept="\n\t",
     )
-
-
-def _indented(text: str) -> str:
-    return "\n".join(f"    {line}" if line else "" for line in text.split("\n"))
 
 
 def as_list() -> str:

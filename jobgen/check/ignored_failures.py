@@ -160,7 +160,7 @@ def ignored(script: Script, works: Sequence[Command]) -> Ignored | None:
     ``works`` are the programs of the job; the status of the last one may be that of the script.
     """
     own = [one for one in run(script) if not handled(one) and not _alternative(one, works[-1])]
-    own = [one for one in own if _may_fail(script, one) and not _has_gap(one)]
+    own = [one for one in own if _may_fail(script, one) and not has_gap(_unquoted(one))]
     finders = {Reason.STATUS: _runs, Reason.ENVIRONMENT: _environments, Reason.INPUT: _inputs}
     for reason, find in finders.items():
         if first := next(find(script, works, own), None):
@@ -180,9 +180,10 @@ def _runs(script: Script, works: Sequence[Command], own: Sequence[Command]) -> I
         if (function := function_of(one.node)) and len(_uses(script, function)) < 2:
             continue  # nothing calls it
         if one == last:
-            lost = _is_followed(script, one) or _is_in_loop(script, one.node)
+            loops = (above for above in one.node.above() if above.type in LOOPS)
+            lost = _is_followed(script, one) or not all(_runs_once(script, loop) for loop in loops)
         else:
-            lost = not whole.start <= one.node.start < whole.end
+            lost = one.node not in whole
         if lost:
             yield one
 
@@ -216,11 +217,6 @@ def _is_followed(script: Script, work: Command) -> bool:
     return any(one.arguments if one.name == "exit" else one.name not in kept for one in after)
 
 
-def _is_in_loop(script: Script, node: Node) -> bool:
-    """Return whether a loop around a node may run more than once."""
-    return any(above.type in LOOPS and not _runs_once(script, above) for above in node.above())
-
-
 def _runs_once(script: Script, loop: Node) -> bool:
     """Return whether a loop has one item: ``for n in 8``, ``{1..1}``, an array of one."""
     values = [child for child in loop.children if child.field == "value"]
@@ -250,7 +246,7 @@ _CHECKS = re.compile(r"(?:e?grep|diff|cmp|\w*(?:check|score|compare|verify|valid
 
 
 @lru_cache(maxsize=4)
-def _asked(script: Script) -> dict[int, int]:
+def _tests(script: Script) -> dict[int, int]:
     """Return the conditions on the status of a check, itself or by ``$?``, and where the check stands."""
     found: dict[int, int] = {}
     starts = [one.node.start for one in script.commands]
@@ -278,7 +274,7 @@ def _is_judged(script: Script, works: Sequence[Command], work: Command) -> bool:
         checks = (at for name, _ in expansions(first) for at in _checks(script).get(name, ()))
         if any(work.node.end < at < first.start for at in checks):
             return True
-        if _asked(script).get(first.start, 0) > work.node.end and not any(one.node in node for one in works):
+        if _tests(script).get(first.start, 0) > work.node.end and not any(one.node in node for one in works):
             return True
         if not JUDGES.search(first.text):
             continue
@@ -452,9 +448,8 @@ def _is_command(command: Command) -> bool:
     return not text.startswith("-") and re.search(r"[A-Za-z0-9$.]", text) is not None
 
 
-def _has_gap(command: Command) -> bool:
-    """Return whether a word without quotes is still to be filled in."""
-    return has_gap(" ".join(word.text for word in command.words if word.type not in ("string", "raw_string")))
+def _unquoted(command: Command) -> str:
+    return " ".join(word.text for word in command.words if word.type not in ("string", "raw_string"))
 
 
 def _elsewhere(command: Command) -> bool:
@@ -533,7 +528,8 @@ def _alternative(one: Command, other: Command) -> bool:
     at = next(at for at, node in enumerate(mine) if id(node) in common)
     if mine[at].type not in ("if_statement", "case_statement") or at == 0:
         return False
-    branches = {mine[at - 1].type, _below(mine[at], other.node).type}
+    below = next(one for one in mine[at].children if other.node in one)
+    branches = {mine[at - 1].type, below.type}
     return bool(branches & {"elif_clause", "else_clause", "case_item"})
 
 
@@ -545,8 +541,3 @@ def _case(command: Command) -> tuple[str, ...]:
 
 
 _EQUALS = r"\[+\s+\"?\$\{?(\w+)\}?\"?\s+==?\s+[\"']?(\w+)[\"']?\s+\]+"
-
-
-def _below(top: Node, node: Node) -> Node:
-    """Return the child of ``top`` that contains a node."""
-    return next(child for child in top.children if child.start <= node.start < child.end)

@@ -72,9 +72,7 @@ def changes(script: Script, hit: Hit) -> tuple[Change, ...]:
     edits = [one for one in hit.edits if b"\r\n" not in script.source or one.end - one.start == whole]
     return tuple(
         Change(
-            *_position(script, one.start),
-            *_position(script, one.end),
-            one.text.decode("utf-8", "replace"),
+            *_position(script, one.start), *_position(script, one.end), one.text.decode("utf-8", "replace")
         )
         for one in edits
     )

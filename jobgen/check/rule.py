@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
+from itertools import islice
+from typing import NamedTuple, ParamSpec
 
 from jobgen.script.script import Hit, Script
 
 ERROR, WARNING, NOTE = "error", "warning", "note"  # the levels of SARIF
+_Texts = ParamSpec("_Texts")
+_Find = Callable[[Script], Iterator[Hit]]
 
 
 class Rule(NamedTuple):
@@ -27,7 +30,7 @@ class Rule(NamedTuple):
     fix: str
     bad: str
     good: str
-    find: Callable[[Script], Iterator[Hit]]
+    find: _Find
     files: Mapping[str, str] = {}
     schedulers: tuple[str, ...] = ()  # or jobgen's commands for them; without them all scripts
     style: bool = False
@@ -53,7 +56,14 @@ def rule(
     schedulers: tuple[str, ...] = (),
     style: bool = False,
     summary: str = "",
-) -> Callable[[Callable[[Script], Iterator[Hit]]], Rule]:
+) -> Callable[[_Find], Rule]:
     """Turn a function that yields hits in a script into a rule."""
     texts = (id, severity, title, reason, message, fix, bad, good)
     return lambda find: Rule(*texts, find, files, schedulers, style, summary)
+
+
+def _once(rule: Callable[_Texts, Callable[[_Find], Rule]]) -> Callable[_Texts, Callable[[_Find], Rule]]:
+    return lambda *texts, **more: lambda find: rule(*texts, **more)(lambda script: islice(find(script), 1))
+
+
+rule_once = _once(rule)  # of which a script has the first hit only

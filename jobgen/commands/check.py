@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import click
@@ -118,15 +119,14 @@ def _check(
         return 0
     _refuse(names + more, form, fix, write)  # more: the arguments after --
     scripts = files.scripts_in(names + more)
-    checks = files.FileChecks(scheduler, scheduler_version, (), style, partial(click.echo, err=True))
-    checks = _at(checks, site)
-    chosen = {name for rules in select for name in rules} or set(RULES)
-    chosen -= {name for rules in ignore for name in rules}
+    say = partial(click.echo, err=True)
+    checks = _at(files.FileChecks(scheduler, scheduler_version, (), style, say), site)
+    chosen = ({*chain(*select)} or {*RULES}) - {*chain(*ignore)}
 
     def findings(path: str, source: bytes | None = None) -> list[Finding]:
         reported = _SEVERITIES[: _SEVERITIES.index(severity) + 1]
-        found = checks.findings(path, source)
-        return [one for one in found if one.severity in reported and one.rule in chosen]
+        every = checks.findings(path, source)
+        return [one for one in every if one.rule in chosen and one.severity in reported]
 
     others, unread = 0, False
 
@@ -140,18 +140,17 @@ def _check(
             if len(scripts) == others:  # nothing was checked
                 raise
             unread |= not isinstance(error, files.NoScript)
-            click.echo(f"jobgen: {visible(str(error))}", err=True)
+            say(f"jobgen: {visible(str(error))}")
             return []
 
     with progress("checking scripts", "-" not in scripts) as work:  # a script may be typed
-        every = (found for path in work.of(scripts) for found in checked(path))
-        report = list(dict.fromkeys(every))  # several scripts may start the same one
+        report = [*dict.fromkeys(one for path in work.of(scripts) for one in checked(path))]  # each once
     if not fix:
         _print(report, form)
     if form == "text":
         count = formats.summary(report, len(scripts) - others) + " after these fixes" * fix
         advice = "; jobgen help RULE explains a rule" if report and is_terminal(sys.stdout) else ""
-        click.echo(count + advice, err=True)
+        say(count + advice)
     wrong = any(found.severity in ("error", *(["warning"] if strict else [])) for found in report)
     return 2 if unread else int(wrong)
 

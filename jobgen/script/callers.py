@@ -110,7 +110,8 @@ def callers(folder: str, name: str, *, has_first_line: bool) -> Callers:
                     return Callers(completed=True)
                 is_run |= re.search(_RUN, line) is not None
                 copies.update(re.findall(_COPY, line))
-        if copies and _edits(lines, copies):
+        edits = rf"{_EDITOR}.*(?:{'|'.join(map(re.escape, copies))})"
+        if copies and any(re.search(edits, line) for line in lines):
             return Callers(completed=True)
     by_moab = bool(found) and all(re.fullmatch(_MOAB, command) for command, _ in found)
     return Callers(is_run and not found, tuple(options for _, options in found), by_moab, copied)
@@ -196,12 +197,6 @@ def _marked_parts(lines: list[str], name: str) -> list[str]:
         for line in lines
         if re.search(rf"{_SUBMIT}|{_READER}|{_FILTER}", line)
     ]
-
-
-def _edits(lines: list[str], files: set[str]) -> bool:
-    """Return whether a program changes one of these files."""
-    edit = re.compile(rf"{_EDITOR}.*(?:{'|'.join(map(re.escape, files))})")
-    return any(map(edit.search, lines))
 
 
 def _texts(folder: str, name: str) -> Iterator[tuple[str, str]]:

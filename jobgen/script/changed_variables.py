@@ -9,7 +9,7 @@ from itertools import pairwise
 from jobgen.script.calls import changes_arguments
 from jobgen.script.commands import Command, commands
 from jobgen.script.constants import ARGUMENTS
-from jobgen.script.syntax import Node, assignments, literal, parse
+from jobgen.script.syntax import Node, assignments, is_prefix, literal, parse
 from jobgen.script.word_lists import code_text
 
 _DEEPEST = 3  # texts of eval in each other
@@ -45,7 +45,7 @@ def changed_variables(root: Node, depth: int = 0) -> set[str]:
             by_name |= _BY_NAME.search(text) is not None
             tree = parse(text.encode())
             found |= changed_variables(tree, depth + 1)
-            found |= {name for name, _, node in assignments(tree) if not _is_prefix(node)}
+            found |= {name for name, _, node in assignments(tree) if not is_prefix(node)}
     if changes_arguments(calls):
         found.add(ARGUMENTS)
     return found | (_words(root) if by_name else set())
@@ -132,7 +132,3 @@ def _words(root: Node) -> set[str]:
     """Return the words that are names, which a command may use as those of variables."""
     words = (one.text.strip("'\"") for one in root.all("word", "string_content", "raw_string"))
     return {one for one in words if one.isidentifier()}
-
-
-def _is_prefix(assignment: Node) -> bool:
-    return assignment.parent is not None and assignment.parent.type == "command"

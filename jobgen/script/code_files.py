@@ -35,7 +35,7 @@ def _document(above: Node | None) -> tuple[str, int] | None:
         if part.type == "herestring_redirect":
             return shell_text(part.children[-1]), part.line
     body = next((one for part in above.children[1:] for one in part.all("heredoc_body")), None)
-    return (_unescaped(body), body.line) if body is not None else None
+    return (body.text.replace("\\$", "$"), body.line) if body is not None else None
 
 
 def _piped(node: Node, pipeline: Node) -> tuple[str, int] | None:
@@ -102,7 +102,3 @@ def target(command: Command) -> tuple[Node, bool] | None:
 def name(word: Node, constants: Constants) -> str:
     """Return the path of a file from the folder of the script, as far as the text determines it."""
     return os.path.normpath(_HERE.sub("", constants.text(word).strip("\"'"), count=1))
-
-
-def _unescaped(body: Node) -> str:
-    return body.text.replace("\\$", "$")

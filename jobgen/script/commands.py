@@ -15,10 +15,6 @@ from jobgen.script.syntax import Node, in_background, literal, statement, uses
 _WORK = {"srun", "mpirun", "mpiexec", "torchrun", "deepspeed", "accelerate", "aprun", "colossalai"}
 
 
-def _works(name: str) -> bool:
-    return name in _WORK or is_python(name)
-
-
 class Command(NamedTuple):
     """A simple command. ``name`` is its first word without directories, "" if unknown."""
 
@@ -79,7 +75,7 @@ class Command(NamedTuple):
     def works(self) -> bool:
         """Return whether the command does the job's work, so that its exit status must not be lost."""
         is_query = is_python(self.program) and "-c" in self._behind_wrappers[1:2]
-        return _works(self.program) and not is_query
+        return (self.program in _WORK or is_python(self.program)) and not is_query
 
     @property
     def _behind_wrappers(self) -> list[str | None]:

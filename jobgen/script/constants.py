@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
-from jobgen.script.syntax import LATER, LOOPS, Node, assignments, blanks, expansions, literal
+from jobgen.script.syntax import LATER, LOOPS, Node, assignments, blanks, expansions, is_prefix, literal
 
 _NUMBERS = ("number", "simple_expansion", "expansion", "word", "string", "command_substitution")
 _PARTS = ("string", "concatenation", "command_name")
@@ -159,7 +159,7 @@ class Constants:
         if self._outer is not None and name not in self._assignments:
             return self._outer.parts(name, self._place if place is not None else None)
         pairs = self._assignments.get(name, ())
-        if len(pairs) == 1 and name in self._nodes and (place is None or not _contains(pairs[0][1], place)):
+        if len(pairs) == 1 and name in self._nodes and (place is None or place not in pairs[0][1]):
             return [Part(*pairs[0])]
         if place is None or len(pairs) > _MOST:
             return []
@@ -344,13 +344,9 @@ def variable_name(expansion: Node) -> str:
     return next((node.text for node in expansion.all("variable_name")), "")
 
 
-def _contains(outer: Node, inner: Node) -> bool:
-    return outer.source is inner.source and outer.start <= inner.start < outer.end
-
-
 def _runs_before(assignment: Node, place: Node) -> bool:
     """Return whether an assignment above a place runs whenever the place is reached, and once."""
-    if assignment.parent is not None and assignment.parent.type == "command":
+    if is_prefix(assignment):
         return False
     around = next((above for above in assignment.above() if above.type in _BLOCKS), None)
     if around is None:
@@ -363,10 +359,7 @@ def _runs_before(assignment: Node, place: Node) -> bool:
 
 def certain(assignment: Node) -> bool:
     """Return whether the assignment runs exactly once and holds for the rest of the script."""
-    parent = assignment.parent
-    if parent is not None and parent.type == "command":
-        return False  # a prefix holds for that command only
-    if assignment.text.endswith("$"):
+    if is_prefix(assignment) or assignment.text.endswith("$"):
         return False  # tree-sitter ends A=$B/$C/d before the second name
     return "+=" not in {child.type for child in assignment.children} and not assignment.under(
         *LATER, "subshell", "command_substitution", "list"

@@ -542,16 +542,15 @@ class Script:
         described = self.dialect.scheduler.grammar.comments  # an empty value whose comment says what to write
         gaps = {line for line in missing if described and "#" in self.line(line)[1:]}
         gaps |= {line.number for line in read if has_gap(line.text, path=line.number in paths)}
-        fields = {line.number for line in read if self._unset_fields(line.rest)}
+        names = {
+            line.number: re.findall(r"\$\{?([a-z]\w*)", line.rest) for line in read
+        }  # of a generator, too
+        fields = {number for number, own in names.items() if not self.values.keys() >= {*own}}
         gaps |= fields if len(fields) > 1 else set()
         values = {one.line: one.value.strip("${}") for one in self.options if is_variable(one.value)}
         unset = {line: name for line, name in values.items() if name not in self.values}
         gaps |= set(unset) if len(set(unset.values())) > 1 else set()
         return gaps | empty if len(empty) > 1 else gaps
-
-    def _unset_fields(self, text: str) -> list[str]:
-        """Return the fields ``$name`` of a generator: the script never sets these variables."""
-        return [name for name in re.findall(r"\$\{?([a-z]\w*)", text) if name not in self.values]
 
     @cached_property
     def last_line(self) -> int:

@@ -357,6 +357,11 @@ def _unescaped(text: str) -> str:
     return "".join(out)
 
 
+def is_prefix(assignment: Node) -> bool:
+    """Return whether an assignment is in front of a command, for which alone it holds."""
+    return assignment.parent is not None and assignment.parent.type == "command"
+
+
 def expansions(node: Node) -> Iterator[tuple[str, Node]]:
     """Yield each ``$NAME`` and ``${NAME...}`` below a node: the name and the expansion."""
     for found in node.all("simple_expansion", "expansion"):

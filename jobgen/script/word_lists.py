@@ -43,19 +43,15 @@ def expanded(word: Node, constants: Constants, place: Node | None = None, depth:
         default = _default(expansion) or constants.defaults.get(name)
         found = _words_of_default(default, word, constants, place, depth) if default is not None else []
         return found or [word]
+    value = parts[0].value if parts else None  # of which a variable may have another value by now: A="$A -x"
     if (
         not parts
         or (len(expansion.children) > 3 and place is None)
         or sum(one.value.end - one.value.start for one in parts if one.value) > _LONGEST
-        or (place is None and _is_stale(parts[0], word, constants))
+        or (place is None and value is not None and _differs(value, parts[0], word, constants))
     ):
         return [word]
     return _words_of_parts(word, expansion, parts, constants, place, depth)
-
-
-def _is_stale(part: Part, word: Node, constants: Constants) -> bool:
-    """Return whether a variable in a value may have another value by now: ``A="$A -x"``."""
-    return part.value is not None and _differs(part.value, part, word, constants)
 
 
 def _differs(value: Node, part: Part, word: Node, constants: Constants) -> bool:

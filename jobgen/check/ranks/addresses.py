@@ -54,7 +54,7 @@ _DRAWN_PORT = re.compile(
 )
 _DRAWN = r"(?<!\w)RANDOM\b|\bshuf\b|\buuidgen\b|\bmktemp\b|/random/uuid|\$\(date\b|\$\$|\brandint\b|bind\(\("
 _OF_TASK = re.compile(r"SLURM_(PROCID|LOCALID|NODEID)|OMPI_COMM_WORLD_(LOCAL_)?RANK|PMI_RANK|SLURMD_NODENAME")
-_EXPANSIONS = ("simple_expansion", "expansion", "command_substitution", "arithmetic_expansion")
+EXPANSIONS = ("simple_expansion", "expansion", "command_substitution", "arithmetic_expansion")
 _DRAWN_OPTIONS = r"--(rdzv[-_](?:id|endpoint)|(?:master|main[-_]process)[-_]port)(=|$)(.*)"
 
 
@@ -113,7 +113,7 @@ def _host_of(text: str, address: Address) -> str:
 
 def host_fault(script: Script, address: Address) -> str:
     """Return what an address is that is not that of one host of the job; empty if it may be one."""
-    return _fault(script, _host_of(address.node.unquoted, address), address.node, 0)
+    return _fault(script, _host_of(address.node.unquoted, address), 0)
 
 
 def is_last_host(script: Script, address: Address) -> bool:
@@ -129,7 +129,7 @@ def _values(script: Script, address: Address) -> list[str]:
     return [value.text for name in names for value in script.values.get(name, [])]
 
 
-def _fault(script: Script, text: str, node: Node, depth: int) -> str:
+def _fault(script: Script, text: str, depth: int) -> str:
     text = text.strip("\"'")
     if re.fullmatch(_LIST, text):
         return "the compressed list of all hosts"
@@ -155,8 +155,8 @@ def _of_variable(script: Script, name: str, index: str, depth: int) -> str:
     value = values[0]
     if value.type == "array":
         inner = value.text[1:-1].strip()
-        return _fault(script, inner, value, depth + 1) if index in ("[@]", "[*]") else ""
-    return "" if index else _fault(script, value.text, value, depth + 1)
+        return _fault(script, inner, depth + 1) if index in ("[@]", "[*]") else ""
+    return "" if index else _fault(script, value.text, depth + 1)
 
 
 def _of_command(text: str) -> str:
@@ -250,7 +250,7 @@ def drawn_in(tree: Node, text: Node | None = None) -> Iterator[tuple[int, str]]:
 
     What the script itself expands in the ``text`` of the code is the same in all tasks.
     """
-    same = [one.text for one in text.all(*_EXPANSIONS)] if text is not None and text.type == "string" else []
+    same = [one.text for one in text.all(*EXPANSIONS)] if text is not None and text.type == "string" else []
 
     def own(value: str) -> str:
         for part in same:

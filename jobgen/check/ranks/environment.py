@@ -12,7 +12,7 @@ from jobgen.script.command_kinds import is_printed
 from jobgen.script.commands import Command
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
-from jobgen.script.syntax import LATER, Node, exported
+from jobgen.script.syntax import LATER, Node, exported, is_prefix
 
 _ELSEWHERE = (
     *("function_definition", "command_substitution", "process_substitution", "subshell", "heredoc_body"),
@@ -44,7 +44,7 @@ class RankEnvironment:
         """The assignments of each variable, without those of a single command."""
         found: dict[str, list[Node]] = {}
         for name, _, node in self.script.assignments:
-            if not _is_prefix(node):
+            if not is_prefix(node):
                 found.setdefault(name, []).append(node)
         return found
 
@@ -92,7 +92,9 @@ class RankEnvironment:
         found = self.assignments.get(name, [])
         if not found or found[0].start > before or name in self.exports or self.is_open:
             return None
-        if any(exported(node) or node.under(*_ELSEWHERE) or _is_array(node) for node in found):
+        if any(exported(node) or node.under(*_ELSEWHERE) for node in found):
+            return None
+        if any((value := node.get("value")) is not None and value.type == "array" for node in found):
             return None
         return found[0]
 
@@ -139,15 +141,6 @@ class RankEnvironment:
         loads = self.script.named("module", "ml", "source", ".", "conda")
         found += [(one.node.start, " ".join([one.name, *one.literals[:2]])) for one in loads]
         return sorted(found)
-
-
-def _is_prefix(assignment: Node) -> bool:
-    return assignment.parent is not None and assignment.parent.type == "command"
-
-
-def _is_array(assignment: Node) -> bool:
-    value = assignment.get("value")
-    return value is not None and value.type == "array"
 
 
 def only_printed(expansion: Node) -> bool:

@@ -65,12 +65,7 @@ FRAMEWORKS = {
         "each process trains alone, with DataParallel on all devices that it sees",
     ),
     "horovod": Framework(
-        "Horovod",
-        ("horovod",),
-        (),
-        "hvd.local_rank()",
-        "each process trains alone",
-        reads_mpi=True,
+        "Horovod", ("horovod",), (), "hvd.local_rank()", "each process trains alone", reads_mpi=True
     ),
 }
 

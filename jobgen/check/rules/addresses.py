@@ -15,12 +15,12 @@ from jobgen.check.ranks.addresses import (
     port_ranges,
 )
 from jobgen.check.ranks.model import code_of_tasks, ranks
-from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.check.rule import ERROR, NOTE, WARNING, rule, rule_once
 from jobgen.script.launches import Launch
 from jobgen.script.script import Hit, Script
 
 
-@rule(
+@rule_once(
     "local-master",
     ERROR,
     "localhost as the master of several nodes",
@@ -50,7 +50,7 @@ from jobgen.script.script import Hit, Script
 def master_local(script: Script) -> Iterator[Hit]:
     if not script.request.several:
         return
-    alone = {one.line for one in script.launches if not _meets_others(script, one)}
+    alone = {one.line for one in script.launches if not _meets_others(one)}
     for one in addresses(script):
         text = host(script, one)
         own = one.name.startswith("--") and one.line in alone
@@ -60,10 +60,9 @@ def master_local(script: Script) -> Iterator[Hit]:
                 f"{text} is another machine on each of the {script.request.nodes} nodes: the ranks of the other "
                 "nodes wait for a master that is not there",
             )
-            return
 
 
-def _meets_others(script: Script, launch: Launch) -> bool:
+def _meets_others(launch: Launch) -> bool:
     """Return whether the ranks of a launcher meet those of other nodes at its address."""
     one = not launch.row.line.reaches_nodes and launch.number(*launch.row.line.nodes) == 1
     return not one and not launch.has("--no-ssh-check")
@@ -104,13 +103,11 @@ def fixed_master(script: Script) -> Iterator[Hit]:
             continue
         if named and not text.startswith("127.") and text not in seen:
             seen.add(text)
-            yield Hit(
-                one.line,
-                f"the host {text} is written by hand: the scheduler allocates other hosts to the job",
-            )
+            reason = f"the host {text} is written by hand: the scheduler allocates other hosts to the job"
+            yield Hit(one.line, reason)
 
 
-@rule(
+@rule_once(
     "master-address",
     ERROR,
     "An address that is not that of one host",
@@ -149,11 +146,9 @@ def master_address(script: Script) -> Iterator[Hit]:
             hang = ", not a host of the job: the ranks wait for each other forever"
             reason = f"{one.name} is {fault}{effect if any_host else hang}"
             yield Hit(one.line, reason, fix, WARNING if any_host else None)
-            return
         if not dynamic and is_last_host(script, one):
             reason = f"{one.name} is the last host: {_waiting(script)} there for rank 0, which runs on the first one"
             yield Hit(one.line, reason, fix, WARNING)
-            return
         if loopback(script, one):
             yield Hit(
                 one.line,
@@ -162,7 +157,6 @@ def master_address(script: Script) -> Iterator[Hit]:
                 fix,
                 NOTE,
             )
-            return
 
 
 def _waiting(script: Script) -> str:
@@ -171,7 +165,7 @@ def _waiting(script: Script) -> str:
     return f"ranks 1 to {total - 1} wait" if total > 2 else "the other ranks wait"
 
 
-@rule(
+@rule_once(
     "ephemeral-port",
     NOTE,
     "A port that the kernel gives to others",
@@ -203,13 +197,12 @@ def ephemeral_port(script: Script) -> Iterator[Hit]:
                 f"{one.name} is from {least} to {greatest}: Linux gives the ports from {_FIRST} to {_LAST} to "
                 "outgoing connections",
             )
-            return
 
 
 _FIRST, _LAST = 32768, 60999  # net.ipv4.ip_local_port_range
 
 
-@rule(
+@rule_once(
     "large-port",
     WARNING,
     "A port above 65535",
@@ -240,13 +233,12 @@ def large_port(script: Script) -> Iterator[Hit]:
             reason = f"is {least}" if least == greatest else "grows with the id of the job"
             reason = f"{one.name} {reason}, and there are 65535 ports"
             yield Hit(one.line, reason, level=ERROR if always else None)
-            return
 
 
 _GREATEST, _SYSTEM = 65535, 1000
 
 
-@rule(
+@rule_once(
     "low-port",
     WARNING,
     "A port below 1024",
@@ -276,10 +268,9 @@ def low_port(script: Script) -> Iterator[Hit]:
             always = greatest <= _SYSTEM
             reason = f"{one.name} {'is' if always else 'may be'} below 1024, a port of root only"
             yield Hit(one.line, reason, level=ERROR if always else None)
-            return
 
 
-@rule(
+@rule_once(
     "random-rendezvous",
     ERROR,
     "A rendezvous that each task chooses at random",
@@ -319,7 +310,6 @@ def random_rendezvous(script: Script) -> Iterator[Hit]:
         for line, name in drawn_in(code.tree, text) if several else ():
             reason = f"{name} differs in each task: the nodes get different values, and wait for each other"
             yield Hit(line, reason)
-            return
 
 
 _JOINS = re.compile(r"\bRANK\b|WORLD_SIZE|PROCID|NODEID|--nnodes|--num[-_]machines")

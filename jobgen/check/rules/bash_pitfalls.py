@@ -6,10 +6,10 @@ import os
 import re
 from collections.abc import Iterator
 
-from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.check.rule import ERROR, NOTE, WARNING, rule_once
 from jobgen.launch.wrappers import inputs_start, wrappers
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import Node, is_plain
+from jobgen.script.syntax import is_plain
 
 _COUNTS = re.compile(r"(?:\(\(|let) *[\"']? *(\w+)(?:\+\+|--) *[\"']? *(?:\)\))?")
 _TESTED = ("list", "negated_command", "pipeline")
@@ -17,7 +17,7 @@ _TESTED = ("list", "negated_command", "pipeline")
 _SEARCH_PATHS = ("PYTHONPATH", "LD_PRELOAD", "PKG_CONFIG_PATH", "CPATH", "MANPATH", "JULIA_LOAD_PATH")
 
 
-@rule(
+@rule_once(
     "counter-errexit",
     ERROR,
     "A counter that ends the script",
@@ -56,10 +56,9 @@ def counter_errexit(script: Script) -> Iterator[Hit]:
             name = match[1]
             reason = f"{node.text} has the status 1 while {name} is 0: with set -e the script ends here"
             yield Hit.at(node, reason, f"write {name}=$(({name} {match[0][match.end(1) - match.start()]} 1))")
-            return
 
 
-@rule(
+@rule_once(
     "nounset-environment",
     NOTE,
     "A variable of the environment under set -u",
@@ -84,19 +83,13 @@ def nounset_environment(script: Script) -> Iterator[Hit]:
         return
     for name, node in script.expansions:
         own = node.around("variable_assignment") if name in _SEARCH_PATHS and is_plain(node) else None
-        if own is not None and _is_first(script, own, name):
+        values = script.values.get(name)
+        if own is not None and own.name == name and values and values[0] in own:  # nothing is there before
             reason = f"with set -u the script ends here where ${name} is not set"
             yield Hit.at(node, reason, f"write ${{{name}:-}}")
-            return
 
 
-def _is_first(script: Script, own: Node, name: str) -> bool:
-    """Return whether an assignment appends to a variable that the script has not set before."""
-    values = script.values.get(name, [])
-    return own.name == name and bool(values) and values[0] in own
-
-
-@rule(
+@rule_once(
     "array-braces",
     WARNING,
     "An item of an array without braces",
@@ -126,10 +119,9 @@ def array_braces(script: Script) -> Iterator[Hit]:
         if name in arrays and node.type == "simple_expansion" and index:
             reason = f"${name}{index[0]} is the first item of {name}, with {index[0]} behind it"
             yield Hit.at(node, reason, f"write ${{{name}{index[0]}}}")
-            return
 
 
-@rule(
+@rule_once(
     "function-program",
     ERROR,
     "A function in the place of a program",
@@ -172,18 +164,10 @@ def function_program(script: Script) -> Iterator[Hit]:
         if texts and os.path.basename(texts[0] or "") == "xargs":
             at, starter = inputs_start(texts, 0), "xargs"
         name = texts[at] or "" if at < len(texts) else ""
-        if starter and name in script.functions and not _is_program(script, name):
-            yield Hit.at(
-                words[at],
-                f"{name} is a function of this script: {starter} starts programs only, and finds none of this name",
-                f"export -f {name}, and write {starter} bash -c {name}",
-            )
-            return
-
-
-def _is_program(script: Script, name: str) -> bool:
-    """Return whether a function has the name of a program, which it calls itself."""
-    return re.search(rf"(command|which|/)\s*{re.escape(name)}\b", script.functions[name]) is not None
+        own_name = rf"(command|which|/)\s*{re.escape(name)}\b"  # of a program that the function calls
+        if starter and name in script.functions and not re.search(own_name, script.functions[name]):
+            reason = f"{name} is a function of this script: {starter} starts programs only, and finds none of this name"
+            yield Hit.at(words[at], reason, f"export -f {name}, and write {starter} bash -c {name}")
 
 
 # Commands that execute a program; those of the shell itself call its functions.

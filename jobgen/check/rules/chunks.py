@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.check.rule import ERROR, NOTE, WARNING, rule, rule_once
 from jobgen.schedulers.pbs import IN_CHUNKS
 from jobgen.script.script import Hit, Script
 from jobgen.values.parsers import number
@@ -16,7 +16,7 @@ def _totals(script: Script) -> dict[str, tuple[int, str]]:
     return {key[3:]: (one.line, one.value) for key, one in script.heeded.items() if one.flag == "-l"}
 
 
-@rule(
+@rule_once(
     "select-with-nodes",
     ERROR,
     "select= or place= with nodes=",
@@ -46,7 +46,6 @@ def select_with_nodes(script: Script) -> Iterator[Hit]:
         if name in totals and "nodes" in totals:
             line = max(totals[name][0], totals["nodes"][0])
             yield Hit(line, f"qsub refuses nodes= together with {name}=")
-            return
 
 
 @rule(
@@ -74,11 +73,9 @@ def select_with_totals(script: Script) -> Iterator[Hit]:
     totals = _totals(script)
     for name in IN_CHUNKS:
         if "select" in totals and name in totals:
-            yield Hit(
-                max(totals["select"][0], totals[name][0]),
-                f"qsub refuses -l {name} together with select=",
-                f"request it for each chunk: select=N:{name}={totals[name][1]}",
-            )
+            reason = f"qsub refuses -l {name} together with select="
+            fix = f"request it for each chunk: select=N:{name}={totals[name][1]}"
+            yield Hit(max(totals["select"][0], totals[name][0]), reason, fix)
 
 
 @rule(
@@ -103,11 +100,8 @@ def select_with_totals(script: Script) -> Iterator[Hit]:
 def walltime_in_select(script: Script) -> Iterator[Hit]:
     line, select = _totals(script).get("select", (0, ""))
     if match := re.search(r":(walltime|cput)=", select):
-        yield Hit(
-            line,
-            f"{match[1]} is a limit of the job, not of a chunk: PBS refuses it",
-            f"write -l {match[1]}= on its own",
-        )
+        reason = f"{match[1]} is a limit of the job, not of a chunk: PBS refuses it"
+        yield Hit(line, reason, f"write -l {match[1]}= on its own")
 
 
 @rule(
@@ -218,7 +212,7 @@ def packed_chunks(script: Script) -> Iterator[Hit]:
     yield Hit(totals["select"][0], level=NOTE if whole or not placed else None)
 
 
-@rule(
+@rule_once(
     "no-mpiprocs",
     WARNING,
     "GPUs without mpiprocs",
@@ -259,4 +253,3 @@ def no_mpiprocs(script: Script) -> Iterator[Hit]:
         )
         if not has_counts and id(launch) not in once and launch.outer is None:
             yield Hit(line, fix=f"add :mpiprocs={chunk['ngpus']} to the select")
-            return

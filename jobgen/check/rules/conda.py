@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from jobgen.check.rule import NOTE, WARNING, rule
+from jobgen.check.rule import NOTE, WARNING, rule, rule_once
 from jobgen.check.rules.environment import START_UP
 from jobgen.script.command_kinds import MODULE_COMMANDS
 from jobgen.script.commands import Command
@@ -43,10 +43,17 @@ _HOOK = b'eval "$(conda shell.bash hook)"'
     """,
 )
 def source_activate(script: Script) -> Iterator[Hit]:
+    chosen = script.heeded.get("--export")
+    of_submitter = chosen is None or "ALL" in chosen.value.upper()  # sbatch passes its PATH by default
+    providers = [command.node.start for command in script.commands if _provides_conda(command)]
+    providers += [node.start for name, _, node in script.assignments if name in ("PATH", "BASH_ENV")]
     for command in script.own_running("source", "."):
-        if command.literals[:1] == ["activate"] and not (_is_here(script, command) or _is_second(command)):
-            provided = any(start < command.node.start for start in _providers(script))
-            if provided or _login(script) or _has_submitter_path(script):
+        # The file may be that of a virtual environment, in a directory that the script enters.
+        moved = any(one.node.start < command.node.start for one in script.named("cd", "pushd"))
+        second = "conda activate" in command.statement.text.partition(command.node.text)[0]
+        if command.literals[:1] == ["activate"] and not (second or (moved and len(command.arguments) == 1)):
+            provided = any(start < command.node.start for start in providers)
+            if provided or _login(script) or of_submitter:
                 if not _OLD.search(script.tree.text):
                     yield Hit.at(command.node, "conda activate has replaced source activate", level=NOTE)
             else:
@@ -55,17 +62,6 @@ def source_activate(script: Script) -> Iterator[Hit]:
 
 # Versions whose conda is older than 4.6, which has no hook.
 _OLD = re.compile(r"(?i)conda[23]?[-/]?(?:[23]-)?(?:2\.\d|4\.[0-5](?!\d)|5\.[0-3])")
-
-
-def _is_here(script: Script, command: Command) -> bool:
-    """Return whether the file may be that of a virtual environment, in a directory that the script enters."""
-    moved = any(one.node.start < command.node.start for one in script.named("cd", "pushd"))
-    return moved and len(command.arguments) == 1
-
-
-def _is_second(command: Command) -> bool:
-    """Return whether the command only runs where conda activate fails."""
-    return "conda activate" in command.statement.text.partition(command.node.text)[0]
 
 
 # Modules of compilers, libraries and tools, which bring no conda.
@@ -77,12 +73,6 @@ _NO_CONDA = re.compile(
 )
 
 
-def _providers(script: Script) -> Iterator[int]:
-    """Yield the offsets of the statements that may put conda on PATH."""
-    yield from (command.node.start for command in script.commands if _provides_conda(command))
-    yield from (node.start for name, _, node in script.assignments if name in ("PATH", "BASH_ENV"))
-
-
 def _provides_conda(command: Command) -> bool:
     if command.name in ("module", "ml"):
         return any(not _NO_CONDA.match(word.unquoted) for word in command.arguments)
@@ -92,12 +82,6 @@ def _provides_conda(command: Command) -> bool:
 
 
 _PROVIDERS = ("eval", "conda", "mamba", "micromamba", "spack", "setpkgs", "vpkg_require", "soft", "use")
-
-
-def _has_submitter_path(script: Script) -> bool:
-    """Return whether the job has the variables of the shell that submits it: sbatch passes all by default."""
-    chosen = script.heeded.get("--export")
-    return chosen is None or "ALL" in chosen.value.upper()
 
 
 def _login(script: Script) -> bool:
@@ -167,7 +151,7 @@ def _is_read(script: Script, init: Command) -> bool:
     return False
 
 
-@rule(
+@rule_once(
     "conda-hook",
     WARNING,
     "conda activate without its hook",
@@ -205,10 +189,9 @@ def conda_hook(script: Script) -> Iterator[Hit]:
             indent = script.source[start : command.node.start]
             alone = not indent.strip()
             yield Hit.at(command.node, edits=(Edit(start, start, indent + _HOOK + b"\n"),) if alone else ())
-            return
 
 
-@rule(
+@rule_once(
     "module-after-environment",
     WARNING,
     "A module that takes the place of an environment",
@@ -249,20 +232,15 @@ def module_after_environment(script: Script) -> Iterator[Hit]:
             after = changes[at + 1 :]
             again = any(_PYTHON.search(name) for one in after for name in one.names)
             activates = any(one.kind == "activate" for one in after)
-            if activates or (again and not pythons) or not _runs_python(script, change.command):
+            later = (one.node for one in script.commands if one.node.start > change.command.node.start)
+            by_path = any(_BY_PATH.search(node.text) for node in later)  # Python, or a launcher of it
+            if activates or (again and not pythons) or not by_path:
                 return
             line = environment.command.line
             reason = f"this unloads {python}, the Python of the environment of line {line}"
             if pythons:
                 reason = f"the module {pythons[0]} comes in front of the environment of line {line}: python is the module's"
             yield Hit.at(change.command.node, reason)
-            return
-
-
-def _runs_python(script: Script, before: Command) -> bool:
-    """Return whether a command behind another one finds Python, or a launcher of it, by ``PATH``."""
-    later = (one.node for one in script.commands if one.node.start > before.node.start)
-    return any(_BY_PATH.search(node.text) for node in later)
 
 
 _BY_PATH = re.compile(r"(?<![\w/.$-])(?:python[\d.]*|torchrun|accelerate|deepspeed|pip3?)\s")
@@ -311,7 +289,7 @@ _PYTHON = re.compile(
 )
 
 
-@rule(
+@rule_once(
     "purged-modules",
     WARNING,
     "module purge behind the modules",
@@ -354,4 +332,3 @@ def purged_modules(script: Script) -> Iterator[Hit]:
                 f"this unloads {' '.join(before.names)} of line {before.command.line} before anything uses it"
             )
             yield Hit.at(change.command.node, reason)
-            return

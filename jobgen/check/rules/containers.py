@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from jobgen.check.ranks.containers import Container, containers
 from jobgen.check.ranks.model import RankGroup, forms, ranks
-from jobgen.check.rule import WARNING, rule
+from jobgen.check.rule import WARNING, rule_once
 from jobgen.check.rules.launcher_options import idle_others
 from jobgen.launch.containers import RUNTIMES
 from jobgen.launch.wrappers import wrappers
@@ -24,7 +24,7 @@ _BINDS = re.compile(r"slurm|munge|/usr/bin/srun|-host|hostfile|machinefile|plm|s
 _OF_SITE = re.compile(r"--(scratch|home|global|cfs|volumes-from|mount-\w+|container-mount-home)\b")
 
 
-@rule(
+@rule_once(
     "container-files",
     WARNING,
     "A program that the container does not have",
@@ -61,7 +61,6 @@ def container_files(script: Script) -> Iterator[Hit]:
                 folder, option = os.path.dirname(file), "--container-mounts=" if container.of_step else "-v "
                 reason = f"{container.name} mounts {only}: its container has no {file}"
                 yield Hit(one.line, reason, f"add {option}{folder}:{folder}")
-                return
 
 
 def _file(script: Script, one: RankGroup) -> str:
@@ -95,7 +94,7 @@ def _is_below(file: str, mount: str) -> bool:
     return file == mount or file.startswith(mount + "/") or mount in ("", "/")
 
 
-@rule(
+@rule_once(
     "launcher-in-container",
     WARNING,
     "A launcher inside a container",
@@ -134,10 +133,9 @@ def launcher_in_container(script: Script) -> Iterator[Hit]:
                 f"{launch.kind} of the image starts in the container on the first node, and reaches no other one: "
                 f"{idle_others(script)}, or it fails",
             )
-            return
 
 
-@rule(
+@rule_once(
     "container-shm",
     WARNING,
     "Little shared memory in a container",
@@ -170,7 +168,6 @@ def container_shm(script: Script) -> Iterator[Hit]:
             if container.name in _OWN_SHM and container.is_known and container.is_new and not given:
                 use = f"the {one.each} ranks of a node" if several else f"{one.program.workers} data loaders"
                 yield Hit(one.line, f"{container.name} gives the container 64 MB of shared memory for {use}")
-                return
 
 
 _OWN_SHM = ("docker", "podman")

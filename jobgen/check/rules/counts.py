@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.ranks.environment import only_printed
-from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.check.rule import ERROR, NOTE, WARNING, rule, rule_once
 from jobgen.rendering.runtime import MARK
 from jobgen.script.launches import Launch
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import Node, expansions, is_plain
 
 
-@rule(
+@rule_once(
     "repeated-count",
     NOTE,
     "A number that repeats the request",
@@ -57,7 +57,6 @@ def repeated_count(script: Script) -> Iterator[Hit]:
                     _fix(script, launch, names is line.nodes),
                     place=launch.place(*names),
                 )
-                return
 
 
 def _by_hand(script: Script, launch: Launch, names: tuple[str, ...]) -> bool:
@@ -95,7 +94,7 @@ _BY_OPTION = {
 }
 
 
-@rule(
+@rule_once(
     "absent-count",
     WARNING,
     "A number that Slurm does not set",
@@ -133,12 +132,8 @@ def absent_count(script: Script) -> Iterator[Hit]:
             continue
         other = _counterpart(script, option)
         if other:
-            yield Hit.at(
-                node,
-                f"${name} is not set: the job has {other}, and not {option}",
-                "use $SLURM_GPUS_ON_NODE" if "GPUS" in name else f"request {option}",
-            )
-            return
+            reason = f"${name} is not set: the job has {other}, and not {option}"
+            yield Hit.at(node, reason, "use $SLURM_GPUS_ON_NODE" if "GPUS" in name else f"request {option}")
 
 
 def _counterpart(script: Script, option: str) -> str:
@@ -149,7 +144,7 @@ def _counterpart(script: Script, option: str) -> str:
     return next((f"{key}={value}" for key, value in found if key != "--gres" or "gpu" in value), "")
 
 
-@rule(
+@rule_once(
     "node-total",
     WARNING,
     "A number of one node as the number of all ranks",
@@ -187,7 +182,6 @@ def node_total(script: Script) -> Iterator[Hit]:
                 f"${name} is a number of one node, and {launch.kind} gets it as that of all ranks on {script.request.nodes} nodes",
                 _fix(script, launch, nodes=False),
             )
-            return
 
 
 _OF_NODE = (

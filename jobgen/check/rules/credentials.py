@@ -17,6 +17,7 @@ _PLACEHOLDER = (
     r"|redacted|\*\*\*|[<{\[$]).*|[./~].*|.*\.\w{2,5}|(.)\2*"
 )
 # Commands of the shell itself: their arguments are in no list of processes.
+_LOGINS = ("wandb", "huggingface-cli", "hf", "comet")
 _BUILTINS = ("echo", "printf", "export", "[", "test", "declare", "local", "read", "unset", "set", ":", "")
 
 
@@ -55,15 +56,16 @@ def secret_in_script(script: Script) -> Iterator[Hit]:
         words = [(word.line, literal(word) or "") for word in command.arguments]
         found += [(line, *text.partition("=")[::2]) for line, text in words if "=" in text]
         found += [(line, option, text) for (_, option), (line, text) in pairwise(words) if option[:1] == "-"]
-        found += [(line, "api_key" if _logs_in(command.name, words) else "", text) for line, text in words]
+        logs_in = command.name in _LOGINS and "login" in (text for _, text in words)
+        found += [(line, "api_key" if logs_in else "", text) for line, text in words]
     seen: set[int] = set()
     for line, name, value in found:
         if line not in seen and _is_real(name, value):
             seen.add(line)
-            yield Hit(
-                line,
-                f"{name.lstrip('-') or 'a word'} has a secret as its value: who reads the script can use it",
+            reason = (
+                f"{name.lstrip('-') or 'a word'} has a secret as its value: who reads the script can use it"
             )
+            yield Hit(line, reason)
     yield from (one for one in _of_jobgen(script) if one.line not in seen)
 
 
@@ -78,13 +80,8 @@ def _of_jobgen(script: Script) -> Iterator[Hit]:
         words = [literal(word) or "" for word in launch.arguments]
         for one in secret_words(words):
             fix = f"make the script again with --env {one.variable}, or with --env-file FILE"
-            yield Hit.at(
-                launch.arguments[one.at], f"{one.text} is a secret: who reads the script can use it", fix
-            )
-
-
-def _logs_in(name: str, words: list[tuple[int, str]]) -> bool:
-    return name in ("wandb", "huggingface-cli", "hf", "comet") and "login" in (text for _, text in words)
+            reason = f"{one.text} is a secret: who reads the script can use it"
+            yield Hit.at(launch.arguments[one.at], reason, fix)
 
 
 def _is_real(name: str, value: str) -> bool:
@@ -130,10 +127,10 @@ def secret_argument(script: Script) -> Iterator[Hit]:
             for name, _ in expansions(word):
                 if name not in seen and _names_a_secret(name) and "<<<" not in word.text:
                     seen.add(name)
-                    yield Hit.at(
-                        word,
-                        f"{command.name} gets the value of {name} as an argument, which ps shows to all users",
+                    reason = (
+                        f"{command.name} gets the value of {name} as an argument, which ps shows to all users"
                     )
+                    yield Hit.at(word, reason)
 
 
 def _names_a_secret(name: str) -> bool:

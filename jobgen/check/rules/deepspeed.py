@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.ranks.model import HOSTFILES
-from jobgen.check.rule import ERROR, WARNING, rule
+from jobgen.check.rule import ERROR, WARNING, rule, rule_once
 from jobgen.check.rules.hostfile import hostfile_statements
 from jobgen.errors import counted
 from jobgen.script.launches import Launch
@@ -163,11 +163,8 @@ def filter_range(script: Script) -> Iterator[Hit]:
         gpus = None if script.request.exclusive else script.request.gpus_per_node
         counts = launch.has("--num-gpus", "--num-nodes", "--num-accelerators")
         if counts and launch.has("--include", "--exclude", "-i", "-e"):
-            yield Hit(
-                launch.line,
-                "deepspeed refuses --num_gpus and --num_nodes together with --include or --exclude",
-                "leave one of the two out",
-            )
+            why = "deepspeed refuses --num_gpus and --num_nodes together with --include or --exclude"
+            yield Hit(launch.line, why, "leave one of the two out")
         if slots and gpus and max(slots) >= gpus:
             reason = f"--include names slot {max(slots)}, but a node of the job has {counted(gpus, 'GPU')}, from 0: deepspeed refuses it"
             yield Hit(launch.line, reason, "write --num_gpus, or leave it out")
@@ -176,7 +173,7 @@ def filter_range(script: Script) -> Iterator[Hit]:
             yield Hit(launch.line, "srun has no option --include, which is DeepSpeed's", "use --nodelist")
 
 
-@rule(
+@rule_once(
     "absent-hostfile",
     WARNING,
     "A hostfile that nothing writes",
@@ -228,20 +225,14 @@ def absent_hostfile(script: Script) -> Iterator[Hit]:
         )
         if not elsewhere and script.tree.text.count(last) == sum(text.count(last) for text in own):
             effect = f"{launch.kind} {'ends' if launch.row.of_mpi else 'uses this node only'}"
-            yield Hit(
-                launch.line,
-                f"nothing makes {name}: without it {effect}, and one of another job has its hosts",
-            )
-            return
+            reason = f"nothing makes {name}: without it {effect}, and one of another job has its hosts"
+            yield Hit(launch.line, reason)
 
 
-_HOSTFILE_OPTIONS = {
-    "deepspeed": ("--hostfile", "-H"),
-    "mpirun": HOSTFILES,
-}
+_HOSTFILE_OPTIONS = {"deepspeed": ("--hostfile", "-H"), "mpirun": HOSTFILES}
 
 
-@rule(
+@rule_once(
     "hostfile-format",
     ERROR,
     "A hostfile that DeepSpeed cannot read",
@@ -267,11 +258,9 @@ def hostfile_format(script: Script) -> Iterator[Hit]:
     for node in script.tree.all("string_content", "raw_string", "heredoc_body", "word"):
         if _BLANKS.search(node.text):
             yield Hit(node.line)
-            return
     for node, text in hostfile_statements(script) if any(script.launched("deepspeed")) else ():
         if _BLANKS.search(text):
             yield Hit.at(node)
-            return
 
 
 _BLANKS = re.compile(r"\bslots(\s+=\s*|=\s+)[\d$]")

@@ -82,10 +82,7 @@ def _zero_stage(config: dict[str, Any]) -> int:
     set -euo pipefail
     deepspeed train.py --deepspeed_config good.json
     """,
-    files={
-        "bad.json": '{"train_batch_size": 32',
-        "good.json": '{"train_batch_size": 32,  // global\n}',
-    },
+    files={"bad.json": '{"train_batch_size": 32', "good.json": '{"train_batch_size": 32,  // global\n}'},
 )
 def not_json(script: Script) -> Iterator[Hit]:
     found = _find(script)

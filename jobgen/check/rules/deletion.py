@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from jobgen.check.ranks.model import RankGroup, code, ranks
-from jobgen.check.rule import NOTE, WARNING, rule
+from jobgen.check.rule import NOTE, WARNING, rule, rule_once
 from jobgen.script.commands import Command, commands
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import LOOPS, Node, expansions, literal, on_condition
@@ -83,7 +83,7 @@ def _has_text(value: Node) -> bool:
     return bool(re.sub(r"\$\{[^}]*\}|\$\w+|\$\(.*\)|`.*`|[\"']", "", value.text, flags=re.S).strip("/"))
 
 
-@rule(
+@rule_once(
     "rm-at-requeue",
     WARNING,
     "A second start that deletes the checkpoints",
@@ -134,7 +134,6 @@ def rm_at_requeue(script: Script) -> Iterator[Hit]:
                     command.node,
                     f"a second start of the job deletes {word.unquoted}, to which {writer.name} saves in line {writer.line}",
                 )
-                return
 
 
 _SOMETIMES = (*LOOPS, "if_statement", "case_statement", "function_definition", "subshell")
@@ -155,7 +154,7 @@ def _saves(script: Script, one: RankGroup, path: str) -> bool:
     return False
 
 
-@rule(
+@rule_once(
     "skipped-cleanup",
     NOTE,
     "A clean-up that a failure skips",
@@ -201,10 +200,9 @@ def skipped_cleanup(script: Script) -> Iterator[Hit]:
         sometimes = command.node.under("function_definition", "if_statement", *LOOPS)
         if temporary and deletes_all(command) and work and work[-1] < command.node.start and not sometimes:
             yield Hit.at(command.node, fix=f"remove it in a trap: trap 'rm -rf \"{temporary}\"' EXIT")
-            return
 
 
-@rule(
+@rule_once(
     "lost-output",
     WARNING,
     "Results that the job deletes, or leaves on the disk of the node",
@@ -238,7 +236,6 @@ def lost_output(script: Script) -> Iterator[Hit]:
                     else "on the disk of the node: nothing copies the results from there"
                 )
                 yield Hit(one.line, f"{option} is {path}, {where}", _KEEP)
-                return
 
 
 def _deletion(script: Script, path: str, start: int) -> int:

@@ -13,13 +13,12 @@ from jobgen.check.ranks.environment import RankEnvironment
 from jobgen.check.ranks.frameworks import FRAMEWORKS
 from jobgen.check.ranks.model import RankGroup, beside, code_of_tasks, ranks
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
-from jobgen.check.rules.rank_numbers import NUMBERS
+from jobgen.check.rules.rank_numbers import COPES, NUMBERS
 from jobgen.errors import counted
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import LATER, assignments, exported
 
 _CHOOSES = re.compile(r"set_device|cuda:|device_ids|\.to\(|torch\.device\(|\.cuda\(")
-_COPES = re.compile(r"device_count|VISIBLE_DEVICES")
 _LOCAL_IDS = ("LOCAL_RANK", "SLURM_LOCALID")
 
 
@@ -57,9 +56,11 @@ def task_devices(script: Script) -> Iterator[Hit]:
     of_job = {key: script.heeded[key].value for key in _OF_TASKS if key in script.heeded}
     if any(name == "SLURM_GPU_BIND" for name, _, _ in script.assignments):
         return
+    nodes, total = script.request.nodes, script.request.ranks
     for one in ranks(script):
         option = _own_device(of_job, one)
-        if not option or one.sets_ranks or one.tasks == 1 or not (one.tasks or _several_on_a_node(script)):
+        several = one.tasks or (total and nodes and total > nodes)
+        if not option or one.sets_ranks or one.tasks == 1 or not several:
             continue
         how, sure = _number_of_device(one)
         if how:
@@ -94,7 +95,7 @@ def _seen_by_number(script: Script) -> Iterator[Hit]:
         )
         if source is not None and not opens:
             opens = "LOCAL_RANK" in source.reads and bool(_CHOOSES.search(source.text))
-        if opens and not (source is not None and _COPES.search(source.text)):
+        if opens and not (source is not None and COPES.search(source.text)):
             yield Hit(
                 numbered[device].line,
                 f"with this {device} each task sees one device, number 0, but its program gets LOCAL_RANK as the number "
@@ -137,11 +138,6 @@ def _own_device(of_job: dict[str, str], one: RankGroup) -> str:
 _CLOSEST = "--gpu-bind=closest"
 
 
-def _several_on_a_node(script: Script) -> bool:
-    request = script.request
-    return bool(request.ranks and request.nodes and request.ranks > request.nodes)
-
-
 def _number_of_device(one: RankGroup) -> tuple[str, bool]:
     """Return how a program chooses its device by the local rank, and whether its file shows it; empty if
     neither shows that it does."""
@@ -152,7 +148,7 @@ def _number_of_device(one: RankGroup) -> tuple[str, bool]:
         return "", False
     if source is not None:
         if re.search(r"(set_device|cuda|device)\(.{0,12}\b(hvd|horovod)\.local_rank\(\)", source.text):
-            return "Horovod's local_rank() is the number of its device", not _COPES.search(source.text)
+            return "Horovod's local_rank() is the number of its device", not COPES.search(source.text)
         read = next((name for name in _LOCAL_IDS if name in source.reads), "")
         if "lightning" in one.program.frameworks:
             return _BY_LIGHTNING, True
@@ -160,7 +156,7 @@ def _number_of_device(one: RankGroup) -> tuple[str, bool]:
         opener = next((row.title for row in rows if "LOCAL_RANK" in row.variables), "")
         if opener and "LOCAL_RANK" in code:
             return f"{opener} opens the device of LOCAL_RANK", True
-        chooses = read and _CHOOSES.search(source.text) and not _COPES.search(source.text)
+        chooses = read and _CHOOSES.search(source.text) and not COPES.search(source.text)
         return (f"{one.program.file} opens the device of {read}", True) if chooses else ("", False)
     numbered = re.search(r"\bLOCAL_RANK=[\"']?\$\{?SLURM_LOCALID", code)
     option = any(re.match(r"--(local[-_]rank|gpu|device)\b", word) for word in one.program.arguments)

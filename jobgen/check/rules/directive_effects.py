@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.check.rule import ERROR, NOTE, WARNING, rule, rule_once
 from jobgen.errors import counted, shown
 from jobgen.schedulers.directive_options import read_options
 from jobgen.schedulers.request import DirectiveOption
@@ -328,7 +328,7 @@ def trailing_comment(script: Script) -> Iterator[Hit]:
             yield Hit(number)
 
 
-@rule(
+@rule_once(
     "carriage-return",
     ERROR,
     "Windows line ends",
@@ -353,7 +353,6 @@ def carriage_return(script: Script) -> Iterator[Hit]:
     for number, line in enumerate(script.lines, 1):
         if line.endswith("\r"):
             yield Hit(number, edits=(Edit(0, len(script.source), script.source.replace(b"\r\n", b"\n")),))
-            return
 
 
 @rule(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.check.rule import NOTE, WARNING, rule
+from jobgen.check.rule import NOTE, WARNING, rule, rule_once
 from jobgen.errors import shown
 from jobgen.script.commands import Command
 from jobgen.script.script import Edit, Hit, Script
@@ -65,12 +65,8 @@ def unchecked_cd(script: Script) -> Iterator[Hit]:
             elif not command.guarded and not command.tested:
                 level = _level(script, command, after)
                 deletion = "" if level == NOTE else _deletion(after)
-                reason = (
-                    f"if cd fails, {shown(deletion)} deletes the files of another directory"
-                    if deletion
-                    else ""
-                )
-                yield Hit.at(command.node, reason, fix, level, edits=_or_exit(command))
+                effect = f"if cd fails, {shown(deletion)} deletes the files of another directory"
+                yield Hit.at(command.node, effect * bool(deletion), fix, level, edits=_or_exit(command))
 
 
 def _deletion(after: list[Command]) -> str:
@@ -91,7 +87,7 @@ _MOVES = re.compile(
 )
 
 
-@rule(
+@rule_once(
     "remote-directory",
     WARNING,
     "A relative path in the shell of another node",
@@ -151,7 +147,6 @@ def remote_directory(script: Script) -> Iterator[Hit]:
                 + ("pbsdsh -- bash -c" if launch.remote == "pbsdsh" else f"{launch.remote} HOST")
                 + ' "cd $PWD && ..."',
             )
-            return
 
 
 _BODIES = (

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 
-from jobgen.check.rule import NOTE, WARNING, rule
+from jobgen.check.rule import NOTE, WARNING, rule_once
 from jobgen.script.command_kinds import STATE, TOOLS
 from jobgen.script.commands import Command
 from jobgen.script.script import Hit, Script
@@ -19,7 +19,7 @@ _DOWNLOADS = {
 }  # fmt: skip
 
 
-@rule(
+@rule_once(
     "download-in-job",
     WARNING,
     "Downloads inside the job",
@@ -61,7 +61,6 @@ def download(script: Script) -> Iterator[Hit]:
         reason = f"{name} needs the internet, which many compute nodes do not have{waits}"
         meant = _is_meant(script) or command.node.under("case_statement")
         yield Hit.at(command.node, reason, level=NOTE if meant else None)
-        return
 
 
 def _is_of_git(script: Script, command: Command) -> bool:
@@ -88,17 +87,15 @@ def _is_meant(script: Script) -> bool:
     if mirror or _INSTALLATION.search(os.path.splitext(script.name)[0]):
         return True
     gpus = script.request.gpus or script.request.gpus_per_node
-    several = sum(_downloads(one) for one in script.commands) > 1  # an installation, which may need a GPU
+    several = (
+        sum(one.name in _DOWNLOADS or "pip" in one.literals for one in script.commands) > 1
+    )  # an installation, which may need a GPU
     return (several or not gpus) and not any(_is_work(script, one) for one in script.commands)
 
 
 _INSTALLATION = re.compile(
     r"(?i)(?<![a-z])(install|set_?up|build|compile|download|update)|(?<![a-z])(make|create)[-_]?(conda|v?env)"
 )
-
-
-def _downloads(command: Command) -> bool:
-    return command.name in _DOWNLOADS or "pip" in command.literals
 
 
 def _is_work(script: Script, command: Command) -> bool:

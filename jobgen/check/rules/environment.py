@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.check.rule import NOTE, WARNING, rule
+from jobgen.check.rule import NOTE, WARNING, rule, rule_once
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import Node, literal
 
@@ -46,7 +46,7 @@ def bashrc(script: Script) -> Iterator[Hit]:
             yield Hit.at(command.node, reason)
 
 
-@rule(
+@rule_once(
     "personal-path",
     NOTE,
     "The home directory of one user",
@@ -77,7 +77,6 @@ def personal_path(script: Script) -> Iterator[Hit]:
                 [path] = re.findall(r"^/\w+/[^/]+(?:/[^/](?=/))?(?:/[^/]+)?", match[0])  # /home/GROUP/A/ALICE
                 reason = f"{path} is below the home directory of one user: the script depends on it"
                 yield Hit.at(node, reason)
-                return
 
 
 _HOME = re.compile(r"(?<![\w$}.])/(home|Users|users)(/[\w.@+-]+)+")
@@ -197,8 +196,9 @@ def debug_setting(script: Script) -> Iterator[Hit]:
         text = literal(value)
         short = (script.request.walltime or 7200) < 7200
         comment = _MEANT.search(f"{script.line(node.line - 1)}\n{script.line(node.line)}")
-        # With NCCL_DEBUG_SUBSYS it prints the calls of these parts.
-        meant = comment or _needs(script, name) or f"{name}_SUBSYS" in script.values
+        # With unified memory Kokkos needs it. With NCCL_DEBUG_SUBSYS it prints the calls of these parts.
+        of_kokkos = name == "CUDA_LAUNCH_BLOCKING" and re.search("(?i)kokkos", script.tree.text)
+        meant = comment or of_kokkos or f"{name}_SUBSYS" in script.values
         if pattern and text and re.fullmatch(pattern, text) and script.is_batch and not short and not meant:
             yield Hit.at(node, f"{name}={text} is for the search of a fault: {effect}")
 
@@ -207,8 +207,3 @@ def debug_setting(script: Script) -> Iterator[Hit]:
 _MEANT = re.compile(
     r"(?i)#.*\b(?:do ?n[o']t remove|keep|hangs?|deadlocks?|work-?around|needed|requires?d?|must|crash(?:es)?|fix(?:es)?)\b"
 )
-
-
-def _needs(script: Script, name: str) -> bool:
-    """Return whether a library asks for a variable: Kokkos with unified memory that all kernels wait."""
-    return name == "CUDA_LAUNCH_BLOCKING" and re.search("(?i)kokkos", script.tree.text) is not None

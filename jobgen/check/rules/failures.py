@@ -23,7 +23,7 @@ from jobgen.check.ignored_failures import (
     repeats,
     run,
 )
-from jobgen.check.rule import NOTE, WARNING, rule
+from jobgen.check.rule import NOTE, WARNING, rule, rule_once
 from jobgen.check.rules.processes import is_service
 from jobgen.check.rules.shell_and_paths import plain_sh
 from jobgen.errors import shown
@@ -76,7 +76,7 @@ def no_errexit(script: Script) -> Iterator[Hit]:
     if hides and end is not None and _is_lost(script, work, end):
         yield Hit(
             work.line,
-            f"if {_name(work)} fails, the job counts as successful: its status is that of the last command, "
+            f"if {work.program or work.words[0].text} fails, the job counts as successful: its status is that of the last command, "
             f"{_shown(end.last)}",
             _set(script, "-eo"),
         )
@@ -119,10 +119,6 @@ _MAIL = r"\b(?:mailx?|sendmail|mutt)\s"
 _ENDING = r"\b(?:exit|scancel|qdel)\s"
 _RESULTS = r"\bcat\s|<\s*[^<\s]|\s-[aA]\s"  # a file in a mail
 _COUNT = "if the runs are independent, write || failed=1 behind each, and exit ${failed:-0} at the end"
-
-
-def _name(command: Command) -> str:
-    return command.program or command.words[0].text
 
 
 def _shown(node: Node) -> str:
@@ -206,14 +202,10 @@ def _succeeds(script: Script, command: Command) -> bool:
         return words[:1] in _SUCCEED_WITH[name]
     if name == "rm":
         forced = any(re.match("-[a-zA-Z]*f", word) for word in words)
-        return forced or all(_is_made(script, word) for word in command.arguments if word.text[0] != "-")
+        made = {word.text for one in script.named("mkdir") for word in one.arguments}
+        return forced or all(word.text in made for word in command.arguments if word.text[0] != "-")
     alone = name in ("cat", "ls") and all(word.text[0] == "-" for word in command.arguments)
     return alone or name in _SUCCEED
-
-
-def _is_made(script: Script, word: Node) -> bool:
-    """Return whether the script makes a directory."""
-    return any(other.text == word.text for one in script.named("mkdir") for other in one.arguments)
 
 
 def _is_lost(script: Script, work: Command, end: _End) -> bool:
@@ -260,7 +252,7 @@ def _keeps_status(script: Script) -> bool:
     return kept or any("ERR" in command.literals for command in script.named("trap"))
 
 
-@rule(
+@rule_once(
     "no-pipefail",
     WARNING,
     "set -e without pipefail",
@@ -290,7 +282,6 @@ def no_pipefail(script: Script) -> Iterator[Hit]:
         tested = node.under("command_substitution", "if_statement", "while_statement") or _prints_text(node)
         if not tested and not _finds(node) and not _teed(node) and not INFORM.issuperset(names[:-1]):
             yield Hit.at(node, fix=_set(script, "-o"))
-            return
 
 
 def _finds(pipeline: Node) -> bool:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from jobgen.check.rule import NOTE, WARNING, rule
+from jobgen.check.rule import NOTE, WARNING, rule, rule_once
 from jobgen.errors import shown
 from jobgen.schedulers.directive_options import read_options
 from jobgen.schedulers.request import DirectiveOption
@@ -16,7 +16,7 @@ from jobgen.script.syntax import Node, expansions
 from jobgen.script.written_files import is_shared, may_have_reader, target, written
 
 
-@rule(
+@rule_once(
     "shared-log",
     NOTE,
     "One output file for all jobs",
@@ -51,7 +51,6 @@ def shared_log(script: Script) -> Iterator[Hit]:
                 if script.dialect.percent_codes
                 else "remove it: PBS names the file NAME.oJOBID",
             )
-            return
 
 
 @rule(
@@ -150,15 +149,14 @@ def shared_config(script: Script) -> Iterator[Hit]:
         if file is None or sign == ">>" or name in seen or not re.fullmatch(_CONFIG, name):
             continue
         values = list(_values(node))
-        if values and is_shared(script, file) and _read_later(script, node, text):
+        last = text.rpartition("/")[2]
+        read = any(last in one.node.text for one in script.commands if one.node.start > node.end)
+        if values and read and is_shared(script, file):
             seen.add(name)
             known = [script.constants.node(value) for value in values]
             constant = all(one is not None and script.constants.value(one) is not None for one in known)
-            yield Hit.at(
-                node,
-                f"all jobs write their values to {shown(name)}: a later one overwrites those of this job",
-                level=NOTE if constant else None,
-            )
+            reason = f"all jobs write their values to {shown(name)}: a later one overwrites those of this job"
+            yield Hit.at(node, reason, level=NOTE if constant else None)
 
 
 def _values(redirection: Node) -> Iterator[str]:
@@ -170,13 +168,7 @@ def _values(redirection: Node) -> Iterator[str]:
         yield from (name for name, _ in expansions(part))
 
 
-def _read_later(script: Script, redirection: Node, text: str) -> bool:
-    """Return whether a later command names the file, or the variable that names it."""
-    last = text.rpartition("/")[2]
-    return any(last in one.node.text for one in script.commands if one.node.start > redirection.end)
-
-
-@rule(
+@rule_once(
     "appended-deepspeed-env",
     WARNING,
     "A .deepspeed_env that grows",
@@ -222,7 +214,6 @@ def appended_ds_env(script: Script) -> Iterator[Hit]:
     ):
         if text.rpartition("/")[2] == ".deepspeed_env":
             yield Hit(line)
-            return
 
 
 def _path(script: Script, text: str) -> str:
@@ -231,7 +222,7 @@ def _path(script: Script, text: str) -> str:
     return text if value is None else value.unquoted
 
 
-@rule(
+@rule_once(
     "mkdir-exists",
     NOTE,
     "mkdir without -p",
@@ -264,10 +255,8 @@ def mkdir_exists(script: Script) -> Iterator[Hit]:
             path = next((word for word in words if word not in modes and is_shared(script, word)), None)
             if path is not None:
                 end = ": with set -e the job ends" if script.errexit else ""
-                yield Hit.at(
-                    command.node, f"mkdir fails in the next job: {shown(path.text)} then exists{end}"
-                )
-                return
+                reason = f"mkdir fails in the next job: {shown(path.text)} then exists{end}"
+                yield Hit.at(command.node, reason)
 
 
 def _may_fail(script: Script, command: Command) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from jobgen.check.ranks.environment import RankEnvironment, reads_others
 from jobgen.check.ranks.model import RankGroup, code, is_work, ranks, start_of
 from jobgen.check.ranks.passing import filters
-from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.check.rule import ERROR, NOTE, WARNING, rule, rule_once
 from jobgen.check.rules.deepspeed import run_by
 from jobgen.check.rules.rank_environment import OF_LIBRARIES, needs, set_in
 from jobgen.check.rules.rank_numbers import NUMBERS
@@ -31,7 +31,7 @@ _SILENT = (
 )  # fmt: skip
 
 
-@rule(
+@rule_once(
     "unforwarded",
     WARNING,
     "Variables that stay on the first node",
@@ -83,10 +83,9 @@ def unforwarded(script: Script) -> Iterator[Hit]:
         if lost:
             names = ", ".join(dict.fromkeys(lost))
             yield Hit(launch.line, f"deepspeed does not forward these variables to the other nodes: {names}")
-            return
 
 
-@rule(
+@rule_once(
     "shared-deepspeed-env",
     WARNING,
     "One .deepspeed_env for all jobs",
@@ -114,7 +113,6 @@ def shared_ds_env(script: Script) -> Iterator[Hit]:
         text = target.unquoted if target is not None else ""
         if text.endswith("/.deepspeed_env") and text.startswith(("~", "$HOME", "${HOME}")):
             yield Hit(node.line)
-            return
 
 
 @rule(
@@ -251,15 +249,20 @@ def _of_started(script: Script) -> Iterator[Hit]:
         )
 
 
+def _on_other_nodes(script: Script) -> Iterator[tuple[Command, str, tuple[Node, ...]]]:
+    """Yield the commands that start others on another node, their names, and the words behind these."""
+    for command in script.commands:
+        at, start = start_of([script.constants.value(word) for word in command.words])
+        if start in REMOTE and not command.node.under("function_definition"):
+            yield command, start, command.words[at + 1 :]
+
+
 def _of_quotes(script: Script) -> Iterator[Hit]:
     """Yield the variables in single quotes, or behind a backslash, that a shell on another node is to expand: it
     has none of them."""
-    for command in script.commands:
-        at, start = start_of([script.constants.value(word) for word in command.words])
-        if start not in REMOTE or command.node.under("function_definition"):
-            continue
+    for command, start, words in _on_other_nodes(script):
         own_task = script.is_pbs and start in ("pbsdsh", "pbs_tmrsh")  # it gets the variables of PBS
-        for text in (word for word in command.words[at + 1 :] if word.type in ("raw_string", "string")):
+        for text in (word for word in words if word.type in ("raw_string", "string")):
             if text.type == "string" and "\\$" not in text.text:
                 continue
             tree = code(text)
@@ -290,11 +293,7 @@ def _of_quotes(script: Script) -> Iterator[Hit]:
 def _of_files(script: Script) -> Iterator[Hit]:
     """Yield the variables of this script in files that it writes as they stand, and that run on another node."""
     files = code_files.written(script.commands, script.constants, literal=True)
-    for command in script.commands if files else ():
-        at, start = start_of([script.constants.value(word) for word in command.words])
-        if start not in REMOTE or command.node.under("function_definition"):
-            continue
-        words = command.words[at + 1 :]
+    for command, start, words in _on_other_nodes(script) if files else ():
         inner = (
             one for text in words if text.type in ("raw_string", "string") for one in commands(code(text))
         )
@@ -305,12 +304,8 @@ def _of_files(script: Script) -> Iterator[Hit]:
                 continue
             known = {*set_in(tree.text), *set_in(command.node.text), *_OF_LOGIN}
             for variable, node in expansions(tree):
-                if (
-                    variable not in known
-                    and variable in script.values
-                    and is_plain(node)
-                    and "PATH" not in variable
-                ):
+                of_script = variable in script.values and variable not in known
+                if of_script and is_plain(node) and "PATH" not in variable:
                     yield Hit.at(
                         node,
                         f"${variable} is empty in {name}, which {start} starts on another node: it is set in this script",
@@ -339,7 +334,7 @@ def _of_code(one: RankGroup) -> tuple[frozenset[str], frozenset[str]]:
     return frozenset(name for name, _, _ in assignments(tree)), reads
 
 
-@rule(
+@rule_once(
     "remote-environment",
     WARNING,
     "An environment that is active on the first node only",
@@ -393,7 +388,6 @@ def remote_environment(script: Script) -> Iterator[Hit]:
                 "is not found there, or another one",
                 "activate it in the command, too",
             )
-            return
 
 
 def _activates(command: Command) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from jobgen.check.ranks.containers import SEALED
 from jobgen.check.ranks.devices import VISIBLE
-from jobgen.check.rule import NOTE, WARNING, rule
+from jobgen.check.rule import NOTE, WARNING, rule, rule_once
 from jobgen.launch.accelerators import ACCELERATORS
 from jobgen.launch.command_line import is_python
 from jobgen.launch.launchers import LAUNCHERS
@@ -92,7 +92,7 @@ def forced_devices(script: Script) -> Iterator[Hit]:
         )
 
 
-@rule(
+@rule_once(
     "container-driver",
     NOTE,
     "A container that sees no GPU",
@@ -138,12 +138,8 @@ def container_driver(script: Script) -> Iterator[Hit]:
         if any("instance://" in (value or "") for value in values):
             continue
         if "-c" not in names[program + 1 : program + 2]:
-            yield Hit(
-                command.line,
-                f"{names[at]} has no {_DRIVERS[names[at]]}: {title} sees none of the GPUs of the job",
-                f"add {_DRIVERS[names[at]]}" if names[at] in SEALED else "",
-            )
-            return
+            reason = f"{names[at]} has no {_DRIVERS[names[at]]}: {title} sees none of the GPUs of the job"
+            yield Hit(command.line, reason, f"add {_DRIVERS[names[at]]}" if names[at] in SEALED else "")
 
 
 def _program(names: Sequence[str], words: Sequence[Node], first: int) -> tuple[int | None, str]:
@@ -283,7 +279,7 @@ def rank_table(script: Script) -> Iterator[Hit]:
     variables = ("CM_CHIEF_IP", "CM_CHIEF_PORT", "CM_WORKER_SIZE", "CM_WORKER_IP")
     others = [name for name in variables if name in names]
     if "RANK_TABLE_FILE" in names and others:
-        yield Hit(
-            names["RANK_TABLE_FILE"].line,
-            f"HCCL does not start with both a rank table and environment variables: {others[0]} is set, too",
+        reason = (
+            f"HCCL does not start with both a rank table and environment variables: {others[0]} is set, too"
         )
+        yield Hit(names["RANK_TABLE_FILE"].line, reason)

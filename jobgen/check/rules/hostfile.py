@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from jobgen.check.ranks.model import HOSTFILES
-from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.check.rule import ERROR, NOTE, WARNING, rule, rule_once
 from jobgen.errors import counted
 from jobgen.script.launches import Launch
 from jobgen.script.script import Hit, Script
@@ -115,15 +115,12 @@ def shared_hostfile(script: Script) -> Iterator[Hit]:
         if name.startswith("/dev/") or (file is not None and here and not is_shared(script, file)):
             continue  # no file, or one in the directory of this job
         seen.add(name)
-        yield Hit.at(
-            node,
-            f"{name} is the same file for all jobs: concurrent jobs overwrite each other's hosts",
-            "put the job's id into the path" + (f": hostfile.${job_id}" if job_id else ""),
-            level=NOTE if name.startswith("/tmp/") else None,
-        )
+        reason = f"{name} is the same file for all jobs: concurrent jobs overwrite each other's hosts"
+        fix = "put the job's id into the path" + (f": hostfile.${job_id}" if job_id else "")
+        yield Hit.at(node, reason, fix, level=NOTE if name.startswith("/tmp/") else None)
 
 
-@rule(
+@rule_once(
     "appended-hostfile",
     WARNING,
     "A hostfile that grows",
@@ -167,15 +164,11 @@ def appended_hostfile(script: Script) -> Iterator[Hit]:
             and not {os.path.normpath(text), os.path.normpath(name)} & old
             and not of_this_job(script, node)
         ):
-            yield Hit.at(
-                node,
-                f">> appends to {text}, which may still list the hosts of an earlier job",
-                f"begin with an empty file: : > {text}",
-            )
-            return
+            reason = f">> appends to {text}, which may still list the hosts of an earlier job"
+            yield Hit.at(node, reason, f"begin with an empty file: : > {text}")
 
 
-@rule(
+@rule_once(
     "bare-hostfile",
     ERROR,
     "A hostfile without slots for DeepSpeed",
@@ -216,7 +209,6 @@ def bare_hostfile(script: Script) -> Iterator[Hit]:
         direct = "PBS_NODEFILE" in node.text or uses(script.constants.origin(node), "PBS_NODEFILE")
         if direct or (not slots and script.path_text(node) in _made(script)):
             yield Hit(launch.line, fix="" if script.is_pbs else _OF_SLURM)
-            return
 
 
 _OF_SLURM = "scontrol show hostnames | sed 's/$/ slots=4/' > \"$hostfile\""
@@ -235,7 +227,7 @@ def _made(script: Script) -> set[str]:
     return made(script) - unknown
 
 
-@rule(
+@rule_once(
     "duplicate-hosts",
     ERROR,
     "A hostfile that lists a host twice",
@@ -281,10 +273,9 @@ def duplicate_hosts(script: Script) -> Iterator[Hit]:
                 f"$PBS_NODEFILE lists each host {script.request.lines_per_node} times, and DeepSpeed refuses "
                 "a host that is listed twice",
             )
-            return
 
 
-@rule(
+@rule_once(
     "hostfile-slots",
     WARNING,
     "A hostfile whose slots differ from the devices of the job",
@@ -327,7 +318,6 @@ def hostfile_slots(script: Script) -> Iterator[Hit]:
                 effect = "the other ranks fail" if slots > gpus else f"{gpus - slots} stay idle"
                 reason = f"the hostfile has {slots} slots a host, and the job {counted(gpus, 'device')} a node: {effect}"
                 yield Hit(line, reason, f"write slots={gpus}")
-                return
         return
 
 
@@ -365,7 +355,7 @@ def hostfile_statements(script: Script) -> Iterator[tuple[Node, str]]:
             yield node, script.functions.get(statement.text.split()[0], statement.text)
 
 
-@rule(
+@rule_once(
     "hostfile-value",
     ERROR,
     "A list of hosts in the place of a file",
@@ -402,7 +392,6 @@ def hostfile_value(script: Script) -> Iterator[Hit]:
                 whole = origin.text.rpartition("=")[2].strip("\"'") == node.text
                 if whole and name in (_LISTS if of_file else of_hosts):
                     yield _misplaced(launch, option, name, of_file)
-                    return
 
 
 def _misplaced(launch: Launch, option: str, name: str, of_file: bool) -> Hit:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from jobgen.check.ranks.model import TRIFLES, RankGroup, code, is_work, ranks
-from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.check.rule import ERROR, NOTE, WARNING, rule, rule_once
 from jobgen.launch.launchers import MPI_FLAVOURS
 from jobgen.launch.wrappers import remote_start
 from jobgen.script.commands import Command, commands
@@ -62,12 +62,9 @@ def first_node_only(script: Script) -> Iterator[Hit]:
         own = f"ranks 0 to {one.each - 1}" if one.each and one.each > 1 else "the ranks of this node"
         waiting = f"{own} wait forever for those of the other {others(script)}, where nothing starts them"
         effect = "the other nodes stay idle" if count == 1 else waiting
-        yield Hit(
-            launch.line,
-            f"a batch script runs {launch.title} on the first node only: {effect}",
-            f"start it with {script.dialect.once_a_node}",
-            WARNING if count == 1 else None,
-        )
+        reason = f"a batch script runs {launch.title} on the first node only: {effect}"
+        fix = f"start it with {script.dialect.once_a_node}"
+        yield Hit(launch.line, reason, fix, WARNING if count == 1 else None)
         return
 
 
@@ -151,7 +148,10 @@ def no_launcher(script: Script) -> Iterator[Hit]:
         return
     waiting = f"as rank 0 it waits forever for the other {tasks - 1} tasks, which nothing starts"
     effect = waiting if waits else idle_others(script)
-    step, trains = script.dialect.scheduler.node_step or "mpirun", _trains(last)
+    # A training leaves the start of its ranks to others.
+    named = re.search(r"train|tune|sft|fit", last.program.file, re.I)
+    trains = last.program.source is not None or bool(last.program.frameworks) or named is not None
+    step = script.dialect.scheduler.node_step or "mpirun"
     yield Hit(
         last.line,
         f"this runs once, on the first node: {effect}"
@@ -159,12 +159,6 @@ def no_launcher(script: Script) -> Iterator[Hit]:
         f"start it with {step}, once for each rank, or request one node",
         ERROR if waits and last.program.source is not None else None if trains else NOTE,
     )
-
-
-def _trains(one: RankGroup) -> bool:
-    """Return whether a program is a training, which leaves the start of its ranks to others."""
-    named = re.search(r"train|tune|sft|fit", one.program.file, re.I)
-    return one.program.source is not None or bool(one.program.frameworks) or named is not None
 
 
 _DISTRIBUTES = re.compile(
@@ -225,7 +219,7 @@ def depends_on_size(node: Node) -> bool:
     return any(one is not None and asks(one.text) for one in conditions)
 
 
-@rule(
+@rule_once(
     "standalone-nodes",
     WARNING,
     "A training of its own on every node",
@@ -271,7 +265,6 @@ def standalone_nodes(script: Script) -> Iterator[Hit]:
                 "its own, which does not know the others",
                 _JOINED.get(launch.kind, ""),
             )
-            return
 
 
 _JOINS = ("--rdzv-endpoint", "--hostfile", "-H", "--node-rank", "--no-ssh", "--host")
@@ -281,7 +274,7 @@ _JOINED = {
 }
 
 
-@rule(
+@rule_once(
     "identical-tasks",
     WARNING,
     "The same run in every task",
@@ -319,7 +312,6 @@ def identical_tasks(script: Script) -> Iterator[Hit]:
         if first is not None and _writes(first.name, first.literals):
             reason = f"{outer.title} starts {first.name} {first.literals[0]} {effect}"
             yield Hit(one.line, reason, "start it once, in the script")
-            return
         words = " ".join(word.text for word in outer.whole)
         if _OF_TASK.search(words):
             continue
@@ -329,14 +321,12 @@ def identical_tasks(script: Script) -> Iterator[Hit]:
             if outer.row.by_scheduler:
                 fix = f"write {outer.kind} --ntasks-per-node=1, with --ntasks for the number of nodes"
             yield Hit(one.line, f"{outer.title} starts {name} {effect}", fix)
-            return
         if one.program.is_single and one.total and one.total > 1:
             yield Hit(
                 one.line,
                 f"{outer.title} starts {one.program.file} {one.total} times, and nothing tells these runs apart: each does "
                 "the same, and writes the same files",
             )
-            return
 
 
 _OF_TASK = re.compile(r"PROCID|LOCALID|NODEID|RANK|multi-prog|TASK_PID|\$\$")  # it differs in each task
@@ -393,17 +383,12 @@ def nested_tasks(script: Script) -> Iterator[Hit]:
         outer, launch = one.outer, one.inner
         if outer is None or launch is None or launch is outer or not launch.row.once_a_node or outer.unknown:
             continue
-        named = outer.has("-n", "--ntasks", "--ntasks-per-node")
+        named, hosts = outer.has("-n", "--ntasks", "--ntasks-per-node"), launch.has("--hostfile", "-H")
         tasks = one.tasks if named or not outer.row.by_scheduler else script.request.ranks_per_node
         if outer.row.line.reaches_nodes and tasks and tasks > 1 and _starts_several(launch):
             fix = f"start one process on each node: {outer.kind} --map-by ppr:1:node --bind-to none"
             yield _nested(launch, outer.kind, tasks, "" if outer.row.by_scheduler else fix)
-        elif (
-            launch.row.remote_shell
-            and (one.nodes or 1) > 1
-            and launch.has("--hostfile", "-H")
-            and not launch.has(*_OWN_NODE)
-        ):
+        elif launch.row.remote_shell and (one.nodes or 1) > 1 and hosts and not launch.has(*_OWN_NODE):
             starts = f"{outer.kind} starts {launch.kind} on each of the {one.nodes} nodes, and each starts the ranks of all nodes by its hostfile"
             yield Hit(launch.line, starts, f"leave {outer.kind} out, or add --no_ssh and --node_rank")
     lines = script.request.lines_per_node or 1
@@ -484,7 +469,7 @@ def mpi_options(script: Script) -> Iterator[Hit]:
             yield Hit(launch.line, why, place=launch.place(found[0]))
 
 
-@rule(
+@rule_once(
     "pdsh-rsh",
     WARNING,
     "pdsh by rsh",
@@ -517,4 +502,3 @@ def pdsh_rsh(script: Script) -> Iterator[Hit]:
         words = command.literals
         if "-R" not in words and "-Rssh" not in words and not any(word.startswith("ssh:") for word in words):
             yield Hit(command.line)
-            return

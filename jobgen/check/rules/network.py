@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.check.rule import ERROR, NOTE, WARNING, rule, rule_once
 from jobgen.errors import shown
 from jobgen.launch.command_line import is_python
 from jobgen.script.launches import Launch
@@ -127,9 +127,8 @@ def interface_list(script: Script) -> Iterator[Hit]:
             fix = "use btl_tcp_if_exclude and oob_tcp_if_exclude, which must name lo"
             yield Hit(line, f"Open MPI ignores {shown(text)}, which is no name of an interface", fix, WARNING)
         elif text.startswith(("^", "=")):
-            yield Hit(
-                line, f"{name} takes names of interfaces, not {shown(text)}: the ranks fail at the start"
-            )
+            reason = f"{name} takes names of interfaces, not {shown(text)}: the ranks fail at the start"
+            yield Hit(line, reason)
         elif "," in text and name not in _REMEDIES:
             needs = (
                 "takes one name" if name[:2] == "TP" else "needs every interface of the list on every node"
@@ -164,7 +163,7 @@ def _interfaces(script: Script) -> Iterator[tuple[int, str, str]]:
                 yield line, name, text
 
 
-@rule(
+@rule_once(
     "ssh-between-nodes",
     NOTE,
     "ssh to another node",
@@ -198,12 +197,10 @@ def ssh_nodes(script: Script) -> Iterator[Hit]:
         tunnel = any(re.fullmatch(r"-[A-Za-z]*N", word) for word in command.literals)
         if variable and not tunnel and not command.node.under("function_definition"):
             yield Hit.at(command.node, fix=way)
-            return
     for launch in script.launches:
         if _starts_by_ssh(launch) and script.request.several:
             reason = f"{launch.kind} starts its ranks by ssh, which many clusters do not allow between nodes"
             yield Hit(launch.line, reason, f"{way} on each node, or give --launcher")
-            return
 
 
 def _starts_by_ssh(launch: Launch) -> bool:
@@ -256,6 +253,7 @@ def ssh_stdin(script: Script) -> Iterator[Hit]:
             yield Hit.at(command.node, reason)
 
 
+_READ = re.compile(r"(?:\w+=\S*\s+)?read\b(?!.*\s-[a-z]*u)")
 # The options with which a command does not read its standard input.
 _READERS = {
     "ssh": r"(?:^| )-[A-Zafgknqstvxy]*n",
@@ -268,11 +266,7 @@ _READERS = {
 def _reads_list(loop: Node) -> bool:
     """Return whether the condition of a loop reads lines from the standard input, and there may be several."""
     condition = loop.get("condition")
-    reads = [] if condition is None else [one for one in condition.all("command") if _is_read(one)]
+    reads = condition is not None and any(map(_READ.match, (one.text for one in condition.all("command"))))
     fed = loop.parent if loop.parent is not None and loop.parent.type == "pipeline" else None
     before = "" if fed is None else fed.text[: loop.start - fed.start]
-    return bool(reads) and not re.search(r"\b(?:head|tail)\s+(?:-n\s*)?-?1(?:\s[^|;\n]*)?\|\s*$", before)
-
-
-def _is_read(command: Node) -> bool:
-    return re.match(r"(?:\w+=\S*\s+)?read\b(?!.*\s-[a-z]*u)", command.text) is not None
+    return reads and not re.search(r"\b(?:head|tail)\s+(?:-n\s*)?-?1(?:\s[^|;\n]*)?\|\s*$", before)

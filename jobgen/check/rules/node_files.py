@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from jobgen.check.ranks.model import code_of_tasks, ranks
-from jobgen.check.rule import WARNING, rule
+from jobgen.check.rule import WARNING, rule_once
 from jobgen.check.rules.deletion import deletes_all
 from jobgen.launch.command_line import is_python
 from jobgen.script.commands import Command, commands
@@ -25,7 +25,7 @@ _FIRST = 20  # copies that are compared with each launch
 _RANKED = re.compile(r"PROCID|LOCALID|NODEID|RANK|\$\$|RANDOM|mktemp|TMPDIR")
 
 
-@rule(
+@rule_once(
     "first-node-files",
     WARNING,
     "Files that only the first node has",
@@ -69,12 +69,9 @@ def first_node_files(script: Script) -> Iterator[Hit]:
             call = script.call_of(command.node)
             active = _activated(script, command.node.start, one.start)
             if (call or command).node.start < one.start and _is_below(path, f"{words} {active}"):
-                yield Hit.at(
-                    command.node,
-                    f"{path} is on the first node only: the ranks of the other nodes do not find it",
-                    f"start the copy once on each node: {script.dialect.once_a_node}",
-                )
-                return
+                reason = f"{path} is on the first node only: the ranks of the other nodes do not find it"
+                fix = f"start the copy once on each node: {script.dialect.once_a_node}"
+                yield Hit.at(command.node, reason, fix)
 
 
 def _activated(script: Script, start: int, end: int) -> str:
@@ -145,7 +142,7 @@ def _is_below(path: str, words: str) -> bool:
     return re.search(rf"(^|[\s=:\"',]){re.escape(path)}(/|\s|$|[\"':,])", words) is not None
 
 
-@rule(
+@rule_once(
     "rm-in-ranks",
     WARNING,
     "A directory that every rank deletes",
@@ -186,10 +183,9 @@ def rm_in_ranks(script: Script) -> Iterator[Hit]:
                     f"each of the {tasks} tasks deletes {words[0].text if words else 'it'}, and what the others have written "
                     "there since they started",
                 )
-                return
 
 
-@rule(
+@rule_once(
     "task-log",
     WARNING,
     "A file that every task empties",
@@ -229,7 +225,6 @@ def task_log(script: Script) -> Iterator[Hit]:
             if not apart and all(name in own or name in _OF_JOB for name in names):
                 reason = f"each of the {code.total} tasks empties {file.text}, and writes over the lines of the others"
                 yield Hit(node.line, reason)
-                return
 
 
 _VARIES = re.compile(r"(?i)\$\(|`|\$[@*\d{]|host|node|%|/dev/")

@@ -17,6 +17,8 @@ from jobgen.script.syntax import Node, literal, uses
     "Hand-written hosts",
     """The scheduler selects the hosts of a job. A hand-written list names the hosts of an earlier job,
     which may now run jobs of other users. (Hosts that a directive requests are silent.)""",
+    message="the hosts are written by hand: the scheduler allocates other hosts to the job",
+    fix="write the file from $PBS_NODEFILE, or from scontrol show hostnames",
     bad=r"""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -36,29 +38,24 @@ def hand_written(script: Script) -> Iterator[Hit]:
     for command in script.own_running("echo", "printf"):
         for word in command.arguments:
             if re.match(r"[A-Za-z][\w.-]*\d[\w.-]*\s+slots=\d+", literal(word) or ""):
-                yield Hit.at(command.node, _BY_HAND, _BY_HAND_FIX)
+                yield Hit.at(command.node)
                 return
     for node in script.tree.all("heredoc_body"):
         if re.search(r"(?m)^[A-Za-z][\w.-]*\d[\w.-]*\s+slots=\d+", node.text):
-            yield Hit.at(node, _BY_HAND, _BY_HAND_FIX)
+            yield Hit.at(node)
     for launch in script.launches if script.is_batch else ():
         option = next((name for name in _HOSTS if launch.has(name)), "")
         names = [one.partition(":")[0] for one in (launch.options.get(option) or "").split(",")]
         directives = " ".join(option.value for option in script.options)
         if all(re.fullmatch(_HOST, one) and one not in directives for one in names):
-            yield Hit(
-                launch.line, f"{option} names hosts: the scheduler allocates others to the job", _HOSTS_FIX
-            )
+            reason = f"{option} names hosts: the scheduler allocates others to the job"
+            yield Hit(launch.line, reason, _HOSTS_FIX)
             return
 
 
 _HOSTS = ("-H", "--host", "-host", "--hosts", "-hosts")
 _HOST = r"(?!localhost)[A-Za-z][A-Za-z-]*\d[\w.-]*"
 _HOSTS_FIX = "leave it out, or use $PBS_NODEFILE, or the output of scontrol show hostnames"
-_BY_HAND = "the hosts are written by hand: the scheduler allocates other hosts to the job"
-
-_BY_HAND_FIX = "write the file from $PBS_NODEFILE, or from scontrol show hostnames"
-
 _LISTS = (
     "PBS_NODEFILE", "SLURM_JOB_NODELIST", "SLURM_NODELIST", "PE_HOSTFILE", "LSB_DJOB_HOSTFILE",
     "PBS_GPUFILE",
@@ -73,6 +70,10 @@ def _pipeline(command: Command) -> Node:
             break
         node = above
     return node
+
+
+_OF_NODES = re.compile(r"node|host|nod", re.I)
+_OF_OTHERS = re.compile(r"proc|rank|slot|file|per|gpu|core|cpu|task", re.I)
 
 
 def _names(node: Node) -> list[str]:
@@ -119,7 +120,7 @@ def nodefile_count(script: Script) -> Iterator[Hit]:
     found = [
         (node.line, value)
         for name, value, node in script.assignments
-        if _counts_nodes(name) and name not in named
+        if _OF_NODES.search(name) and not _OF_OTHERS.search(name) and name not in named
     ]
     for launch in script.launches:
         own = [launch.nodes[name] for name in launch.row.line.nodes if name in launch.nodes]
@@ -128,11 +129,6 @@ def nodefile_count(script: Script) -> Iterator[Hit]:
         if each != 1 and _counts_lines(value):
             here = f", here {each} a node" if each else ""
             yield Hit(line, f"$PBS_NODEFILE has one line a slot{here}: its lines are not the number of nodes")
-
-
-def _counts_nodes(name: str) -> bool:
-    other = r"proc|rank|slot|file|per|gpu|core|cpu|task"
-    return bool(re.search(r"node|host|nod", name, re.I)) and not re.search(other, name, re.I)
 
 
 def _counts_lines(value: Node) -> bool:
@@ -184,7 +180,9 @@ def sorted_nodefile(script: Script) -> Iterator[Hit]:
         kept = written or (
             whole.under("command_substitution") and (whole.under("array") or "head" in _names(whole))
         )
-        if unique and kept and not _inside_count(whole) and not (written and _has_first_host(script, whole)):
+        around = (above for above in whole.above() if above.type == "command_substitution")
+        counts = any("wc" in _names(above) for above in around)  # $(... | wc -l)
+        if unique and kept and not counts and not (written and _has_first_host(script, whole)):
             yield Hit(command.line)
 
 
@@ -196,8 +194,3 @@ def _has_first_host(script: Script, statement: Node) -> bool:
     files = {script.constants.text(word).strip("\"'") for word in words}
     written = (one.get("destination") for one in statement.all("file_redirect"))
     return any(word is not None and script.constants.text(word).strip("\"'") in files for word in written)
-
-
-def _inside_count(node: Node) -> bool:
-    """Return whether only the number of hosts is used, as in ``$(... | wc -l)``."""
-    return any(above.type == "command_substitution" and "wc" in _names(above) for above in node.above())

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.ranks.launcher_config import launches
-from jobgen.check.rule import ERROR, WARNING, rule
+from jobgen.check.rule import ERROR, WARNING, rule, rule_once
 from jobgen.script import code_files
 from jobgen.script.launches import Launch
 from jobgen.script.script import Hit, Script
@@ -28,7 +28,7 @@ _RENDEZVOUS = {
 _OF_RANK_0 = r"(PROCID|NODEID|RANK|RANKID)\b.{0,9}(==?|-eq) *[\"']?0"
 
 
-@rule(
+@rule_once(
     "hostname-master",
     WARNING,
     "Each node uses its own name as the master",
@@ -65,7 +65,6 @@ def hostname_master(script: Script) -> Iterator[Hit]:
         match = re.search(_OWN_MASTER, node.text) or (re.search(own, node.text) if names else None)
         if match and not re.search(_OF_RANK_0, node.text) and "scontrol" not in node.text:
             yield Hit(node.line + node.text[: match.start()].count("\n"))
-            return
 
 
 def _run_by_all(script: Script) -> Iterator[Node]:
@@ -93,7 +92,7 @@ def _is_for_all(launch: Launch) -> bool:
     return not one and not launch.has("-w", "--nodelist", "-host", "--host")
 
 
-@rule(
+@rule_once(
     "missing-node-rank",
     ERROR,
     "No node rank on several nodes",
@@ -131,7 +130,6 @@ def missing_node_rank(script: Script) -> Iterator[Hit]:
                 "waits for the ranks of the others, which never come",
                 _RENDEZVOUS.get(launch.kind, ""),
             )
-            return
 
 
 def _on_each_node(script: Script) -> Iterator[Launch]:
@@ -144,11 +142,12 @@ def _on_each_node(script: Script) -> Iterator[Launch]:
         if line.reaches_nodes or not line.nodes or not _on_all(launch):
             continue
         by_ssh = outer is None and launch.remote and script.only(launch)
-        if by_ssh or (outer is not None and _starts_on_all(outer)):
+        reaches = outer is not None and outer.row.line.reaches_nodes and not outer.unknown
+        if by_ssh or (reaches and outer is not None and _is_for_all(outer)):
             yield launch
 
 
-@rule(
+@rule_once(
     "missing-master",
     ERROR,
     "No address of the master on several nodes",
@@ -190,10 +189,9 @@ def missing_master(script: Script) -> Iterator[Hit]:
                 f"{launch.title} has no {option}: each of the {script.request.nodes} nodes waits for the ranks of the "
                 f"others at {host}, its own address",
             )
-            return
 
 
-@rule(
+@rule_once(
     "serial-nodes",
     WARNING,
     "Nodes that are started one after the other",
@@ -246,11 +244,6 @@ def serial_nodes(script: Script) -> Iterator[Hit]:
         changed = re.findall(r"\bfor\s+(\w+)|\b(\w+)\+?=|\(\(\s*(\w+)|(\w+)\+\+", loop.text)
         if names & {name for groups in changed for name in groups}:
             yield Hit(launch.line)
-            return
-
-
-def _starts_on_all(outer: Launch) -> bool:
-    return outer.row.line.reaches_nodes and not outer.unknown and _is_for_all(outer)
 
 
 def _is_numbered(launch: Launch) -> bool:

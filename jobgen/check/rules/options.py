@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.check.rules.directive_effects import trailing
@@ -140,7 +140,9 @@ def _long_fault(option: DirectiveOption, script: Script) -> tuple[str, str] | tu
         return f"{command} has no option --{name}", "write --NAME=VALUE"
     if not whole:  # sites add options, so only likely typos are reported; those of pyxis begin with container
         meant = dialect.synonyms.get(name)
-        hint = f"; did you mean --{meant}?" if meant else _exchanged(name, known)
+        # The letters of an option may be in another order.
+        exchanged = (f"; did you mean {one}?" for one in known if sorted(one) == sorted(name))
+        hint = f"; did you mean --{meant}?" if meant else next(exchanged, "")
         hint = hint or nearest(name, known, cutoff=0.8)
         typo = not name.startswith("container-") and hint
         return (f"{command} has no option {option.given}{hint}", "correct the name") if typo else None
@@ -154,11 +156,6 @@ def _long_fault(option: DirectiveOption, script: Script) -> tuple[str, str] | tu
     if equals and not known[whole[0]]:
         return f"--{whole[0]} takes no value: {command} refuses the script", f"write --{whole[0]} alone"
     return None
-
-
-def _exchanged(name: str, options: Iterable[str]) -> str:
-    """Return the hint to an option whose letters a name has in another order."""
-    return next((f"; did you mean {one}?" for one in options if sorted(one) == sorted(name)), "")
 
 
 _FOREIGN_FIX = "use this scheduler's own option; jobgen convert translates a whole script"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from jobgen.check.ranks.environment import ACTIVATES
 from jobgen.check.ranks.model import ranks
-from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.check.rule import ERROR, NOTE, WARNING, rule, rule_once
 from jobgen.check.rules.directories import at_start
 from jobgen.check.rules.options import without_dash
 from jobgen.check.rules.placeholders import EXPANDS_NOTHING
@@ -49,26 +49,15 @@ def _outputs(script: Script) -> Iterator[DirectiveOption]:
 def output_variable(script: Script) -> Iterator[Hit]:
     for option in _outputs(script):
         if not script.dialect.log_variables and re.search(r"\$\{?[A-Za-z_]", option.value):
-            yield Hit.at(
-                option,
-                f"{script.dialect.command} {EXPANDS_NOTHING}: the file is called {shown(option.value)}",
-                f"write the full path; the scheduler supports {script.dialect.log_words}",
-                _lost(script, option.value) if script.is_sure else NOTE,
-            )
+            why = f"{script.dialect.command} {EXPANDS_NOTHING}: the file is called {shown(option.value)}"
+            fix = f"write the full path; the scheduler supports {script.dialect.log_words}"
+            yield Hit.at(option, why, fix, _lost(script, option.value) if script.is_sure else NOTE)
         elif option.value.startswith("~"):
-            yield Hit.at(
-                option,
-                f"a directive does not expand ~: the file is called {shown(option.value)}",
-                "write the full path",
-                _lost(script, option.value),
-            )
+            reason = f"a directive does not expand ~: the file is called {shown(option.value)}"
+            yield Hit.at(option, reason, "write the full path", _lost(script, option.value))
         elif not script.dialect.percent_codes and re.search(r"%[jJAaxNu]", option.value):
-            yield Hit.at(
-                option,
-                f"PBS does not expand Slurm's %j and the like: the file is called {shown(option.value)}",
-                "remove the option: PBS names the file NAME.oJOBID",
-                WARNING,
-            )
+            reason = f"PBS does not expand Slurm's %j and the like: the file is called {shown(option.value)}"
+            yield Hit.at(option, reason, "remove the option: PBS names the file NAME.oJOBID", WARNING)
 
 
 def _lost(script: Script, path: str) -> str | None:
@@ -252,7 +241,7 @@ def array_output(script: Script) -> Iterator[Hit]:
                 yield Hit(option.line, reason, level=NOTE if mixed else None)
 
 
-@rule(
+@rule_once(
     "unread-index",
     NOTE,
     "An array whose index nothing reads",
@@ -297,7 +286,6 @@ def unread_index(script: Script) -> Iterator[Hit]:
                 f"nothing here reads the index of the array: all tasks run {one.name} with the same {names[-1]}, unless it "
                 "reads the index itself",
             )
-            return
 
 
 def _has_several(array: str) -> bool:
@@ -316,7 +304,7 @@ _SAME = re.compile(
 _READERS = ("source", ".", "eval", "bash", "sh", "zsh", "make", "snakemake", "parallel", "xargs", "matlab")
 
 
-@rule(
+@rule_once(
     "array-range",
     WARNING,
     "Indices of an array beyond the list that they read",
@@ -350,7 +338,6 @@ def array_range(script: Script) -> Iterator[Hit]:
         if line and min(ends) == 0 and _shift(script, line[1]) == 0:
             reason = "task 0 of the array gets nothing: the lines of a file are numbered from 1"
             yield Hit.at(word, reason, "start the array at 1")
-            return
     for node in script.tree.all("subscript"):
         name, index = node.name, node.get("index")
         values = script.values.get(name, [])
@@ -372,7 +359,6 @@ def array_range(script: Script) -> Iterator[Hit]:
                 f"from 0 to {last}",
                 fix,
             )
-            return
 
 
 # The line of a file with a number, as sed and awk print it.

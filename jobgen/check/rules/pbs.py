@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.check.rule import ERROR, NOTE, WARNING, rule, rule_once
 from jobgen.check.rules.processes import is_service
 from jobgen.errors import shown
 from jobgen.script.request import resources
@@ -76,7 +76,7 @@ def after_array(script: Script) -> Iterator[Hit]:
             yield Hit(option.line)
 
 
-@rule(
+@rule_once(
     "home-directory",
     WARNING,
     "A relative path in the home directory",
@@ -113,15 +113,11 @@ def home_directory(script: Script) -> Iterator[Hit]:
         for word in [command.name, *command.literals]:
             relative = re.fullmatch(r"(?!/|~)[\w./-]+\.(py|sh|exe|out)", word)
             if relative and (word in command.literals or "/" in word):
-                yield Hit.at(
-                    command.node,
-                    f"PBS starts the job in the home directory, and {shown(word)} is resolved there",
-                    level=NOTE if script.starts_at_submission else None,
-                )
-                return
+                reason = f"PBS starts the job in the home directory, and {shown(word)} is resolved there"
+                yield Hit.at(command.node, reason, level=NOTE if script.starts_at_submission else None)
 
 
-@rule(
+@rule_once(
     "pbsdsh-status",
     WARNING,
     "pbsdsh loses the status",
@@ -153,7 +149,6 @@ def pbsdsh_status(script: Script) -> Iterator[Hit]:
         prints = {"hostname", "date", "uname", "nvidia-smi"} & set(command.literals)
         if not prints and not (command.background and is_service(command)):
             yield Hit(command.line)
-            return
 
 
 @rule(

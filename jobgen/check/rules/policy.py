@@ -58,11 +58,9 @@ def missing_directive(script: Script) -> Iterator[Hit]:
                 form, key = f"{name}...", f'directive = ["{name}..."]'
                 missing = not _begins(script, name)
             if missing:
-                yield Hit(
-                    script.directives.live[-1].number if script.directives.live else 1,
-                    f"no {name} is requested: {policy.source} requires it",
-                    f"write {key} in [job]" if ours else f"add {scheduler.prefix} {form}",
-                )
+                reason = f"no {name} is requested: {policy.source} requires it"
+                fix = f"write {key} in [job]" if ours else f"add {scheduler.prefix} {form}"
+                yield Hit(script.directives.live[-1].number if script.directives.live else 1, reason, fix)
 
 
 def _begins(script: Script, begin: str) -> bool:
@@ -114,9 +112,8 @@ def forbidden_module(script: Script) -> Iterator[Hit]:
         for name in _loaded(script, command) if command.name in _COMMANDS else ():
             for pattern, source in patterns:
                 if fnmatchcase(name, pattern) or fnmatchcase(name, f"{pattern}/*"):
-                    yield Hit.at(
-                        command.node, f"{source} forbids the module {shown(name)}, by {shown(pattern)}"
-                    )
+                    reason = f"{source} forbids the module {shown(name)}, by {shown(pattern)}"
+                    yield Hit.at(command.node, reason)
 
 
 _COMMANDS = ("module", "ml", "job_module")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import pairwise, product
 from typing import NamedTuple
 
-from jobgen.check.rule import WARNING, rule
+from jobgen.check.rule import WARNING, rule, rule_once
 from jobgen.script.command_kinds import PRINT
 from jobgen.script.commands import Command, commands
 from jobgen.script.script import Hit, Script
@@ -108,7 +108,7 @@ _SERVICE = re.compile(
 )
 
 
-@rule(
+@rule_once(
     "endless-wait",
     WARNING,
     "wait for a process that never ends",
@@ -145,7 +145,6 @@ def endless_wait(script: Script) -> Iterator[Hit]:
                 f"{first.name}, of line {first.line}, never ends, and wait waits for it until the time limit"
             )
             yield Hit(wait.line, reason)
-            return
 
 
 _ENDLESS = re.compile(
@@ -182,16 +181,20 @@ _ENDLESS = re.compile(
 def unwaited(script: Script) -> Iterator[Hit]:
     yield from _sleeps(script)
     own_way = any(script.named("jobs", "pgrep", "tail")) or re.search(r"kill +-0", script.tree.text)
-    started = [one for one in script.commands if one.background and _lasts(one)]
+    started = [one for one in script.commands if one.background and not one.node.under(*_SUBSTITUTIONS)]
+    started = [one for one in started if one.program not in (*_TRIFLES, *_MONITORS)]
     if own_way or not started or not script.is_batch:
         return
-    busy = [one.node.start for one in script.commands if not one.background and _is_busy(one)]
+    others = (one for one in script.commands if not one.background and one.program not in _TRIFLES)
+    busy = [one.node.start for one in others if not one.node.under("command_substitution")]
     calls = {one.name: one for one in script.commands}  # the last call of each function
     seen: set[int] = set()
     for command in started:
         groups = [above for above in command.node.above() if above.type in ("compound_statement", "subshell")]
         group = (groups or [command.node])[-1].start  # { a; b; } & is one process
-        if group in seen or any(map(_tests_for_job, command.node.above())):
+        conditions = (one.get("condition") for one in command.node.above() if one.type == "if_statement")
+        outside = any(one is not None and _IS_NO_JOB.search(one.text) for one in conditions)  # of a job
+        if group in seen or outside:
             continue
         around = [above for above in command.node.above() if above.type in (*LOOPS, "function_definition")]
         start = command.node.start
@@ -222,24 +225,9 @@ def _sleeps(script: Script) -> Iterator[Hit]:
 _LONG = 600  # s, of a sleep that is to last as long as a training
 
 
-def _tests_for_job(node: Node) -> bool:
-    """Return whether a node is an ``if`` for runs outside of a job, as ``[ -z "$SLURM_JOB_ID" ]``."""
-    condition = node.get("condition") if node.type == "if_statement" else None
-    return condition is not None and _IS_NO_JOB.search(condition.text) is not None
-
-
+_SUBSTITUTIONS = ("command_substitution", "process_substitution")
 _ID = r"\$\{?(?:SLURM_JOB_?ID|PBS_JOBID)\}?"
 _IS_NO_JOB = re.compile(rf"-z\s+\"?{_ID}|\"(\w?){_ID}\"\s*==?\s*\"\1\"")
-
-
-def _lasts(command: Command) -> bool:
-    """Return whether a process in the background does work, which has to be waited for."""
-    inner = command.node.under("command_substitution", "process_substitution")
-    return not inner and command.program not in (*_TRIFLES, *_MONITORS)
-
-
-def _is_busy(command: Command) -> bool:
-    return command.program not in _TRIFLES and not command.node.under("command_substitution")
 
 
 @rule(
@@ -333,9 +321,11 @@ def sleep_sync(script: Script) -> Iterator[Hit]:
             continue  # it prints the same if the process is not ready
         if _is_time_of_work(script, command) or "--scheduler-file" in script.tree.text:
             continue  # clients of dask wait for their workers themselves
-        if after and {one.name for one in started} <= _FOR_A_PERSON and not _ASKS.match(after.name):
+        names = {one.name for one in started}
+        if after and names <= _FOR_A_PERSON and not _ASKS.match(after.name):
             continue
-        if started and after and after.name not in ("wait", "sleep") and not _again(after, started):
+        again = after in started or (after and after.background and after.name in names)  # at intervals
+        if started and after and after.name not in ("wait", "sleep") and not again:
             yield Hit(command.line)
 
 
@@ -364,11 +354,6 @@ class _Program(NamedTuple):
     name: str
     script: str
     background: bool
-
-
-def _again(program: _Program, started: list[_Program]) -> bool:
-    """Return whether a program is one of those that were started, which start at intervals then."""
-    return program in started or (program.background and program.name in [one.name for one in started])
 
 
 def _program(command: Command) -> _Program:

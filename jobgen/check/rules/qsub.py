@@ -57,11 +57,7 @@ def bad_value(script: Script) -> Iterator[Hit]:
             )
     for line in script.directives.live:
         if unclosed(line.rest, dialect.scheduler):
-            yield Hit(
-                line.number,
-                f"a quote is not closed: {dialect.command} refuses the script",
-                "close it",
-            )
+            yield Hit(line.number, f"a quote is not closed: {dialect.command} refuses the script", "close it")
     for key, option in script.settings:
         elsewhere = option.missing or key in _ELSEWHERE or key[3:] in dialect.foreign_resources
         elsewhere |= (

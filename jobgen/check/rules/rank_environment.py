@@ -17,7 +17,7 @@ from jobgen.check.ranks.model import (
     is_work,
     ranks,
 )
-from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.check.rule import ERROR, NOTE, WARNING, rule, rule_once
 from jobgen.errors import counted
 from jobgen.launch.launchers import DEFAULT_MPI
 from jobgen.launch.wrappers import wrappers
@@ -68,7 +68,8 @@ OF_LIBRARIES = re.compile(
 def unexported(script: Script) -> Iterator[Hit]:
     yield from _of_code(script)
     environment = RankEnvironment.of(script)
-    names = [name for name in environment.assignments if not _is_set(script, name)]
+    exported = {*script.dialect.job_variables, *["OMP_NUM_THREADS"] * script.dialect.sets_threads}
+    names = [name for name in environment.assignments if name not in exported]  # before by the scheduler
     if not script.in_job or environment.is_open or not names:
         return
     of_libraries = {name for name in names if OF_LIBRARIES.fullmatch(name)}
@@ -84,12 +85,8 @@ def unexported(script: Script) -> Iterator[Hit]:
             seen.add(name)
             of_libraries.discard(name)
             who = f"{one.program.file} reads it" if name in proof else "only programs read it"
-            yield Hit.at(
-                node,
-                f"{name} is assigned, but not exported: {one.name} does not get it, and {who}",
-                f"write export {name}=...",
-                ERROR if name in proof else None,
-            )
+            reason = f"{name} is assigned, but not exported: {one.name} does not get it, and {who}"
+            yield Hit.at(node, reason, f"write export {name}=...", ERROR if name in proof else None)
 
 
 def _of_code(script: Script) -> Iterator[Hit]:
@@ -135,11 +132,10 @@ def _lost(
         assignment = environment.assigned_only(name, before) if is_plain(node) and name not in known else None
         if assignment is not None:
             known.add(name)
-            yield Hit.at(
-                place or node,
-                f"${name} is empty in {reader}: it is assigned in line {assignment.line}, but not exported",
-                f"write export {name}=...",
+            reason = (
+                f"${name} is empty in {reader}: it is assigned in line {assignment.line}, but not exported"
             )
+            yield Hit.at(place or node, reason, f"write export {name}=...")
 
 
 def set_in(text: str) -> set[str]:
@@ -157,11 +153,6 @@ def needs(one: RankGroup) -> frozenset[str]:
     reads_all = source is not None and "torch" in one.program.frameworks and "world_size=" not in source.text
     names = {"MASTER_ADDR", "MASTER_PORT", *({"RANK", "WORLD_SIZE"} if reads_all else ())}
     return frozenset(names - (source.sets if source is not None else frozenset()))
-
-
-def _is_set(script: Script, name: str) -> bool:
-    """Return whether the scheduler has exported a variable before the script assigns it."""
-    return name in script.dialect.job_variables or (name == "OMP_NUM_THREADS" and script.dialect.sets_threads)
 
 
 @rule(
@@ -210,7 +201,7 @@ def export_none(script: Script) -> Iterator[Hit]:
         return
 
 
-@rule(
+@rule_once(
     "export-names",
     WARNING,
     "srun --export without ALL",
@@ -245,10 +236,9 @@ def export_names(script: Script) -> Iterator[Hit]:
                 "modules set are missing",
                 f"write --export=ALL,{value}",
             )
-            return
 
 
-@rule(
+@rule_once(
     "too-many-threads",
     WARNING,
     "More threads than cores",
@@ -304,7 +294,6 @@ def too_many_threads(script: Script) -> Iterator[Hit]:
                 f"export OMP_NUM_THREADS={one.cores}" if name != "-ntomp" else f"write -ntomp {one.cores}",
                 NOTE if of_pbs and "ompthreads" not in chunk else None,
             )
-            return
 
 
 def _omp_threads(script: Script, environment: RankEnvironment, one: RankGroup) -> int | None:
@@ -320,7 +309,7 @@ def _omp_threads(script: Script, environment: RankEnvironment, one: RankGroup) -
     return int(passed[1]) if passed else 0
 
 
-@rule(
+@rule_once(
     "program-threads",
     WARNING,
     "A program with more threads than the cores of the request",
@@ -360,7 +349,6 @@ def program_threads(script: Script) -> Iterator[Hit]:
             if cores and threads >= 2 * cores and threads > cores + 1:
                 reason = f"{option} starts {threads}, but the directives request {counted(cores, 'core')}"
                 yield Hit.at(word, reason, f"write {cores}, or request {threads} cores")
-                return
 
 
 # Programs that submit jobs of their own, or start ranks on many nodes.
@@ -387,7 +375,7 @@ def _threads_of(script: Script, command: Command) -> Iterator[tuple[str, int, No
                 yield f"--{match[1]}" if match[0].startswith("--") else f"-{match[1]}", threads, place
 
 
-@rule(
+@rule_once(
     "loader-cores",
     NOTE,
     "Data loaders with one core",
@@ -425,7 +413,6 @@ def loader_cores(script: Script) -> Iterator[Hit]:
                 "each task has one, unless the site gives more",
                 f"add --cpus-per-task={(workers + 1) * of_task}",
             )
-            return
 
 
 @rule(
@@ -505,11 +492,8 @@ def _of_wrapper(script: Script, one: RankGroup) -> Iterator[Hit]:
             match = _CORES.search(" ".join(word or "$" for word in words[start:end]))
             cores = _listed_cores(match[1]) if match else 0
             if name in ("taskset", "numactl") and cores and has and has >= 2 * cores:
-                yield Hit(
-                    one.line,
-                    f"{name} keeps {one.name} and its {one.each} ranks to {cores} of the {has} cores of the job",
-                    "leave it out, or bind each rank",
-                )
+                reason = f"{name} keeps {one.name} and its {one.each} ranks to {cores} of the {has} cores of the job"
+                yield Hit(one.line, reason, "leave it out, or bind each rank")
                 return
 
 
@@ -521,11 +505,8 @@ def _of_map(one: RankGroup) -> Iterator[Hit]:
     bind = one.outer.options.get("--cpu-bind") if one.outer is not None and one.is_step else None
     cores = one.cores * one.each // one.tasks if one.cores and one.each and one.tasks else 0
     if re.match(r"(v,|verbose,)?map_cpu:[\dx,*-]+$", bind or "") and cores > 1:
-        yield Hit(
-            one.line,
-            f"--cpu-bind={bind} binds each task to one core, and it has {cores}",
-            "write mask_cpu with the cores of each task, or --cpu-bind=cores",
-        )
+        reason = f"--cpu-bind={bind} binds each task to one core, and it has {cores}"
+        yield Hit(one.line, reason, "write mask_cpu with the cores of each task, or --cpu-bind=cores")
 
 
 def _listed_cores(text: str) -> int:
@@ -567,7 +548,7 @@ _AT_HOME = r"~/|\$HOME/|\$\{HOME\}/|/home/\$\{?USER\}?/"
 _ELSEWHERE = r"scratch|work|data|project|group|store|shared|local"  # often links to other file systems
 
 
-@rule(
+@rule_once(
     "home-cache",
     NOTE,
     "A cache in the home directory",
@@ -599,4 +580,3 @@ def home_cache(script: Script) -> Iterator[Hit]:
             why = "all ranks of all jobs compile into it" if match[2] else "it fills the quota"
             fix = "use a local disk: " + name + "=$(mktemp -d)" if match[2] else "use a directory for data"
             yield Hit.at(node, f"{name} is in the home directory: {why}", fix)
-            return

@@ -9,7 +9,7 @@ from itertools import pairwise
 from jobgen.check.ranks.environment import RankEnvironment
 from jobgen.check.ranks.frameworks import FRAMEWORKS, Framework
 from jobgen.check.ranks.model import RankGroup, code_of_tasks, ranks
-from jobgen.check.rule import ERROR, WARNING, rule
+from jobgen.check.rule import ERROR, WARNING, rule, rule_once
 from jobgen.script.commands import commands
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import Node, assignments, expansions
@@ -30,10 +30,10 @@ NUMBERS = {
     **dict.fromkeys(("SLURM_NNODES", "SLURM_JOB_NUM_NODES"), _NODES),
 }
 _DEVICES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
+COPES = re.compile(r"device_count|VISIBLE_DEVICES")  # what a program does that finds its device itself
 _OPTIONS = {"--node-rank": "NODE_RANK", "--machine-rank": "NODE_RANK", "--local-rank": "LOCAL_RANK"}
 _VALUE = re.compile(r"[\"']?\$\{?(\w+)(?::?-\w*)?\}?[\"']?")
 _OWN_RANK = re.compile(r"\bRANK=|\.sh\b|\bsource\b|--export")  # a launch that may give each rank its number
-_COPES = re.compile(r"device_count|VISIBLE_DEVICES")
 
 
 @rule(
@@ -73,15 +73,11 @@ def rank_number(script: Script) -> Iterator[Hit]:
             effect = _effect(name, NUMBERS.get(variable, ""), code.nodes, code.tasks)
             is_device = name in ("LOCAL_RANK", *_DEVICES)
             source = code.group.program.source if code.group is not None else None
-            copes = is_device and source is not None and _COPES.search(source.text)
+            copes = is_device and source is not None and COPES.search(source.text)
             if effect and not copes and (line, name) not in seen:
                 seen.add((line, name))
-                yield Hit(
-                    line,
-                    f"{name} is ${variable}, {NUMBERS[variable]}: {effect}",
-                    f"use {_right(name, variable)}",
-                    WARNING if is_device else None,
-                )
+                reason = f"{name} is ${variable}, {NUMBERS[variable]}: {effect}"
+                yield Hit(line, reason, f"use {_right(name, variable)}", WARNING if is_device else None)
         for node, each in _of_sum(script, code.tree):
             if code.nodes and code.nodes > 1 and code.tasks and each != code.tasks:
                 yield Hit(
@@ -99,14 +95,7 @@ def _of_launcher(script: Script) -> Iterator[Hit]:
     """Yield a program that takes its rank from the task of Slurm, in which another launcher starts several ranks."""
     for one in ranks(script):
         source, inner = one.program.source, one.inner
-        if (
-            source is None
-            or inner is None
-            or inner.row.by_scheduler
-            or script.is_pbs
-            or not one.each
-            or one.each < 2
-        ):
+        if source is None or inner is None or inner.row.by_scheduler or script.is_pbs or (one.each or 0) < 2:
             continue
         read = next(
             (name for name in ("SLURM_PROCID", "SLURM_LOCALID") if name in source.needs | source.reads), ""
@@ -154,11 +143,8 @@ def _same_rank(script: Script) -> Iterator[Hit]:
             continue  # early-expansion names it
         if source is None or not ("RANK" in source.sets or source.reads & NUMBERS.keys()):
             why = f"RANK is {value.text} for all {total} ranks that {one.outer.kind} starts: the rendezvous hangs"
-            yield Hit(value.line, why, f"set it in each rank: bash -c 'RANK=${_own_rank(one)} exec ...'")
-
-
-def _own_rank(one: RankGroup) -> str:
-    return "SLURM_PROCID" if one.is_step else "OMPI_COMM_WORLD_RANK"
+            rank = "SLURM_PROCID" if one.is_step else "OMPI_COMM_WORLD_RANK"
+            yield Hit(value.line, why, f"set it in each rank: bash -c 'RANK=${rank} exec ...'")
 
 
 def _settings(tree: Node, launcher_sets: bool) -> Iterator[tuple[int, str, str]]:
@@ -225,7 +211,7 @@ def _right(name: str, variable: str) -> str:
     return "$" + next(own, others.get(number, "the number of the node"))
 
 
-@rule(
+@rule_once(
     "no-rank-variables",
     WARNING,
     "Ranks that get no RANK and WORLD_SIZE",
@@ -270,7 +256,6 @@ def no_rank_variables(script: Script) -> Iterator[Hit]:
             "start it with torchrun once a node, or set them in each rank: "
             f"{outer.kind} bash -c 'RANK=... LOCAL_RANK=... WORLD_SIZE=... exec python ...'",
         )
-        return
 
 
 def _framework(one: RankGroup) -> Framework | None:

@@ -7,14 +7,14 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.ranks.model import RankGroup, beside, ranks
-from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.check.rule import ERROR, NOTE, WARNING, rule, rule_once
 from jobgen.launch.wrappers import command_start
 from jobgen.schedulers.request import GPUS_OF_NODE
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import LOOPS, expansions, literal
 
 
-@rule(
+@rule_once(
     "mpi-discovery",
     WARNING,
     "DeepSpeed under mpirun without its variables",
@@ -57,7 +57,6 @@ def mpi_discovery(script: Script) -> Iterator[Hit]:
         of_deepspeed = any("--deepspeed" in word for word in words) or {"deepspeed"} & one.program.frameworks
         if python and of_deepspeed and "RANK" not in exported:
             yield Hit(launch.line)
-            return
 
 
 @rule(
@@ -133,11 +132,9 @@ def fixed_node_rank(script: Script) -> Iterator[Hit]:
             own = "SLURM_NODEID" if script.dialect.scheduler.node_step else "OMPI_COMM_WORLD_RANK of mpirun"
             fix = f"use a variable that is expanded on each node, such as {own}"
             each = launch.number(*line.local_ranks)
-            starts = (
-                f"each starts ranks {rank * each} to {rank * each + each - 1} of {nodes * each}"
-                if each
-                else "each starts the same ranks"
-            )
+            starts = "each starts the same ranks"
+            if each:
+                starts = f"each starts ranks {rank * each} to {rank * each + each - 1} of {nodes * each}"
             waits = (
                 f"the node rank is {rank} on all nodes: {starts}, and waits forever for those of the others"
             )
@@ -148,26 +145,9 @@ _ONE_HOST = ("ssh", "rsh", "pbs_tmrsh")
 
 # The ports of tutorials and defaults, which other jobs use, too.
 _USUAL_PORTS = {
-    *range(29400, 29411),
-    *range(29500, 29511),
-    6000,
-    6001,
-    1234,
-    12345,
-    12355,
-    8888,
-    9901,
-    10000,
-    12340,
-    60000,
+    *(*range(29400, 29411), *range(29500, 29511)),
+    *(6000, 6001, 1234, 12345, 12355, 8888, 9901, 10000, 12340, 60000),
 }
-
-
-def _may_be_whole(script: Script) -> bool:
-    """Return whether a job has several nodes, and the GPUs of most nodes on each."""
-    return script.request.several and (script.request.gpus_per_node or 0) >= _GPUS_OF_MANY
-
-
 _GPUS_OF_MANY = 4
 
 
@@ -208,24 +188,16 @@ def fixed_port(script: Script) -> Iterator[Hit]:
     if any((launch.number(*launch.row.line.local_ranks) or 0) >= GPUS_OF_NODE for launch in script.launches):
         return
     seen: set[str] = set()
+    whole = script.request.several and (script.request.gpus_per_node or 0) >= _GPUS_OF_MANY  # nodes
     for line, port in found:
-        if (
-            port
-            and port.isdigit()
-            and port != "0"
-            and script.in_job
-            and not script.request.has_whole_nodes
-            and port not in seen
-        ):
+        shared = script.in_job and not script.request.has_whole_nodes
+        if shared and port and port.isdigit() and port != "0" and port not in seen:
             seen.add(port)
-            yield Hit(
-                line,
-                f"the port {port} is fixed: a second job on the same node connects to this job, or cannot start",
-                level=None if int(port) in _USUAL_PORTS and not _may_be_whole(script) else NOTE,
-            )
+            reason = f"the port {port} is fixed: a second job on the same node connects to this job, or cannot start"
+            yield Hit(line, reason, level=None if int(port) in _USUAL_PORTS and not whole else NOTE)
 
 
-@rule(
+@rule_once(
     "shared-port",
     ERROR,
     "Two launchers at the same time with one port",
@@ -265,23 +237,15 @@ def shared_port(script: Script) -> Iterator[Hit]:
                 where = (
                     f"that of line {first[port]}" if first[port] != one.line else "its own other iterations"
                 )
-                yield Hit(
-                    one.line,
-                    f"this runs beside {where} with the same port, {port}: the second one finds it in use, and ends",
-                )
-                return
+                reason = f"this runs beside {where} with the same port, {port}: the second one finds it in use, and ends"
+                yield Hit(one.line, reason)
             first[port] = one.line
 
 
 def _port(script: Script, one: RankGroup) -> str:
     """Return the port that a launcher opens on the first node; empty if it is free, or may differ each time."""
     launch = one.inner
-    if (
-        launch is None
-        or not launch.row.once_a_node
-        or launch.unknown
-        or (len(one.chain) > 1 and not one.is_step)
-    ):
+    if launch is None or not launch.row.once_a_node or launch.unknown or (one.chain[1:] and not one.is_step):
         return ""
     option = next((name for name, key in launch.row.line.same.items() if key == "master_port"), "")
     alone = launch.row.line.config_file and (launch.number("--num-processes") or 1) < 2

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 
-from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.check.rule import ERROR, NOTE, WARNING, rule, rule_once
 from jobgen.script.commands import Command
 from jobgen.script.script import Edit, Hit, Script
 from jobgen.script.syntax import Node, expansions
@@ -83,7 +83,7 @@ _SETS = ("module", "ml", "source", ".", "conda", "spack")
 _SYSTEM = r"(^|[\"':])/(usr/)?bin/?(:|$|[\"'])"
 
 
-@rule(
+@rule_once(
     "overwritten-path",
     WARNING,
     "A search path that loses what modules set",
@@ -114,13 +114,9 @@ def overwritten_path(script: Script) -> Iterator[Hit]:
         value = node.text.partition("=")[2]
         above = (one for one in script.named(*_SETS) if one.node.start < node.start)
         late = any(_sets(one, name) and not _has_directories(value, one) for one in above)
-        yield Hit.at(
-            node,
-            f"the old value of {name} is lost" + (", with all that was set above" if late else ""),
-            f"append the old one: {name}=...${{{name}:+:${name}}}",
-            level=None if late else NOTE,
-        )
-        return
+        reason = f"the old value of {name} is lost" + (", with all that was set above" if late else "")
+        fix = f"append the old one: {name}=...${{{name}:+:${name}}}"
+        yield Hit.at(node, reason, fix, level=None if late else NOTE)
 
 
 def _sets(command: Command, name: str) -> bool:

@@ -75,11 +75,8 @@ def signal_to_steps(script: Script) -> Iterator[Hit]:
         if signal.to_shell:
             continue
         if signal.name in own:
-            yield Hit(
-                signal.line,
-                f"without B: the signal goes to the job's steps, and the trap of this script never hears {signal.name}",
-                f"write --signal=B:{signal.value}",
-            )
+            why = f"without B: the signal goes to the job's steps, and the trap of this script never hears {signal.name}"
+            yield Hit(signal.line, why, f"write --signal=B:{signal.value}")
         elif reason := _lost_in_steps(script, signal.name):
             fix = "start the ranks with srun, or add B: and catch the signal in this script"
             yield Hit(signal.line, reason, fix)
@@ -229,8 +226,5 @@ def signal_receiver(script: Script) -> Iterator[Hit]:
                 "write > >(...) instead of the pipe",
             )
         elif launch is not None and lost:
-            yield Hit.at(
-                node,
-                f"{launch.kind} does not forward {lost[0]}: it ends at once, and its ranks before they have saved",
-                "send TERM, or let the program look for a file that the trap makes",
-            )
+            reason = f"{launch.kind} does not forward {lost[0]}: it ends at once, and its ranks before they have saved"
+            yield Hit.at(node, reason, "send TERM, or let the program look for a file that the trap makes")

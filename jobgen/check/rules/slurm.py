@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.check.rule import ERROR, NOTE, WARNING, rule, rule_once
 from jobgen.check.rules.options import without_dash
 from jobgen.errors import counted, shown
 from jobgen.schedulers.request import GPUS_OF_NODE
@@ -217,7 +217,7 @@ COUNTS = ("--ntasks", "--ntasks-per-node", "--cpus-per-task")
 _OTHERS = ("--time", "--array")  # whose values other rules test, too
 
 
-@rule(
+@rule_once(
     "submission-text",
     ERROR,
     "The whole message of sbatch as the id of a job",
@@ -248,11 +248,8 @@ def submission_text(script: Script) -> Iterator[Hit]:
             for name in filter(None, (one for pair in names for one in pair)):
                 values = script.values.get(name, []) if name not in script.changed else []
                 if len(values) == 1 and re.fullmatch(_WHOLE_TEXT, values[0].text):
-                    yield Hit.at(
-                        word,
-                        f"${name} is the whole message of sbatch, such as Submitted batch job 1234, and not the number",
-                    )
-                    return
+                    reason = f"${name} is the whole message of sbatch, such as Submitted batch job 1234, and not the number"
+                    yield Hit.at(word, reason)
 
 
 # A call whose output is used as it is. A name of a function may be in its place.
@@ -283,15 +280,11 @@ def bad_count(script: Script) -> Iterator[Hit]:
     for option in script.options:
         if len(option.given) == 2 and option.value.startswith("="):
             refused = option.flag in _OTHERS or script.dialect.value_fault(option.flag, option.value)
-            yield Hit.at(
-                option,
-                f"{option.given}{option.value}: the value is '{option.value}', with the equals sign",
-                f"write {option.given} {option.value[1:]}",
-                None if refused else WARNING,
-            )
+            why = f"{option.given}{option.value}: the value is '{option.value}', with the equals sign"
+            fix = f"write {option.given} {option.value[1:]}"
+            yield Hit.at(option, why, fix, None if refused else WARNING)
         elif option.flag in COUNTS and script.dialect.value_fault(option.flag, option.value):
-            yield Hit.at(
-                option,
-                f"{option.given} takes a number, not {shown(option.value) if option.value else 'nothing'}",
-                without_dash(option, script.dialect) or f"write {option.flag}=N",
+            reason = (
+                f"{option.given} takes a number, not {shown(option.value) if option.value else 'nothing'}"
             )
+            yield Hit.at(option, reason, without_dash(option, script.dialect) or f"write {option.flag}=N")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 
 from jobgen.check.ranks.model import is_work
-from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.check.rule import ERROR, NOTE, WARNING, rule, rule_once
 from jobgen.schedulers.versions import Span
 from jobgen.script import code_files
 from jobgen.script.launches import Launch
@@ -29,12 +29,8 @@ _TRIFLES = (
 
 _OTHER_START = r"\b(?:upcxx|upc|gasnet|chapel)\b"  # modules of programs that find their ranks without MPI
 _MPI = {
-    "openmpi": "pmix",
-    "hpcx": "pmix",
-    "mpich": "pmi2",
-    "mvapich": "pmi2",
-    "intel-mpi": "pmi2",
-    "impi": "pmi2",
+    **dict.fromkeys(("openmpi", "hpcx"), "pmix"),
+    **dict.fromkeys(("mpich", "mvapich", "intel-mpi", "impi"), "pmi2"),
 }
 
 
@@ -42,15 +38,10 @@ def _steps(script: Script) -> Iterator[Launch]:
     return script.launched(script.dialect.scheduler.node_step or "")
 
 
-def _program(script: Script, launch: Launch) -> str:
-    """Return the name of the program that srun starts; "" if it is unknown."""
-    return os.path.basename((script.constants.value(launch.program[0]) or "") if launch.program else "")
-
-
 _LOST = Span(since="22.05", before="23.11")  # CHANGELOG/slurm-23.11.md
 
 
-@rule(
+@rule_once(
     "srun-cpus",
     NOTE,
     "--cpus-per-task for sbatch, but not for srun",
@@ -83,7 +74,8 @@ def srun_cpus(script: Script) -> Iterator[Hit]:
     given = any(script.options_of("--cpus-per-task")) and script.request.cpus_per_rank not in (None, 1)
     if not given or {"SRUN_CPUS_PER_TASK", "SLURM_CPU_BIND"} & script.values.keys():
         return
-    version = script.version or _slurm_version(script)
+    module = re.search(r"\bslurm/\D{0,9}(\d\d\.\d\d)", _module_words(script))
+    version = script.version or (module[1] if module else None)
     if not _LOST.holds(version):
         return
     sruns = list(_steps(script))
@@ -91,21 +83,16 @@ def srun_cpus(script: Script) -> Iterator[Hit]:
         return  # the option is known; the other calls are helpers
     for launch in sruns:
         bound = launch.has("--cpu-bind", "--exact", "--overlap")
-        if bound or launch.unknown or _program(script, launch) in _TRIFLES or not is_work(script, launch):
+        program = (script.constants.value(launch.program[0]) or "") if launch.program else ""
+        trifle = os.path.basename(program) in _TRIFLES
+        if bound or launch.unknown or trifle or not is_work(script, launch):
             continue
         fix = f"write srun --cpus-per-task={script.request.cpus_per_rank}, or export SRUN_CPUS_PER_TASK"
         yield Hit(launch.line, fix=fix, level=WARNING if version else None)
-        return
 
 
 def _module_words(script: Script) -> str:
     return " ".join(word for command in script.own_running("module", "ml") for word in command.literals)
-
-
-def _slurm_version(script: Script) -> str | None:
-    """Return the version of the module of Slurm that the script loads."""
-    match = re.search(r"\bslurm/\D{0,9}(\d\d\.\d\d)", _module_words(script))
-    return match[1] if match else None
 
 
 @rule(
@@ -134,13 +121,11 @@ def export_list(script: Script) -> Iterator[Hit]:
     for line, value in found:
         parts = value.split(",")
         bad = [part for part in parts if part and not re.match(r"[A-Za-z_]\w*(=|$)", part, re.ASCII)]
-        if bad or (any("=" in part for part in parts[:-1]) and _continues(parts)):
+        # A part in small letters behind one with = is no name of a variable.
+        if bad or any(
+            "=" in before and "=" not in after and after.islower() for before, after in pairwise(parts)
+        ):
             yield Hit(line, "" if "," in value else f"--export={value} is no list of variables")
-
-
-def _continues(parts: list[str]) -> bool:
-    """Return whether a lower-case part without = follows a part with =: it is not the name of a variable."""
-    return any("=" in before and "=" not in after and after.islower() for before, after in pairwise(parts))
 
 
 @rule(
@@ -190,7 +175,9 @@ def early_expansion(script: Script) -> Iterator[Hit]:
     for name, node in script.expansions:
         if name not in _TASK or name in single or any(above.type == "heredoc_body" for above in node.above()):
             continue
-        inside = any(one in in_sruns for above in node.above() for one in (above, *_redirected(above)))
+        around = list(node.above())  # and the commands whose output a statement redirects
+        around += [one for above in around if above.type == "redirected_statement" for one in above.children]
+        inside = any(one in in_sruns for one in around)
         assigned = node.around("variable_assignment")
         read = assigned is not None and assigned.name in used
         passed = assigned is not None and exported(assigned) and bool(in_sruns)
@@ -201,11 +188,6 @@ def early_expansion(script: Script) -> Iterator[Hit]:
                 f"expand it in each task: srun bash -c '... ${name} ...', in single quotes",
                 NOTE if _in_file_name(node) or dynamic else _level(assigned, inside or read, pyxis),
             )
-
-
-def _redirected(above: Node) -> Sequence[Node]:
-    """Return the commands whose output a statement redirects."""
-    return above.children if above.type == "redirected_statement" else ()
 
 
 def _of_document(script: Script) -> Iterator[Hit]:
@@ -222,11 +204,8 @@ def _of_document(script: Script) -> Iterator[Hit]:
             continue
         for name, node in (one for body in bodies for one in expansions(body)):
             if name in _TASK and not (name == "SLURM_NODEID" and script.request.nodes == 1):
-                yield Hit.at(
-                    node,
-                    f"${name} is expanded when the file is written: all tasks get the first one's",
-                    "put the word behind << in quotes: <<'END'",
-                )
+                reason = f"${name} is expanded when the file is written: all tasks get the first one's"
+                yield Hit.at(node, reason, "put the word behind << in quotes: <<'END'")
                 return
 
 
@@ -243,11 +222,8 @@ def _of_mpi(script: Script) -> Iterator[Hit]:
         elsewhere = any(one.type in ("heredoc_body", "function_definition", *LATER) for one in above)
         passed = assigned is not None and exported(assigned)
         if not elsewhere and (passed or any(id(one) in starts for one in above)):
-            yield Hit.at(
-                node,
-                f"${name} is a variable of the ranks: in the script, which expands it, it is not set",
-                f"expand it in each rank: bash -c '... ${name} ...', in single quotes",
-            )
+            reason = f"${name} is a variable of the ranks: in the script, which expands it, it is not set"
+            yield Hit.at(node, reason, f"expand it in each rank: bash -c '... ${name} ...', in single quotes")
 
 
 # Variables of the nodes that torchrun reads.
@@ -277,7 +253,7 @@ def _in_file_name(node: Node) -> bool:
     return before in (b"_", b"-", b".") or after in (b".", b"_")
 
 
-@rule(
+@rule_once(
     "mpi-plugin",
     NOTE,
     "srun's --mpi for another MPI",
@@ -321,4 +297,3 @@ def mpi_plugin(script: Script) -> Iterator[Hit]:
                     "rank gets a world size of 1",
                     f"write --mpi={pattern}",
                 )
-                return

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from jobgen.check.ranks.environment import reads_others
 from jobgen.check.ranks.model import TRIFLES, last_words, size
-from jobgen.check.rule import NOTE, WARNING, rule
+from jobgen.check.rule import NOTE, WARNING, rule, rule_once
 from jobgen.schedulers.versions import Span
 from jobgen.script.launches import Launch
 from jobgen.script.script import Hit, Script
@@ -21,18 +21,12 @@ _SHARES = ("--exact", "--overlap", "--exclusive", "--whole", "-O", "--overcommit
 _CORES = ("-c", "--cpus-per-task")  # implies --exact; some versions take it from the job
 _MEMORY = ("--mem", "--mem-per-cpu", "--mem-per-gpu")
 _GPUS = (
-    "--gres",
-    "-G",
-    "--gpus",
-    "--gpus-per-task",
-    "--gpus-per-node",
-    "--tres-per-task",
-    "--gpus-per-socket",
+    *("--gres", "-G", "--gpus", "--gpus-per-task", "--gpus-per-node", "--tres-per-task", "--gpus-per-socket"),
 )
 _HOSTS = ("-w", "--nodelist")
 
 
-@rule(
+@rule_once(
     "blocking-steps",
     WARNING,
     "Steps that wait for each other",
@@ -70,12 +64,8 @@ def blocking_steps(script: Script) -> Iterator[Hit]:
     request = script.request
     if (whole := _whole_step(script) or _same_host(script)) is not None:
         has = "cores of its node" if whole[0].has(*_HOSTS) else "tasks and cores of the job"
-        yield Hit(
-            whole[0].line,
-            f"this step has all {has}: the step of line {whole[1].line} waits until it ends",
-            "add --overlap, for a monitor or a server that shares the nodes",
-        )
-        return
+        reason = f"this step has all {has}: the step of line {whole[1].line} waits until it ends"
+        yield Hit(whole[0].line, reason, "add --overlap, for a monitor or a server that shares the nodes")
     one_node = request.nodes == 1 or (request.nodes is None and request.ranks is not None)
     if not one_node or not script.is_batch or not _WHOLE_NODES.holds(script.version):
         return
@@ -88,28 +78,19 @@ def blocking_steps(script: Script) -> Iterator[Hit]:
     if alone or first.has(*_SHARES, *_HOSTS, "-r", "--relative"):
         return
     memory = script.heeded.get("--mem")
+    without = (one.text("--gres") in ("none", "gpu:0") or one.text("--gpus", "-G") == "0" for one in steps)
     if not first.has(*_CORES) and not request.cpus_per_rank:
-        yield Hit(
-            first.line,
-            "this step takes all cores of the job: the steps beside it wait until it ends",
-            "add --exact and the number of its tasks and cores, or --overlap for a monitor",
-        )
+        why = "this step takes all cores of the job: the steps beside it wait until it ends"
+        fix = "add --exact and the number of its tasks and cores, or --overlap for a monitor"
+        yield Hit(first.line, why, fix)
     elif memory is not None and memory.value not in ("0", "") and not first.has(*_MEMORY):
-        yield Hit(
-            first.line,
-            f"this step takes all memory of the job ({memory.value}): the steps beside it wait until it ends",
-            "add --mem with the part of this step",
+        reason = (
+            f"this step takes all memory of the job ({memory.value}): the steps beside it wait until it ends"
         )
-    elif request.gpus_per_node and not first.has(*_GPUS) and not any(_has_no_gpu(one) for one in steps):
-        yield Hit(
-            first.line,
-            f"this step takes all GPUs of the job ({request.gpus_per_node}): the steps beside it wait until it ends",
-            "add --gpus with the part of this step, and --gres=none to one without",
-        )
-
-
-def _has_no_gpu(step: Launch) -> bool:
-    return step.text("--gres") in ("none", "gpu:0") or step.text("--gpus", "-G") == "0"
+        yield Hit(first.line, reason, "add --mem with the part of this step")
+    elif request.gpus_per_node and not first.has(*_GPUS) and not any(without):
+        reason = f"this step takes all GPUs of the job ({request.gpus_per_node}): the steps beside it wait until it ends"
+        yield Hit(first.line, reason, "add --gpus with the part of this step, and --gres=none to one without")
 
 
 def _steps(script: Script) -> list[Launch]:
@@ -183,7 +164,7 @@ def _waits_in_loops(script: Script, node: Node) -> bool:
     return all(any(one in loop and one.start > node.start for one in (*waits, *polls)) for loop in loops)
 
 
-@rule(
+@rule_once(
     "daemon-step",
     WARNING,
     "A step that ends while its daemon runs",
@@ -226,7 +207,6 @@ def daemon_step(script: Script) -> Iterator[Hit]:
                 if name == "ray"
                 else "keep the program in the foreground, with & behind srun",
             )
-            return
 
 
 # Commands that return while what they have started runs on.
@@ -236,7 +216,7 @@ _DAEMONS = (
 )
 
 
-@rule(
+@rule_once(
     "idle-component",
     WARNING,
     "A component of a heterogeneous job without a step",
@@ -276,7 +256,6 @@ def idle_component(script: Script) -> Iterator[Hit]:
     for number, line in enumerate(script.components, 1):
         if number not in groups:
             yield Hit(line, f"no srun has --het-group={number}: the nodes of this component stay idle")
-            return
 
 
 def _numbers(ranges: str) -> Iterator[int]:

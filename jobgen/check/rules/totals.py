@@ -243,13 +243,9 @@ def _of_numbers(script: Script, one: RankGroup, gpus: int) -> Iterator[Hit]:
 
 _RAY = re.compile(r"\bray\s+(start|symmetric-run)\b|\brun_cluster\.sh\b")
 _SPLIT = (("tensor_parallel_size", "tp_size", "tp"), ("pipeline_parallel_size", "pp_size", "pp"))
-_OWN_NODES = (
-    "nnodes",
-    "node_rank",
-    "distributed_executor_backend",
-    "dist_init_addr",
-    "data_parallel_address",
-)
+_OWN_NODES = {
+    *("nnodes", "node_rank", "distributed_executor_backend", "dist_init_addr", "data_parallel_address"),
+}
 
 
 def _of_server(script: Script, one: RankGroup, gpus: int) -> Iterator[Hit]:
@@ -258,7 +254,7 @@ def _of_server(script: Script, one: RankGroup, gpus: int) -> Iterator[Hit]:
     name = next((word for word in program.arguments[:4] if re.match(r"(vllm|sglang)\b", word)), "")
     sizes = [size for names in _SPLIT if (size := program.number(*names))]
     needed, options = math.prod(sizes), {name for _, name, _ in program.options}
-    alone = nodes == 1 or not (_RAY.search(script.tree.text) or options & set(_OWN_NODES))
+    alone = nodes == 1 or not (_RAY.search(script.tree.text) or options & _OWN_NODES)
     has = gpus if alone else gpus * nodes
     if name and len(sizes) + alone > 1 and needed > has and (one.chain or len(sizes) > 1):
         product = " x ".join(map(str, sizes))
@@ -486,9 +482,8 @@ def _of_world(script: Script) -> Iterator[Hit]:
             line = 1 + code.tree.text.count("\n", 0, numbered.start())
         value = RankEnvironment.of(above).in_effect("WORLD_SIZE", start)
         text = None if value is None else above.constants.value(value)
-        passed = re.search(
-            r"\bWORLD_SIZE=(\d+)(?![\w$])", outer.text("--export") if outer is not None else ""
-        )
+        option = outer.text("--export") if outer is not None else ""
+        passed = re.search(r"\bWORLD_SIZE=(\d+)(?![\w$])", option)
         text = passed[1] if passed else text
         if own:
             text, line = own[0].text.partition("=")[2].strip("\"'") if len(own) == 1 else None, own[0].line

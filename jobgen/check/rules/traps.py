@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.check.rule import NOTE, WARNING, rule
+from jobgen.check.rule import NOTE, WARNING, rule, rule_once
 from jobgen.script.commands import Command
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import LOOPS, literal
@@ -89,7 +89,7 @@ def trap_status(script: Script) -> Iterator[Hit]:
             yield Hit(command.line)
 
 
-@rule(
+@rule_once(
     "trap-late",
     WARNING,
     "A trap that runs too late",
@@ -123,10 +123,11 @@ def trap_late(script: Script) -> Iterator[Hit]:
     if not here or any(script.named("wait")) or not script.is_batch:
         return
     last = works[-1]
+    to_shell = any(re.match("R?BR?:", one.value) for one in script.options_of("--signal"))  # alone
     for command in script.named("trap"):
         signals = caught(command) & set(_CAUGHT)
         # The command in the foreground gets it, too.
-        both = signals <= {"TERM", "INT", "HUP"} and not _to_shell(script)
+        both = signals <= {"TERM", "INT", "HUP"} and not to_shell
         if both and script.is_pbs:
             continue
         if signals and command.arguments and literal(command.arguments[0]) not in ("", "-"):
@@ -138,12 +139,6 @@ def trap_late(script: Script) -> Iterator[Hit]:
                 reason = f"exec in line {last.line} replaces this shell, and its trap of {names} with it"
                 fix = "start the program with & and wait for it"
             yield Hit.at(command.node, reason, fix, NOTE if both else None)
-            return
-
-
-def _to_shell(script: Script) -> bool:
-    """Return whether the scheduler sends a signal to the shell of the script only."""
-    return any(re.match("R?BR?:", one.value) for one in script.options_of("--signal"))
 
 
 @rule(
@@ -191,7 +186,7 @@ def single_wait(script: Script) -> Iterator[Hit]:
         yield Hit(waits[0].line)
 
 
-@rule(
+@rule_once(
     "trap-exec",
     WARNING,
     "A trap that exec removes",
@@ -226,10 +221,8 @@ def trap_exec(script: Script) -> Iterator[Hit]:
         if before and command.arguments and not _is_inside(command):
             reason = f"exec replaces the shell: from here on the trap of line {before[-1].line} does nothing"
             yield Hit.at(command.node, reason)
-            return
 
 
 def _is_inside(command: Command) -> bool:
-    return command.node.under(
-        "function_definition", "subshell", "command_substitution", "if_statement", "case_statement"
-    )
+    inner = ("function_definition", "subshell", "command_substitution", "if_statement", "case_statement")
+    return command.node.under(*inner)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Set
 from functools import cache
 from itertools import islice
 
+from jobgen.check.ranks.addresses import EXPANSIONS
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.check.rules.directories import stays
 from jobgen.errors import nearest
@@ -131,7 +132,9 @@ def unquoted(script: Script) -> Iterator[Hit]:
                 node,
                 f"without quotes a blank in ${name} splits the path",
                 f'write "${name}" in double quotes',
-                edits=() if _in_backquotes(node) else (_quoted(node),),
+                edits=()
+                if _in_backquotes(node)
+                else (Edit(node.start, node.end, f'"{node.text}"'.encode()),),
             )
 
 
@@ -148,10 +151,6 @@ def _is_of_site(script: Script, name: str, programs: Set[str]) -> bool:
     if ours is not None or name in script.values or name != name.upper():
         return False
     return name in programs or re.fullmatch(_OF_SITE, name) is not None  # the program of a module
-
-
-def _quoted(node: Node) -> Edit:
-    return Edit(node.start, node.end, f'"{node.text}"'.encode())
 
 
 def _in_backquotes(node: Node) -> bool:
@@ -193,7 +192,6 @@ _WORDS = (
     "printf",
 )  # fmt: skip
 _BLANKS = re.compile(r"\bs(.) \1[^ ]\1|\btr +['\"](?: |\[:(?:space|blank):\])")  # what replaces the blanks
-_EXPANDED = ("simple_expansion", "expansion", "command_substitution", "arithmetic_expansion")
 
 
 def _may_split(script: Script, name: str, programs: Set[str]) -> bool:
@@ -238,7 +236,7 @@ def _is_one_word(value: Node) -> bool:
     if (text := literal(value)) is not None:
         return not re.search(r"[\s*?\[]", text.replace("???", ""))  # which is to be filled in
     rest = value.text
-    for part in value.all(*_EXPANDED):
+    for part in value.all(*EXPANSIONS):
         if part.type == "command_substitution":
             last = _last(part)
             if not _BLANKS.search(part.text) and (last is None or not _prints_word(last)):
@@ -316,7 +314,9 @@ def unknown_variable(script: Script) -> Iterator[Hit]:
         known.add(name)
         hint = nearest(name, islice(_assigned(script), 200), cutoff=0.75)
         typo = hint or re.match(r"\$\w+\s*=", node.parent.text if node.parent is not None else "")
-        if script.is_template or (hint and _takes(node, hint)):
+        takers = (above.name for above in node.above() if above.type == "variable_assignment")
+        takes = any(re.search(rf"\b{re.escape(one)}\b", hint) for one in takers if one)  # sshkey=$ssh_key
+        if script.is_template or (hint and takes):
             typo = None
         where = "" if typo else " in this script: unless the submission sets it,"
         level = None if typo and not _is_only_printed(script, name) else NOTE
@@ -326,12 +326,6 @@ def unknown_variable(script: Script) -> Iterator[Hit]:
 def _is_only_printed(script: Script, name: str) -> bool:
     """Return whether a variable is only in messages."""
     return all(command_kinds.is_printed(node) for other, node in script.expansions if other == name)
-
-
-def _takes(node: Node, hint: str) -> bool:
-    """Return whether the variable with a similar name gets this value: ``sshkey=$ssh_key``."""
-    names = [above.name for above in node.above() if above.type == "variable_assignment"]
-    return any(re.search(rf"\b{re.escape(name)}\b", hint) for name in names if name)
 
 
 # Commands that set the variables that they name, and those that may set any.
@@ -396,10 +390,7 @@ class _Names:
         return found
 
 
-@cache
-def _names_of_jobs(environment: frozenset[str]) -> _Names:
-    """Return the names of the variables that a scheduler sets in a job."""
-    return _Names(environment)
+_names_of_jobs = cache(_Names)  # those of the variables that a scheduler sets in a job
 
 
 def _plain(name: str) -> str:
@@ -521,22 +512,16 @@ def unchecked(script: Script) -> Iterator[Hit]:
         return
     if (argument := _unchecked_argument(script)) is not None:
         number = argument.text.strip("${}")
-        yield Hit.at(
-            argument,
-            f"the script does not check its argument {number}: without it, ${number} is empty",
-            f"write ${{{number}:?}}",
-        )
+        reason = f"the script does not check its argument {number}: without it, ${number} is empty"
+        yield Hit.at(argument, reason, f"write ${{{number}:?}}")
     found = list(_unchecked(script))
     if found:
         (first, node), *others = found
         names = " and ".join([f"${name}" for name, _ in found])
         names = names if len(found) < 3 else f"${first} and {len(others)} other variables"
         verb, are = ("has", "it is") if len(found) == 1 else ("have", "they are")
-        yield Hit.at(
-            node,
-            f"{names} {verb} to be set outside of the script: without it, {are} empty",
-            f"write ${{{first}:?}}",
-        )
+        reason = f"{names} {verb} to be set outside of the script: without it, {are} empty"
+        yield Hit.at(node, reason, f"write ${{{first}:?}}")
 
 
 def _is_filled(script: Script) -> bool:

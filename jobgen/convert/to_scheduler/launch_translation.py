@@ -84,9 +84,9 @@ def _replaced(
     ``beside``: it may run at the same time as another one.
     """
     source = script.dialect
-    if launch_calls.is_contained(call, script):
-        lost = source.node_step is not None  # which the new job does not have
-        yield Remark(call.command.line, call.what, launch_calls.IN_CONTAINER, lost)
+    to_srun = source.node_step is None
+    if launch_calls.is_contained(call, script):  # without srun in the new job it is lost
+        yield Remark(call.command.line, call.what, launch_calls.IN_CONTAINER, not to_srun)
         return
     names = variables.names(script.request, source, target, mpi_of(script, target=target.name))
     others = {name: new for name, new in names.items() if name not in script.values}
@@ -94,7 +94,6 @@ def _replaced(
     try:
         if ":" in call.command.literals:
             raise Unreadable("several programs have no counterpart")
-        to_srun = source.node_step is None
         if call.name == "aprun" and to_srun:
             line = aprun_line.read(words)
         else:

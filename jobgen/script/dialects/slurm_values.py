@@ -210,8 +210,7 @@ LATER_FORMS: Mapping[str, tuple[str, Form]] = {
         ),
     ),
     **dict.fromkeys(
-        ("--begin", "--deadline"),
-        ("24.05", (lambda text: _is_time(text, "noon|elevenses"), _TIME)),
+        ("--begin", "--deadline"), ("24.05", (lambda text: _is_time(text, "noon|elevenses"), _TIME))
     ),
     "--exclusive": ("24.05", (r"(?i:user|mcs|topo)?", "user, mcs or topo")),
 }
@@ -256,7 +255,8 @@ def _count_fault(given: Mapping[str, str]) -> tuple[str, str] | None:
     total, of_task = (_devices(given.get(key, "")) for key in ("--gpus", "--gpus-per-task"))
     key, of_node = _of_node(given)
     beside = f"{key} with {counted(of_node or 0, 'GPU')} of each node: sbatch refuses the script"
-    if total and of_node and (total != nodes * of_node if nodes else _is_uneven(given, total, of_node)):
+    uneven = bool(of_node and "--nodes" not in given and (total or 0) % of_node)  # whatever Slurm chooses
+    if total and of_node and (total != nodes * of_node if nodes else uneven):
         where = f" on {counted(nodes, 'node')}" if nodes else ""
         return "--gpus", f"--gpus={total}{where} does not agree with {beside}"
     tasks = ranks or (nodes and each and nodes * each)  # without either Slurm computes them from the GPUs
@@ -271,11 +271,6 @@ def _count_fault(given: Mapping[str, str]) -> tuple[str, str] | None:
         reason = f"{tasks} x {of_task} GPUs for the tasks do not agree with --gpus={total}"
         return "--gpus-per-task", f"{reason}: sbatch refuses the script"
     return None
-
-
-def _is_uneven(given: Mapping[str, str], total: int, of_node: int) -> bool:
-    """Return whether no number of nodes, which Slurm chooses, has this total of GPUs."""
-    return "--nodes" not in given and total % of_node != 0
 
 
 def _of_node(given: Mapping[str, str]) -> tuple[str, int | None]:

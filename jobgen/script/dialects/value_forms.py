@@ -49,10 +49,7 @@ def at_list(*, unique: bool = False, absolute: bool = False) -> Callable[[str], 
 
 # [[CC]YY]MMDDhhmm[.SS]: cvtdate in src/lib/Libcmds/cvtdate.c of OpenPBS and Torque.
 _DAY = r"(?:(?:(?:\d\d)?\d\d)?(?:0[1-9]|1[0-2]))?(?:0[1-9]|[12]\d|3[01])"
-PBS_DATE: Form = (
-    rf"(?:{_DAY})?(?:[01]\d|2[0-3])[0-5]\d(?:\.[0-5]\d)?",
-    "[[CC]YY]MMDDhhmm[.SS] or hhmm",
-)
+PBS_DATE: Form = (rf"(?:{_DAY})?(?:[01]\d|2[0-3])[0-5]\d(?:\.[0-5]\d)?", "[[CC]YY]MMDDhhmm[.SS] or hhmm")
 # ppn and the like in -l nodes=, between colons.
 _PROPERTY = r"[A-Za-z_][\w.-]*"
 
