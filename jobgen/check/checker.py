@@ -100,9 +100,9 @@ def _of_started(script: Script, file: str, silenced: set[str]) -> set[Finding]:
     }
 
 
-def in_order(finding: Finding) -> tuple[str, int, str, str]:
+def in_order(finding: Finding) -> tuple[str, int, str, str, int]:
     """Return the place of a finding among those of its file."""
-    return finding.file, finding.line, finding.rule, finding.reason
+    return finding.file, finding.line, finding.rule, finding.reason, finding.column
 
 
 def _script(
