@@ -77,7 +77,7 @@ def slots_of(script: Script, target: Dialect) -> Iterator[Remark]:
     if request.nodes or request.ranks or target.variable("node_file"):
         return
     slots = {name for name, one in script.dialect.job_variables.items() if one in _OF_SLOTS}
-    for node, _ in variable_names.names_read(script.tree, 0):
+    for node, _ in variable_names.names_read(script.tree):
         if node.text in slots - variable_names.kept(script) and not is_printed(node, PRINT | {"cat"}):
             forms = target.scheduler.request_forms
             how = f"{target.command} {forms['nodes'].format('N')} {forms['ranks_per_node'].format('M')}"
@@ -89,7 +89,7 @@ def slots_of(script: Script, target: Dialect) -> Iterator[Remark]:
 def nodes_read(script: Script) -> tuple[int, str] | None:
     """Return the line and the name of the first variable with the nodes of the job, unless it is printed."""
     own = variable_names.kept(script)
-    for node, _ in variable_names.names_read(script.tree, 0):
+    for node, _ in variable_names.names_read(script.tree):
         name = node.text
         if script.dialect.job_variables.get(name) in _OF_NODES and name not in own and not is_printed(node):
             return node.line, name

@@ -60,7 +60,7 @@ def definitions_of(script: Script, nodes: Iterable[Node]) -> Definitions:
     while stack:
         one = stack.pop()
         read = [name.text for name in (*one.all("variable_name"), *bare_names(one))]
-        read += [name.text for name, _ in names_read(one, 0)]
+        read += [name.text for name, _ in names_read(one)]
         names.update(dict.fromkeys(read))
         more = [node for name in read for node in arrays.get(name, ())]
         more += [functions[call.name] for call in commands(one) if call.name in functions]

@@ -140,4 +140,4 @@ def is_for_programs(script: Script, name: str) -> bool:
         return False
     if re.search(rf"\$(\{{{name}\}}|{name}\b)", first):
         return True
-    return not any(node.text == name for node, _ in names_read(script.tree, 0))
+    return not any(node.text == name for node, _ in names_read(script.tree))

@@ -960,7 +960,7 @@ def tasks(script: Script, file: JobFile, program: Launch | None) -> Iterator[Rem
     if not request.exclusive:
         numbers |= dict.fromkeys(("SLURM_CPUS_ON_NODE", "SLURM_JOB_CPUS_PER_NODE"), (old_cores, per_node))
     named = set(re.findall(r"\w+", words))
-    read = sorted(names_read(script.tree, 0), key=lambda one: -one[0].start)
+    read = sorted(names_read(script.tree), key=lambda one: -one[0].start)
     lines = {node.text: node.line for node, _ in read if node.text in named}
     for name, (old, new) in numbers.items():
         if name in lines and old != new:

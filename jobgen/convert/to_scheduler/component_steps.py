@@ -160,7 +160,7 @@ def _of_names(script: Script, target: Dialect) -> Refusal:
     source = script.dialect
     known = meanings(source)
     of_slurm = (source if script.components else target).title
-    for node, _ in names_read(script.tree, 0):
+    for node, _ in names_read(script.tree):
         if known.get(node.text) in _OF_NODES or re.search("_HET_(GROUP|SIZE)", node.text):
             why = f"is that of one component in a heterogeneous job of {of_slurm}"
             return node.line, f"${node.text} {why}, and not of all nodes"

@@ -78,9 +78,8 @@ def calls(script: Script, names: Collection[str]) -> Iterator[Call]:
 def _all(script: Script) -> Iterator[Call]:
     """Yield all commands with a known name, except queries: ``command -v mpirun``, ``mpirun --version``."""
     for command in script.commands:
-        if command.name == "command" and {"-v", "-V"} & set(command.literals[:1]):
-            continue
-        if command.name in script.functions:
+        query = command.name == "command" and command.literals[:1] in (["-v"], ["-V"])
+        if query or command.name in script.functions:
             continue
         at = command_start([script.constants.value(word) for word in command.words])
         options = {word.text for word in command.words[at + 1 :]}
@@ -96,8 +95,7 @@ def _all(script: Script) -> Iterator[Call]:
 def _other_in_variable(word: Node) -> str:
     """Return the name of a launcher that stays unchanged, and whose folder is in a variable."""
     name = word.text.strip("'\"").rpartition("/")[2]
-    other = name not in mpirun_line.NAMES and mpirun_line.OTHERS.fullmatch(name)
-    return name if other else ""
+    return name if name not in mpirun_line.NAMES and mpirun_line.OTHERS.fullmatch(name) else ""
 
 
 def beside_others(script: Script, names: Collection[str]) -> set[int]:
@@ -190,8 +188,7 @@ def completed(
         hosts = f'{mpirun_line.hosts_option(mpi, by_lines)} "${target.variable("node_file")}"'
         new = [hosts] * (not given & _HOSTS) + passed if request.nodes != 1 else []
         if line is None:
-            fault = fault.replace(" has no counterpart", " is unchanged")
-            yield call.hint(f"{fault}: look at its ranks")
+            yield call.hint(f"{fault.replace(' has no counterpart', ' is unchanged')}: look at its ranks")
         else:
             if not counted and _has_one_slot(line, given, script):
                 why = "no number of ranks is given: without the slots of Slurm it may start one on each core"
@@ -201,8 +198,7 @@ def completed(
         if passed and named_mpi(script, given) is None:
             why = f"no module or variable names the MPI: the options are for {mpi.title}"
             yield call.hint(why, call.name)
-        end = call.word.end
-        yield Edit(end, end, "".join(f" {one}" for one in new))
+        yield Edit(call.word.end, call.word.end, "".join(f" {one}" for one in new))
     yield from short[max(short)]
 
 

@@ -102,7 +102,7 @@ def _inside(
     source = script.dialect
     new = counterparts(script, target)
     own = variable_names.kept(inner) | set_here
-    for node, _ in variable_names.names_read(inner.tree, 0):
+    for node, _ in variable_names.names_read(inner.tree):
         name = node.text
         known = name in variable_names.meanings(source) or name in source.environment
         if known and name.startswith(source.variable_prefix) and name not in own:

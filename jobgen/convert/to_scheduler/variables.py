@@ -174,7 +174,7 @@ def translate(
     missing = _unreadable(script) - variable_names.kept(script)
     shared, seen = variable_names.shared(script), set[str]()
     shared |= variable_names.passed_on(script) - ranks.keys()
-    for node, offset in names_read(script.tree, 0):
+    for node, offset in names_read(script.tree):
         name = node.text
         if name in missing:
             missing.remove(name)
