@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from jobgen.check.rules.downloads import sends
 from jobgen.launch.command_line import is_python, read_call
-from jobgen.launch.wrappers import WRAPPERS
+from jobgen.launch.wrappers import CONTAINERS
 from jobgen.script.command_kinds import STATE, TOOLS
 from jobgen.script.commands import Command
 from jobgen.script.other_text import has_gap, is_template
@@ -250,7 +250,7 @@ _CHECKS = re.compile(r"(?:e?grep|diff|cmp|\w*(?:check|score|compare|verify|valid
 
 
 @lru_cache(maxsize=4)
-def _asked(script: Script) -> dict[int, int]:
+def _conditions(script: Script) -> dict[int, int]:
     """Return the conditions on the status of a check, itself or by ``$?``, and where the check stands."""
     found: dict[int, int] = {}
     starts = [one.node.start for one in script.commands]
@@ -278,7 +278,9 @@ def _is_judged(script: Script, works: Sequence[Command], work: Command) -> bool:
         checks = (at for name, _ in expansions(first) for at in _checks(script).get(name, ()))
         if any(work.node.end < at < first.start for at in checks):
             return True
-        if _asked(script).get(first.start, 0) > work.node.end and not any(one.node in node for one in works):
+        if _conditions(script).get(first.start, 0) > work.node.end and not any(
+            one.node in node for one in works
+        ):
             return True
         if not JUDGES.search(first.text):
             continue
@@ -315,7 +317,7 @@ def _is_sent_again(script: Script, work: Command) -> bool:
 _ACTIVATE = {"conda", "mamba", "micromamba", "pyenv", "workon"}
 _LOAD = {"module", "ml", "setpkgs", "vpkg_require", "soft", "use"}
 _ELSEWHERE = {"torchrun", "deepspeed", "accelerate", "colossalai", "horovodrun"}
-_IMAGES = {name for name, row in WRAPPERS.items() if row.container} | {"charliecloud", "enroot", "udocker"}
+_IMAGES = CONTAINERS | {"charliecloud", "enroot", "udocker"}
 _MANAGERS = ("conda", "mamba", "micromamba", "uv", "poetry", "pipenv", "pixi", "hatch")  # behind them: run
 # Files that set up a shell, the command module or a compiler.
 _OTHER_SOURCE = re.compile(

@@ -118,15 +118,15 @@ def _check(
         return 0
     _refuse(names + more, form, fix, write)  # more: the arguments after --
     scripts = files.scripts_in(names + more)
-    checks = files.FileChecks(scheduler, scheduler_version, (), style, partial(click.echo, err=True))
-    checks = _at(checks, site)
+    checks = _at(
+        files.FileChecks(scheduler, scheduler_version, (), style, partial(click.echo, err=True)), site
+    )
     chosen = {name for rules in select for name in rules} or set(RULES)
     chosen -= {name for rules in ignore for name in rules}
 
     def findings(path: str, source: bytes | None = None) -> list[Finding]:
-        reported = _SEVERITIES[: _SEVERITIES.index(severity) + 1]
-        found = checks.findings(path, source)
-        return [one for one in found if one.severity in reported and one.rule in chosen]
+        found = (one for one in checks.findings(path, source) if one.rule in chosen)
+        return [one for one in found if _SEVERITIES.index(one.severity) <= _SEVERITIES.index(severity)]
 
     others, unread = 0, False
 

@@ -142,11 +142,8 @@ def index_read(script: Script) -> tuple[int, str] | None:
     texts = (one for one in script.tree.all("string", "raw_string") if re.search(of_jobs, one.text))
     inner += [one for one in texts if variable_names.is_of_other_job(one)]
     lines = {at: one for one in inner for at in range(one.line, one.line + one.text.count("\n") + 1)}
-    unused = {
-        at
-        for one in discarded(script.tree)
-        for at in range(one.line, one.line + one.text.rstrip("\n").count("\n") + 1)
-    }
+    ends = ((one.line, one.line + one.text.rstrip("\n").count("\n")) for one in discarded(script.tree))
+    unused = {at for first, last in ends for at in range(first, last + 1)}
     for number, line in enumerate(script.lines[start - 1 :], start):
         for name in names if number not in unused else ():
             code = line.removesuffix(comments.get(number, ""))

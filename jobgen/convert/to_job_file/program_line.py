@@ -21,7 +21,7 @@ from jobgen.convert.to_job_file.effects import LOGIN
 from jobgen.convert.to_job_file.inherited import is_own_file
 from jobgen.launch.command_line import is_python
 from jobgen.launch.expansion import code_at, names, of_ranks
-from jobgen.launch.wrappers import WRAPPERS
+from jobgen.launch.wrappers import CONTAINERS
 from jobgen.script.changed_variables import counted
 from jobgen.script.commands import commands
 from jobgen.script.constants import ARGUMENTS
@@ -123,8 +123,7 @@ def _is_elsewhere(texts: Sequence[str]) -> bool:
     """Return whether one of these words is Python, or starts the words behind it in a container or on a node,
     where the variables of the job may be missing."""
     found = [os.path.basename(text) for text in texts]
-    boxes = {*_REMOTE, *(name for name, row in WRAPPERS.items() if row.container)}
-    return any(map(is_python, found)) or not boxes.isdisjoint(found)
+    return any(map(is_python, found)) or not {*_REMOTE, *CONTAINERS}.isdisjoint(found)
 
 
 _REMOTE = ("udocker", "pbsdsh", "pbs_tmrsh", "ssh")

@@ -165,16 +165,13 @@ def submitted_nodes(file: JobFile, script: Script, launch: Launch | None) -> Non
     """
     request = script.request
     read = submission.nodes_read(script)
-    requested = (
-        request.nodes or request.ranks or request.gpus or script.dialect.scheduler.keys.nodes in script.heeded
-    )
-    if read is None or requested:
+    requested = request.nodes or request.ranks or request.gpus
+    if read is None or requested or script.dialect.scheduler.keys.nodes in script.heeded:
         return
     if launch is None or launch.number(*ALL) or launch.number(*launch.row.line.nodes):
         if script.dialect.job_variables[read[1]] != "ranks":
-            why = "no directive requests nodes: the job has one; "
-            why += "that of the script has what the submission requests"
-            file.hint(read[0], f"${read[1]}", why)
+            why = "no directive requests nodes: the job has one; that of the script has what the submission"
+            file.hint(read[0], f"${read[1]}", f"{why} requests")
         return
     file.values["nodes"] = "submitted"
     why = "no directive requests nodes: the job takes those of its submission"

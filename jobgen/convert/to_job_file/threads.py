@@ -71,11 +71,9 @@ class Threads:
 
     def write(self) -> None:
         """Set the variable to that of the program; add a remark on each command that finds another one."""
-        here = self.program
-        inside = here is not None and here.node.source is self.script.tree.source
-        place = (
-            here.node if here is not None and inside and not here.node.under("function_definition") else None
-        )
+        here, place = self.program, None
+        if here is not None and here.node.source is self.script.tree.source:
+            place = here.node if not here.node.under("function_definition") else None
         found = [one for name, _, one in self.script.assignments if name == _NAME]
         value = self._at(place, self.changes, self.start) if place else self.last
         before = [one for one in found if place is None or one.start < place.end]
@@ -118,9 +116,8 @@ class Threads:
         """Return the threads of a rank that the options of mdrun set; None if they are the variable, or those
         that it has in the job."""
         constants = self.script.constants
-        text = " ".join(
-            constants.value(word) or word.text for word in command.words
-        )  # also in that of a shell
+        # Also in the text of a shell.
+        text = " ".join(constants.value(word) or word.text for word in command.words)
         words = re.sub(r"(-nt\w*)=", r"\1 ", re.sub("[\"']", " ", text)).split()
         given = {option: value for option, value in pairwise(words) if option in _OF_MDRUN}
         if given.get("-ntomp", "0") == "0":

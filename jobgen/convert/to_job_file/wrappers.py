@@ -14,7 +14,7 @@ from jobgen.launch.accelerators import ACCELERATORS
 from jobgen.launch.command_line import SHELLS, is_python
 from jobgen.launch.containers import RUNTIMES
 from jobgen.launch.expansion import names, of_ranks
-from jobgen.launch.wrappers import WRAPPERS, command_start
+from jobgen.launch.wrappers import CONTAINERS, WRAPPERS, command_start
 from jobgen.script.commands import Command, commands
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
@@ -99,8 +99,8 @@ def is_contained(script: Script, launch: Launch) -> bool:
     """Return whether a container is around a launcher that jobgen cannot start in one."""
     if launch.row.once_a_node:
         return False
-    names = (os.path.basename(script.constants.value(word) or "") for word in around(script, launch).words)
-    return any(name in WRAPPERS and WRAPPERS[name].container for name in names)
+    words = around(script, launch).words
+    return any(os.path.basename(script.constants.value(word) or "") in CONTAINERS for word in words)
 
 
 def is_kept(script: Script, launch: Launch) -> bool:
@@ -203,7 +203,7 @@ def apply(file: JobFile, script: Script, launch: Launch, found: Surroundings) ->
             inner = os.path.basename(texts[size] or "") if size < len(texts) else ""
             if name == "sudo" and container_name(inner):
                 why = f"is left out: jobgen starts {inner} without it"
-                file.lose(launch.line, name, why, lost=True, of_program=True)
+                file.lose(launch.line, name, why, of_program=True)
             elif name not in _NEUTRAL:
                 kept += words[:size]
                 file.remarks += _remarks(launch, name or words[0].text, bool(container_name(name)))

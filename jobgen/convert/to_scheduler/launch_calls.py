@@ -13,7 +13,7 @@ from jobgen.convert.to_scheduler import mpirun_line
 from jobgen.convert.to_scheduler.launch_line import LaunchLine, LaunchWords, Unreadable
 from jobgen.convert.variable_names import is_exported, is_of_other_job
 from jobgen.launch.launchers import MPI_FLAVOURS, MpiFlavour
-from jobgen.launch.wrappers import WRAPPERS, command_start
+from jobgen.launch.wrappers import CONTAINERS, command_start
 from jobgen.schedulers.request import Request
 from jobgen.script.command_kinds import PRINT, TOOLS, is_printed
 from jobgen.script.commands import Command
@@ -66,8 +66,7 @@ class Call(NamedTuple):
 
 def is_contained(call: Call, script: Script) -> bool:
     """Return whether a container is around a launcher."""
-    names = (os.path.basename(script.constants.value(word) or "") for word in call.before)
-    return any(name in WRAPPERS and WRAPPERS[name].container for name in names)
+    return any(os.path.basename(script.constants.value(word) or "") in CONTAINERS for word in call.before)
 
 
 def calls(script: Script, names: Collection[str]) -> Iterator[Call]:
