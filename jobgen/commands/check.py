@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import click
@@ -118,11 +119,9 @@ def _check(
         return 0
     _refuse(names + more, form, fix, write)  # more: the arguments after --
     scripts = files.scripts_in(names + more)
-    checks = _at(
-        files.FileChecks(scheduler, scheduler_version, (), style, partial(click.echo, err=True)), site
-    )
-    chosen = {name for rules in select for name in rules} or set(RULES)
-    chosen -= {name for rules in ignore for name in rules}
+    checks = files.FileChecks(scheduler, scheduler_version, (), style, partial(click.echo, err=True))
+    checks = _at(checks, site)
+    chosen = ({*chain(*select)} or {*RULES}) - {*chain(*ignore)}
 
     def findings(path: str, source: bytes | None = None) -> list[Finding]:
         found = (one for one in checks.findings(path, source) if one.rule in chosen)

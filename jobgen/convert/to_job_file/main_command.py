@@ -101,7 +101,6 @@ def _python(command: Command) -> bool:
     if not rest or not is_python(os.path.basename(rest[0] or "")):
         return False
     text = " ".join(word or "$" for word in rest[1:])
-    installs = re.match(
-        r"-m (pip|venv|virtualenv|ensurepip)\b|(\S*/)?setup\.py (-q )?(install|develop|build)", text
-    )
+    setup = r"(\S*/)?setup\.py (-q )?(install|develop|build)"
+    installs = re.match(rf"-m (pip|venv|virtualenv|ensurepip)\b|{setup}", text)
     return not installs and not {"-c", "-V", "--version"} & set(rest[1:2])

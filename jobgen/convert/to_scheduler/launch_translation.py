@@ -81,10 +81,9 @@ def _replaced(
 
     ``beside``: it may run at the same time as another one.
     """
-    source = script.dialect
-    if launch_calls.is_contained(call, script):
-        lost = source.node_step is not None  # which the new job does not have
-        yield Remark(call.command.line, call.what, launch_calls.IN_CONTAINER, lost)
+    source, to_srun = script.dialect, script.dialect.node_step is None
+    if launch_calls.is_contained(call, script):  # without the launcher, which the new job does not have
+        yield Remark(call.command.line, call.what, launch_calls.IN_CONTAINER, lost=not to_srun)
         return
     names = variables.names(script.request, source, target, mpi_of(script, target=target.name))
     others = {name: new for name, new in names.items() if name not in script.values}
@@ -92,7 +91,6 @@ def _replaced(
     try:
         if ":" in call.command.literals:
             raise Unreadable("several programs have no counterpart")
-        to_srun = source.node_step is None
         if call.name == "aprun" and to_srun:
             line = aprun_line.read(words)
         else:
