@@ -49,8 +49,7 @@ def spread(script: Script, content: ScriptRequest) -> None:
     request, option = content.request, script.heeded.get("-l ncpus")
     if option is None or request.chunks or request.nodes != 1 or not content.totals:
         return
-    found = (filled(launch) for launch in script.launches)
-    nodes, each = next((one for one in found if one[0] > 1), (1, 1))
+    nodes, each = next((one for one in map(filled, script.launches) if one[0] > 1), (1, 1))
     if nodes == 1:
         return
     cores = request.cpus_per_rank or 1

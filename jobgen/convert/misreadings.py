@@ -135,8 +135,6 @@ def _lines_of(script: Script, pattern: re.Pattern[bytes], *texts: str) -> Iterat
 
 _NAMES = "|".join(re.escape(name) for row in LAUNCHERS.values() for name in (*row.names, *row.line.modules))
 _LAUNCHER = re.compile(rf"(?<![\w/.$-])({_NAMES})(?![\w/.=-])")
-
-
 # The beginnings of a Dockerfile, a definition of a container, YAML, JSON, Python and a Makefile.
 _OF_OTHER_TEXT = re.compile(
     r"(FROM|ARG|RUN|COPY) |[\w-]+:( |$)|[{\[]$|(from [\w.]+ )?import \w|def \w+\(|<\w"
@@ -202,11 +200,9 @@ def use_of_cuda(script: Script) -> tuple[int, str] | None:
     code = re.sub(r"(?m)(^|\s)#.*$", "", script.tree.text)
     if not _USES_GPUS.search(code) and not any(map(_OTHER_REQUEST.match, script.lines)):
         return None
-    for command in script.running("module", "ml"):
-        loaded = command.literals if _NOT_LOADED.isdisjoint(command.literals[:1]) else []
-        if module := next(filter(_OF_CUDA.match, loaded), None):
-            return command.line, module
-    return None
+    loads = (one for one in script.running("module", "ml") if _NOT_LOADED.isdisjoint(one.literals[:1]))
+    modules = ((one.line, word) for one in loads for word in one.literals)
+    return next((one for one in modules if _OF_CUDA.match(one[1])), None)
 
 
 def own_name(script: Script) -> Iterator[Remark]:

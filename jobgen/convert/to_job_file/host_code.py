@@ -298,9 +298,9 @@ class HostCode:
         if statement.type == "function_definition":
             read += [(one.name, one.node.start) for one in self.script.named(statement.name)]
             names = names | {statement.name}
-        for name, at in read:
-            if name in names | files and not any(start <= at < end for start, end in zones):
-                return False
+        places = [at for name, at in read if name in names | files]
+        if not all(any(start <= at < end for start, end in zones) for at in places):
+            return False
         names = names | files - self.hosts
         text = bytearray(self.script.tree.source)
         for start, end in zones:
@@ -308,10 +308,10 @@ class HostCode:
         rest = text.decode("utf-8", "replace") + self.lines
         paths = {os.path.basename(one) for one in self._named(statement) if "$" not in one}
         names -= {*_OF_THE_JOB} if self.launched else set()
-        sums = re.search(r"\(\(|\[|\blet\b", self.lines)  # where names have no sign
-        if any(re.search(rf"\b{name}\b" if sums else rf"\$\{{?[#!]?{name}\b", self.lines) for name in names):
-            return False
         patterns = [rf"\$\{{?[#!]?{name}\b" for name in names]
+        sums = re.search(r"\(\(|\[|\blet\b", self.lines)  # where names have no sign
+        if sums and any(re.search(rf"\b{name}\b", self.lines) for name in names):
+            return False
         patterns += [rf"(?<![\w.-]){re.escape(one)}(?![\w.-])" for one in paths]
         return not any(re.search(one, rest) for one in patterns)
 

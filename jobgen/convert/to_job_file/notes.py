@@ -133,7 +133,9 @@ def status(script: Script, parts: Split) -> Iterator[Remark]:
         own.pop()
     why = "the job ends with the status of the program, and the script with that of this command"
     same = [one.text for one in own] == ["exit 0"] and script.errexit and not (parts.piped or parts.last)
-    if own and not same and not _kept(own):
+    name = re.fullmatch(r"exit \"?\$\{?(\w+)\}?\"?", own[-1].text) if own else None
+    kept = name is not None and own[0].text == f"{name[1]}=$?"  # the status of the program
+    if own and not same and not kept:
         yield remark_on(own[-1], why)
     yield from (remark_on(one, why) for one in _exits(script, own) if one.line != own[-1].line)
     if parts.piped and not own and not parts.last:
@@ -204,11 +206,8 @@ def _after_failure(node: Node, top: Node, status: Set[str]) -> bool:
 
 def without_program(script: Script, last: Node) -> Iterator[Remark]:
     """Yield a remark if the last command of a script without a program may fail, and the job goes on."""
-    works = any(
-        command.name in _READS_CODE
-        or not (command.name in PRINT or changes_shell(command.name, command.literals))
-        for command in commands(last)
-    )
+    plain = [one for one in commands(last) if one.name not in PRINT]
+    works = any(one.name in _READS_CODE or not changes_shell(one.name, one.literals) for one in plain)
     if works and not script.errexit:
         yield remark_on(last, "if it fails, the script has its status, and the job ends with 0")
 
@@ -297,6 +296,9 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
     that nothing in the script sets."""
     dialect = script.dialect
     own = script.values.keys()
+    read = {name for name, _ in expansions(program.node)}
+    # Without quotes: they may become several words, or none.
+    bare_names = {name for name, node in expansions(program.node) if not node.under("string")}
     for name in names(file.program):
         if name.startswith(dialect.variable_prefix) and name not in {*dialect.environment, *own}:
             also = f", which sets {meant}" if (meant := dialect.meant(name)) else ""
@@ -307,14 +309,14 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
         of_rank = name in of_ranks() or name in RANK_VARIABLES
         if name.isdigit() or not (of_rank or ours or _is_set(script, name)):
             what = "an argument of the script" if name.isdigit() else "not set anywhere in the script"
-            one_word = "in the program it is one word; " * _may_be_several(program, name)
+            alone = any(node.parent is program.node for one, node in expansions(program.node) if one == name)
+            several = name in bare_names if name.isdigit() else alone  # or none, such as options
+            one_word = "in the program it is one word; " * several
             why = f"is {what}: {one_word}if it is missing the job ends, and the script would go on"
             yield hint(program.line, f"${name}", why)
         if _in_conditions(script, name, program):
             why = "is set in a condition only: if it is unset the job ends, and the script would go on"
             yield hint(program.line, f"${name}", why)
-    read = {name for name, _ in expansions(program.node)}
-    bare_names = {name for name in read if _is_bare(program, name)}
     split = [name for name in names(file.program) if name not in read - bare_names]
     given = [one for name in split for one in script.values.get(name, ()) if ARGUMENT.fullmatch(one.text)]
     own_words = re.findall(r"(?m)^argument_\d+=(.*)", file.text_of("setup"))
@@ -327,17 +329,6 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
         verb, each = ("are arguments", "each") if "," in what else ("is an argument", "it")
         why = f"{verb} of the script: in the program {each} is one word, also if it is missing"
         yield hint(min(one.line for one in given), what, why)
-
-
-def _may_be_several(command: Command, name: str) -> bool:
-    """Return whether a variable may be several words of a command, or none, such as options."""
-    alone = (node.parent is command.node for one, node in expansions(command.node) if one == name)
-    return _is_bare(command, name) if name.isdigit() else any(alone)
-
-
-def _is_bare(command: Command, name: str) -> bool:
-    """Return whether a command reads a variable without quotes: it may become several words, or none."""
-    return any(one == name and not node.under("string") for one, node in expansions(command.node))
 
 
 def without_directives(script: Script) -> Iterator[Remark]:
@@ -565,12 +556,6 @@ def contained(script: Script, file: JobFile) -> Iterator[Remark]:
             yield Remark(node.line, f"export {name}", why)
 
 
-def _kept(statements: Sequence[Node]) -> bool:
-    """Return whether the last command ends the script with the status of the program."""
-    name = re.fullmatch(r"exit \"?\$\{?(\w+)\}?\"?", statements[-1].text)
-    return name is not None and statements[0].text == f"{name[1]}=$?"
-
-
 def of_runtime(script: Script, file: JobFile) -> Iterator[Remark]:
     """Yield a remark on each name in setup and in the program that jobgen's script has for itself."""
     code = re.sub(r"(?m)^\s*#.*$", "", file.text_of("setup"))
@@ -660,7 +645,10 @@ def options(statements: Sequence[Node], strict: bool, of_sh: bool) -> Iterator[R
 
     A script ``of_sh`` ends at a file that ``.`` cannot read, too.
     """
-    found = [command for one in statements for command in commands(one) if _goes_on(one)]
+    kinds = ("command", "redirected_statement", "list")
+    plain = [one for one in statements if one.type in kinds]
+    plain = [one for one in plain if one.type != "list" or one.children[1].text == "&&"]  # not || exit
+    found = [command for one in plain for command in commands(one)]
     for one in found:
         if "purge" in one.literals and {"--force", "-f"} & {*one.literals}:
             yield remark_on(one, "the job unloads all modules but the sticky ones")
@@ -672,12 +660,6 @@ def options(statements: Sequence[Node], strict: bool, of_sh: bool) -> Iterator[R
         if which:
             what = ", ".join(dict.fromkeys(one.name for one in which))
             yield hint(which[0].line, what, f"if {failure}, the job ends here, and the script goes on")
-
-
-def _goes_on(statement: Node) -> bool:
-    """Return whether the script goes on where a statement fails, without ``|| exit``."""
-    is_list = statement.type == "list" and statement.children[1].text == "&&"
-    return is_list or statement.type in ("command", "redirected_statement")
 
 
 def _activates(command: Command) -> bool:

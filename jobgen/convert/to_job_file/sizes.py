@@ -191,11 +191,11 @@ def _unknown(launch: Launch, each: int) -> Iterator[Remark]:
 def _unknown_cores(file: JobFile, script: Script, launch: Launch) -> Iterator[Remark]:
     """Yield a remark if the cores of a rank are known only when the job runs, and no directive has them."""
     name = next((one for one in _CORES if one in launch.options), "")
-    if name and launch.number(name) is None and not launch.row.once_a_node:
+    known = not name or launch.number(name) is not None or script.request.cpus_per_rank is not None
+    if not known and not launch.row.once_a_node:
         cores = file.values["cpus_per_rank"]
-        if script.request.cpus_per_rank is None:
-            why = f"the cores of a rank are known only when the job runs: jobgen requests {cores}"
-            yield Remark(launch.line, name, why)
+        why = f"the cores of a rank are known only when the job runs: jobgen requests {cores}"
+        yield Remark(launch.line, name, why)
 
 
 def _tasks(request: Request) -> int:

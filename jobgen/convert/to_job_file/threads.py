@@ -73,7 +73,7 @@ class Threads:
         """Set the variable to that of the program; add a remark on each command that finds another one."""
         here, place = self.program, None
         if here is not None and here.node.source is self.script.tree.source:
-            place = here.node if not here.node.under("function_definition") else None
+            place = None if here.node.under("function_definition") else here.node
         found = [one for name, _, one in self.script.assignments if name == _NAME]
         value = self._at(place, self.changes, self.start) if place else self.last
         before = [one for one in found if place is None or one.start < place.end]

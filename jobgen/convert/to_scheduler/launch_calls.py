@@ -32,10 +32,8 @@ _LAUNCHER = re.compile(r"(?<![\w.-])(mpi(run|exec)|orterun|aprun|srun)")
 _VARIABLE = re.compile(r"\"?\$\{?(\w+)\}?\"?")
 _OF_LAUNCHER = re.compile("RUN|MPI|LAUNCH", re.IGNORECASE)  # in the name of a variable that may hold one
 # A launcher with words in a text, in a line that is no comment.
-_IN_TEXT = re.compile(
-    r"(?m)^(?!\s*#)(?:.*?[\s;&|(=/'\"])?(mpirun|mpiexec(?:\.hydra)?|orterun)[ \t]+[-$.\w/{].*"
-)
-_START = re.compile(_IN_TEXT.pattern.replace("(mpirun", "(srun|mpirun"))
+_TEXT = r"(?m)^(?!\s*#)(?:.*?[\s;&|(=/'\"])?({}mpirun|mpiexec(?:\.hydra)?|orterun)[ \t]+[-$.\w/{{].*"
+_IN_TEXT, _START = re.compile(_TEXT.format("")), re.compile(_TEXT.format("srun|"))
 _TEXTS = ("string", "raw_string", "heredoc_body")
 _HOST_OPTION = re.compile(rf"\s({'|'.join(_HOSTS)})[ =]")
 _PLACES = {"--map-by", "-map-by", "--rankfile", "-rf", "--bynode", "-bynode"}
@@ -53,6 +51,10 @@ class Call(NamedTuple):
     @property
     def start(self) -> int:
         return self.word.start
+
+    @property
+    def names(self) -> set[str]:
+        return {word.text.partition("=")[0] for word in self.words}
 
     @property
     def what(self) -> str:
@@ -99,8 +101,7 @@ def _other_in_variable(word: Node) -> str:
 
 def beside_others(script: Script, names: Collection[str]) -> set[int]:
     """Return the starts of the calls of a launcher that may run at the same time as another one."""
-    found: set[int] = set()
-    running: list[Call] = []
+    found, running = set[int](), list[Call]()
     waits = [one for one in script.named("wait") if not one.node.under("if_statement")]
     for call in calls(script, names):
         for wait in waits:
@@ -117,10 +118,9 @@ def beside_others(script: Script, names: Collection[str]) -> set[int]:
 
 def _in_other_branch(one: Node, other: Node) -> bool:
     """Return whether two commands are in different branches of one ``if`` or ``case``."""
-    for choice in one.above():
-        if choice.type in ("if_statement", "case_statement") and choice.start <= other.start < choice.end:
-            return _branch_of(one, choice) != _branch_of(other, choice)
-    return False
+    choices = (above for above in one.above() if above.type in ("if_statement", "case_statement"))
+    choice = next((above for above in choices if above.start <= other.start < above.end), None)
+    return choice is not None and _branch_of(one, choice) != _branch_of(other, choice)
 
 
 def _branch_of(node: Node, choice: Node) -> int:
@@ -176,7 +176,7 @@ def completed(
         if fault and _in_variable(call):
             yield Remark(call.command.line, call.what, f"{fault}: the line is unchanged")
             continue
-        given = {word.text.partition("=")[0] for word in call.words} if line is None else {*line.marks}
+        given = {*line.marks} if line is not None else call.names
         key = mpi_of(script, given, call.start, target.name)
         mpi = MPI_FLAVOURS[key]
         for why in other_options(script, key):
@@ -218,7 +218,7 @@ def without_hosts(script: Script, target: Dialect, known: Collection[int]) -> It
     if script.dialect.node_step is None or not script.request.several:
         return
     for call in calls(script, MPIRUNS):
-        given = {word.text.partition("=")[0] for word in call.words}
+        given = call.names
         if call.command.node.start not in known and not given & _HOSTS and not is_contained(call, script):
             mpi = MPI_FLAVOURS[mpi_of(script, given, call.start, target.name)]
             hosts = f'{mpirun_line.hosts_option(mpi, True)} "${target.variable("node_file")}"'

@@ -395,10 +395,10 @@ def _has_input(call: Call) -> bool:
     if any(one.type == "herestring_redirect" for one in node.children):
         return True
     for above in node.above():
-        if above.type in ("function_definition", "command_substitution"):
+        # A redirection behind a list is that of its last command.
+        first = above.type == "list" and above.children[-1] is not node
+        if first or above.type in ("function_definition", "command_substitution"):
             return False
-        if above.type == "list" and above.children[-1] is not node:
-            return False  # a redirection behind a list is that of its last command
         if above.type == "redirected_statement" and any(one.text[:1] == "<" for one in above.children):
             return True
         if above.type == "pipeline" and above.children[0] is not node:

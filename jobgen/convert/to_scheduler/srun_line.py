@@ -154,12 +154,13 @@ def _export(line: LaunchLine, value: Value, text: str) -> None:
 
 
 def _bind(line: LaunchLine, value: Value, text: str) -> None:
-    found = [BINDINGS.get(one) for one in value.text.lower().split(",")]
+    words = value.text.lower().split(",")
+    found = [BINDINGS.get(one) for one in words]
     if None in found:
         line.lost.append(text)
     elif any(found):
         line.values["bind"] = next(filter(None, found), "none")
-    if {"v", "verbose"} & set(value.text.lower().split(",")):
+    if {"v", "verbose"} & {*words}:
         line.notes.append((text, "the binding of the ranks is not printed"))
 
 

@@ -204,9 +204,9 @@ def translate(
 
 def _without_counterpart(node: Node, name: str, source: Dialect) -> Remark:
     """Return the remark on a variable that the target does not set; the source may not set it, either."""
-    if meant := source.meant(name):
-        return hint(node.line, f"${name}", f"is not set by {source.title}, either, which sets {meant}")
-    return Remark(node.line, f"${name}", "has no counterpart")
+    meant = source.meant(name)
+    why = f"is not set by {source.title}, either, which sets {meant}" if meant else "has no counterpart"
+    return Remark(node.line, f"${name}", why, lost=not meant)
 
 
 def _name_of_array(
