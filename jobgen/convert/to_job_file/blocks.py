@@ -112,10 +112,9 @@ def _makes(statement: Node, name: str) -> bool:
 
 def _sets(statement: Node) -> bool:
     """Return whether a statement sets variables of the shell otherwise than by an assignment."""
-    found = (
-        one.name in _SETS or (one.name == "printf" and "-v" in one.literals) for one in commands(statement)
-    )
-    return re.search(r"\$\{\w+:?=|(^|\s)\(\(", statement.text) is not None or any(found)
+    found = commands(statement)
+    named = any(one.name in _SETS or (one.name == "printf" and "-v" in one.literals) for one in found)
+    return named or re.search(r"\$\{\w+:?=|(^|\s)\(\(", statement.text) is not None
 
 
 class Body:

@@ -15,7 +15,7 @@ from jobgen.script.dialects.base import Dialect
 from jobgen.script.script import Script
 from jobgen.values import parsers
 
-_INHERITED = ("queue", "mem")  # from the component before
+_INHERITED = {"queue", "mem"}  # from the component before
 
 
 def join(files: Sequence[JobFile], script: Script) -> JobFile:
@@ -24,9 +24,8 @@ def join(files: Sequence[JobFile], script: Script) -> JobFile:
     for number, one in enumerate(files):
         _set_own_numbers(one, script, number)
     for before, one in pairwise(files):
-        one.values |= {
-            key: before.values[key] for key in _INHERITED if key in before.values.keys() - one.values
-        }
+        missing = before.values.keys() & _INHERITED - one.values.keys()
+        one.values |= {key: before.values[key] for key in missing}
     if any("gpus_per_node" in one.values for one in files):
         for one in files:
             one.values.setdefault("gpus_per_node", 0)

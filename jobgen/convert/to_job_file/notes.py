@@ -120,10 +120,10 @@ def shell(script: Script) -> Iterator[Remark]:
             yield Remark(option.line, f"{option.flag} {option.value}", "the job runs the commands in bash")
     if other := re.match(r"#!.*\b(zsh|ksh|csh|tcsh|fish)\b", first):
         why = "the job runs the commands in bash"
-        more = (
-            f", which splits words in another way than {other[1]}, and counts the elements of arrays from 0"
-        )
-        yield hint(1, first, why + more * (other[1] != "ksh"))
+        if other[1] != "ksh":
+            why += f", which splits words in another way than {other[1]}"
+            why += ", and counts the elements of arrays from 0"
+        yield hint(1, first, why)
 
 
 def status(script: Script, parts: Split) -> Iterator[Remark]:
@@ -357,11 +357,9 @@ def _is_set(script: Script, name: str) -> bool:
         return True
     code = re.sub(r"(?m)(^|\s)#.*$", "", script.tree.text)
     word = rf"(?<![${{\w.-]){name}\b"
-    sets = (
-        r"\b(read|export|declare|typeset|readonly|local|mapfile|readarray|for|getopts|printf|let)\s[^\n;|&]*"
-    )
+    sets = r"read|export|declare|typeset|readonly|local|mapfile|readarray|for|getopts|printf|let"
     start = r"(^|[;&|({]|\b(then|do|else)\s)[ \t]*"
-    pattern = rf"(?m){start}{word}(\+?=|\[)|({sets}|\(\([^)]*|<<<\s*){word}|\$\{{{name}:?="
+    pattern = rf"(?m){start}{word}(\+?=|\[)|(\b({sets})\s[^\n;|&]*|\(\([^)]*|<<<\s*){word}|\$\{{{name}:?="
     return re.search(pattern, code) is not None
 
 

@@ -195,14 +195,12 @@ class Threads:
     def _of_program(self) -> Iterator[Remark]:
         """Yield a remark if the ranks have another number than in the script, which does not set it."""
         cores = of_chunk(self.script.request) or self.script.request.cpus_per_rank or 1
-        dialect, launch = self.script.dialect, self.launch
+        dialect, launch, several = self.script.dialect, self.launch, 1 not in (self.each, self.rank)
         if dialect.sets_threads and cores != self.rank:
             why = f"{dialect.title} sets it to the cores of a chunk, {cores}, "
             why += f"jobgen to those of a rank, {self.rank}"
             yield hint(line_of(self.script, "cpus"), _NAME, why)
-        elif (
-            not dialect.sets_threads and launch and launch.row.one_thread and 1 not in (self.each, self.rank)
-        ):
+        elif launch and launch.row.one_thread and several and not dialect.sets_threads:
             why = f"{launch.title} sets it to 1, jobgen to the cores of a rank, {self.rank}"
             yield hint(launch.line, _NAME, why)
 

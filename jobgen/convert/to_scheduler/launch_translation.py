@@ -347,9 +347,8 @@ def _remarks(call: Call, line: LaunchLine, script: Script, target: Dialect) -> I
         why = f"{mpi} gives its input to the first rank only"
         yield hint(number, f"--input {line.values['input']}", why)
     elif _has_input(call) and several:
-        yield call.hint(
-            f"{srun_line.NAME} gives the standard input to all ranks, {mpi} to the first rank only"
-        )
+        why = f"{srun_line.NAME} gives the standard input to all ranks, {mpi} to the first rank only"
+        yield call.hint(why)
     names_mpi = not to_srun and named_mpi(script, at=call.start) is not None
     if "jobid" in line.values and not names_own_job(script, line.values["jobid"]):
         why = "is a step of that job: the new command starts the ranks in this one"
