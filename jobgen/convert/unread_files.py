@@ -138,8 +138,11 @@ def of_engines(script: Script, *without: str) -> Iterator[File]:
 
     A command of the scheduler that a call names is none: the user sees it.
     """
+    # The first values of variables whose later ones differ: A="$A -x".
+    values = {name: nodes[0].text.replace("\\\n", " ").strip("\"'") for name, nodes in script.values.items()}
     for start in script.started:
-        words = _first_values(script, " ".join(start.texts)).split()
+        text = " ".join(start.texts)
+        words = re.sub(r"\$\{?(\w+)\}?", lambda match: values.get(match[1], match[0]), text).split()
         if not words or os.path.basename(words[0]) in _HANDLES:
             continue
         for pattern, options in _ENGINES.items():
@@ -151,9 +154,3 @@ def of_engines(script: Script, *without: str) -> Iterator[File]:
                 yield File(f"the configuration of {os.path.basename(words[at])}", start.line)
             programs = (File(one.strip("'\""), start.line) for one in _PROGRAM.findall(text))
             yield from (one for one in programs if os.path.basename(one.path) not in _HANDLES)
-
-
-def _first_values(script: Script, text: str) -> str:
-    """Return a text with the first values of variables whose later ones differ: ``A="$A -x"``."""
-    values = {name: nodes[0].text.replace("\\\n", " ").strip("\"'") for name, nodes in script.values.items()}
-    return re.sub(r"\$\{?(\w+)\}?", lambda match: values.get(match[1], match[0]), text)

@@ -131,7 +131,9 @@ def effects_of(script: Script, statement: Node) -> Effects:
     read = read_names(statement) if statement.type != "unset_command" else set()
     foreign = {name for name in read if name not in script.values and not LOGIN.fullmatch(name)}
     foreign -= script.loop_variables
-    foreign -= {name for name in foreign if _IN_LOWER_CASE.fullmatch(name) or _is_set_otherwise(script, name)}
+    lets = (word.unquoted for one in script.named("let") for word in one.arguments)
+    foreign -= {word.partition("=")[0] for word in lets if "=" in word}
+    foreign -= {name for name in foreign if _IN_LOWER_CASE.fullmatch(name)}
     kinds = frozenset(_kinds(script, statement, 0))
     if kinds <= {"text", "state", "here"} and (foreign or kinds & {"state", "here"}):
         return Effects(statement, frozenset({"report"}), frozenset())
@@ -147,12 +149,6 @@ def may_follow(effects: Effects, option: str) -> bool:
 
 def mentions(node: Node, name: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", node.text) is not None
-
-
-def _is_set_otherwise(script: Script, name: str) -> bool:
-    """Return whether a command sets a variable, with no assignment: ``let N=1``."""
-    words = (word.text.strip("'\"") for one in script.named("let") for word in one.arguments)
-    return any(word.startswith(f"{name}=") for word in words)
 
 
 def _kinds(script: Script, statement: Node, depth: int) -> Iterator[str]:

@@ -42,7 +42,9 @@ _OF_VERSIONS = re.compile(r"(?i)version|\.ver\b")  # files that set the versions
 def may_be_inherited(script: Script, name: str) -> bool:
     """Return whether the name of a variable is one that the environment of the script may have."""
     known = (*_OF_ENVIRONMENT, _OF_PBS if script.is_pbs else _OF_SLURM)
-    if any(one.fullmatch(name) for one in known) or name in _of_submission(script):
+    given = [script.heeded[flag].value for flag in ("--export", "-v") if flag in script.heeded]
+    passed = {one for value in given for one in re.findall(r"(?:^|[\s,\"'])(\w+)", value)}  # to the job
+    if name in passed or any(one.fullmatch(name) for one in known):
         return True
     if exports_all(script) or _of_module(script, name):
         return True
@@ -72,12 +74,6 @@ def _may_be_unset(name: Node) -> bool:
     signs = [one.text for one in above.children[2:3] if above.type == "expansion"]
     tested = test is not None and test.children[0].text in ("-z", "-n")
     return tested or any(re.fullmatch(r":?[-=?+]", one) for one in signs)
-
-
-def _of_submission(script: Script) -> set[str]:
-    """Return the variables that a directive passes to the job."""
-    given = [script.heeded[flag].value for flag in ("--export", "-v") if flag in script.heeded]
-    return {name for value in given for name in re.findall(r"(?:^|[\s,\"'])(\w+)", value)}
 
 
 def _of_module(script: Script, name: str) -> bool:

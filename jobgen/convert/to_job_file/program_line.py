@@ -464,7 +464,9 @@ def as_text(
         text = 'eval "{}"'.format(re.sub(r'(["\\])', r"\\\1", text))
     lines = [*state(script, nodes), *exported_functions(script, text), *needs.definitions, text]
     found = _code_of(script, lines, needs, nodes)
-    evaluated_later = _names_in_quotes(script, nodes) if twice else []
+    # The second shell reads the variables that the values name in single quotes, too: A='-x $B'.
+    literals = [one.text for one in script.values_in(nodes) if is_literal(one)] if twice else []
+    evaluated_later = re.findall(r"\$\{?([A-Za-z_]\w*)", " ".join(literals))
     return replace(found, setup=[*setup, *found.setup], used=[*found.used, *evaluated_later], own=own)
 
 
@@ -474,12 +476,6 @@ def _plain_value(script: Script, node: Node) -> str:
     is_known = "$" in node.text and not any(map(is_own_file, script.commands))
     value = script.constants.value(node) if is_known else None
     return value if value and re.fullmatch(r"[\w./:,@%+=-]+", value, re.ASCII) else ""
-
-
-def _names_in_quotes(script: Script, nodes: Sequence[Node]) -> list[str]:
-    """Return the variables that the values of variables in words name in single quotes: ``A='-x $B'``."""
-    values = script.values_in(nodes)
-    return re.findall(r"\$\{?([A-Za-z_]\w*)", " ".join(one.text for one in values if is_literal(one)))
 
 
 def _with_output(node: Node, setup: list[str], own: OfScript) -> str:
