@@ -30,8 +30,9 @@ def remarks(script: Script, target: Dialect, fields: Mapping[str, str]) -> Itera
     ``fields`` are those of them that the scheduler writes, output and error, with the name that each one has
     without a directive: ``%x.o{}``.
     """
-    yield from _own_log(script, target, fields)
-    yield from _over_log(script, target, fields)
+    if script.dialect.copies_logs != target.copies_logs:
+        yield from _own_log(script, target, fields)
+        yield from _over_log(script, target, fields)
     if script.dialect.copies_logs > target.copies_logs:
         yield from _log_folders(script, target, fields)
         yield from _directories(script, target, fields)
@@ -67,8 +68,6 @@ def _own_log(script: Script, target: Dialect, fields: Mapping[str, str]) -> Iter
     """Yield a remark on each log that the script itself reads, if one scheduler writes it when the job has
     ended, and the other while it runs."""
     source = script.dialect
-    if target.copies_logs == source.copies_logs:
-        return
     family, other = (one.family for one in (source, target))
     late, early = (other, family) if target.copies_logs else (family, other)
     logs = {_path(script, log) for log in _given(script, fields) if os.path.basename(log) not in ("", "null")}
@@ -169,19 +168,15 @@ def _folders(script: Script, command: Command) -> list[str]:
 
 def _over_log(script: Script, target: Dialect, fields: Mapping[str, str]) -> Iterator[Remark]:
     """Yield a remark on each redirection into a log of the job that only one scheduler copies there."""
-    source = script.dialect
-    if target.copies_logs == source.copies_logs:
-        return
-    late, early = (target, source) if target.copies_logs else (source, target)
+    late, early = (target, script.dialect) if target.copies_logs else (script.dialect, target)
     logs = sorted(_path(script, one) for one in _given(script, fields) - {"", "/dev/null"})
     for node, place in script.redirections:
         word = node.get("destination")
         if word is None or not _WRITES.match(node.text):
             continue
-        path = _path(script, script.constants.value(word) or word.text.strip("\"'"))
+        path = _path(script, script.constants.value(word) or word.unquoted)
         moved = _is_elsewhere(script, place)
-        same = (log for log in logs if _may_be_one(log, path, moved))
-        if log := next(same, ""):
+        if log := next((log for log in logs if _may_be_one(log, path, moved)), ""):
             certain = log == path and not moved
             why = f"{'is' if certain else 'may be'} the log {log}, too: {late.family} copies the log "
             why += f"over it when the job has ended, {early.family} writes both to it"

@@ -22,7 +22,8 @@ def last_launch(script: Script) -> Launch | None:
     found = [one for one in script.launches if launcher.program_of(script, one) and not one.remote]
     found = [one for one in found if not wrappers.is_kept(script, one)]
     working = [one for one in found if not _prints(script, one)]
-    if not working and _has_program(script):
+    program, launched = last_program(script), {one.command.node.start for one in script.launches}
+    if not working and program is not None and program.node.start not in launched:
         return None
     found = working or found
     if script.request.several:
@@ -35,12 +36,6 @@ def _prints(script: Script, launch: Launch) -> bool:
     """Return whether the ranks of a launcher only print something, such as their hosts."""
     words = [os.path.basename(script.constants.value(word) or "") for word in launch.program]
     return " ".join(words[:1]) in PRINT
-
-
-def _has_program(script: Script) -> bool:
-    """Return whether the script runs a program without a launcher."""
-    found, launched = last_program(script), {one.command.node.start for one in script.launches}
-    return found is not None and found.node.start not in launched
 
 
 def outermost(launch: Launch | None) -> Launch | None:

@@ -132,8 +132,7 @@ class Threads:
 
     def _leave_out(self, command: Command) -> None:
         """Unset the variable in the program, or in the block, of a command."""
-        own = self.program.node if self.program is not None else None
-        inside = own is not None and own.source is command.node.source and command.node in own
+        inside = self._is_in_program(command)
         keys = ["command"] if inside else [self._block(command)[0]]
         if not inside and command.node.under("function_definition"):
             keys = [key for key in (*BLOCKS, "command") if command.node.text in self._code(key)]
@@ -143,6 +142,9 @@ class Threads:
                 self.file.hide(_NAME)
             else:
                 self.file.values[key] = f"unset {_NAME}\n{self.file.values[key]}"
+
+    def _is_in_program(self, command: Command) -> bool:
+        return self.program is not None and command.node in self.program.node
 
     def _of_whole_nodes(self, threads: str | None) -> Iterator[Remark]:
         """Yield a remark if a script may rely on whole nodes, which its site gives without a request."""
@@ -208,14 +210,12 @@ class Threads:
         """Yield a remark on the first program of each block, beside that of the job, that finds another
         number in a job."""
         launches = {one.command.node.start: one for one in self.script.launches}
-        own = self.program.node if self.program is not None else None
         seen = set()
         for one in self.script.commands:
-            inside = own is not None and own.source is one.node.source and one.node in own
             launch = launches.get(one.node.start)
             words = launch.program[:1] if launch is not None else ()
             tool = any(os.path.basename(word.text) in TOOLS_OF_SYSTEM for word in words)
-            if inside or tool or one.node.under("function_definition", "heredoc_body"):
+            if self._is_in_program(one) or tool or one.node.under("function_definition", "heredoc_body"):
                 continue
             key, code = self._block(one)
             if not key or "program" not in effects_of(self.script, one.node).kinds:
