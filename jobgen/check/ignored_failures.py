@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from jobgen.check.rules.downloads import sends
 from jobgen.launch.command_line import is_python, read_call
-from jobgen.launch.wrappers import WRAPPERS
+from jobgen.launch.wrappers import CONTAINERS
 from jobgen.script.command_kinds import STATE, TOOLS
 from jobgen.script.commands import Command
 from jobgen.script.other_text import has_gap, is_template
@@ -311,7 +311,7 @@ def _is_sent_again(script: Script, work: Command) -> bool:
 _ACTIVATE = {"conda", "mamba", "micromamba", "pyenv", "workon"}
 _LOAD = {"module", "ml", "setpkgs", "vpkg_require", "soft", "use"}
 _ELSEWHERE = {"torchrun", "deepspeed", "accelerate", "colossalai", "horovodrun"}
-_IMAGES = {name for name, row in WRAPPERS.items() if row.container} | {"charliecloud", "enroot", "udocker"}
+_IMAGES = CONTAINERS | {"charliecloud", "enroot", "udocker"}
 _MANAGERS = ("conda", "mamba", "micromamba", "uv", "poetry", "pipenv", "pixi", "hatch")  # behind them: run
 # Files that set up a shell, the command module or a compiler.
 _OTHER_SOURCE = re.compile(

@@ -68,10 +68,10 @@ def _is_used(script: Script, variable: str) -> bool:
         if re.search(rf"\b({'|'.join(names)})\b", value.text):
             names.add(name)
             values.append(node)
-    reads = [node for node, _ in names_read(script.tree, 0) if node.text in names]
-    return any(is_exported(script, name) for name in names) or any(
-        not is_printed(node) and not any(node in value for value in values) for node in reads
-    )
+    reads = [node for node, _ in names_read(script.tree) if node.text in names]
+    reads = [node for node in reads if not is_printed(node)]
+    others = any(not any(node in value for value in values) for node in reads)
+    return others or any(is_exported(script, name) for name in names)
 
 
 def _srun_variables(script: Script, target: Dialect) -> Iterator[Remark]:

@@ -49,8 +49,7 @@ def spread(script: Script, content: ScriptRequest) -> None:
     request, option = content.request, script.heeded.get("-l ncpus")
     if option is None or request.chunks or request.nodes != 1 or not content.totals:
         return
-    found = (filled(launch) for launch in script.launches)
-    nodes, each = next((one for one in found if one[0] > 1), (1, 1))
+    nodes, each = next((one for one in map(filled, script.launches) if one[0] > 1), (1, 1))
     if nodes == 1:
         return
     cores = request.cpus_per_rank or 1
@@ -59,8 +58,9 @@ def spread(script: Script, content: ScriptRequest) -> None:
     request.mem = request.mem and -(-request.mem // nodes)
     if request.gpus_per_node:
         request.gpus_per_node = -(-request.gpus_per_node // nodes)
-    content.unsure = [one for one in content.unsure if one[0].line != option.line or one[1] != _text(cores)]
-    content.unsure.append((option, _text(cores), why(request)))
+    text = f"-l ncpus={cores}"
+    content.unsure = [one for one in content.unsure if one[0].line != option.line or one[1] != text]
+    content.unsure.append((option, text, why(request)))
 
 
 def fill_cray(script: Script, content: ScriptRequest) -> None:
@@ -75,11 +75,8 @@ def fill_cray(script: Script, content: ScriptRequest) -> None:
     if option is None or not width or request.chunks or not content.totals:
         return
     ranks, cores = width, depth or 1
-    shapes = [
-        (total * (one.number("-d") or 1), total, one.number("-N"), one.number("-d") or 1)
-        for one in script.launches
-        if (total := one.number("-n"))
-    ]
+    given = ((one.number("-n"), one.number("-N"), one.number("-d") or 1) for one in script.launches)
+    shapes = [(total * depth, total, of_node, depth) for total, of_node, depth in given if total]
     largest = max(shapes, key=lambda shape: shape[0], default=(0, 0, None, 1))
     if not each and 2 * largest[0] > ranks * cores:
         _, ranks, each, cores = largest
@@ -156,8 +153,8 @@ def devices_of(launch: Launch, request: Request) -> int:
     not say."""
     if not launch.row.once_a_node:
         return 0
-    total = launch.number("--num-processes")
-    return launch.number("--nproc-per-node", "--num-gpus") or (total or 0) // (request.nodes or 1)
+    total = launch.number("--num-processes") or 0
+    return launch.number("--nproc-per-node", "--num-gpus") or total // (request.nodes or 1)
 
 
 def why(request: Request) -> str:
@@ -177,10 +174,6 @@ def mapped(launch: Launch) -> int | None:
     """Return the ranks of a node of Open MPI's ``--map-by ppr:N:node``."""
     found = re.match(r"ppr:(\d+):node", launch.options.get("--map-by") or "", re.IGNORECASE)
     return int(found[1]) if found else None
-
-
-def _text(cores: int) -> str:
-    return f"-l ncpus={cores}"
 
 
 def whole_by_queue(script: Script) -> str:

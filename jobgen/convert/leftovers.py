@@ -89,10 +89,8 @@ def _names(
             of_log = f"may be the log of the job, which {target.title} writes while it runs"
         patterns[source.own_logs] = (of_log, not source.copies_logs)
     if not job_file and source.node_step is None and target.node_step:
-        patterns[r"(?<![\w.$\{-])(\w*[Mm]pi(run|exec)(\.hydra|_rsh|_mpt)?|aprun|orterun)(?![\w/.=-])"] = (
-            "stays in this text",
-            False,
-        )
+        names = r"\w*[Mm]pi(run|exec)(\.hydra|_rsh|_mpt)?|aprun|orterun"
+        patterns[rf"(?<![\w.$\{{-])({names})(?![\w/.=-])"] = ("stays in this text", False)
     for command in script.named("module", "ml"):
         loads = not {"unload", "rm", "del", "remove"} & {*command.literals}
         for word in command.arguments:
@@ -107,9 +105,8 @@ def _names(
             line = text.count("\n", 0, at) + 1
             if not for_bash(script) and script.lines[line - 1].lstrip().startswith("#"):
                 continue
-            file = why[0].startswith("names") and any(
-                one.start <= at < one.end for one in root.all("file_redirect")
-            )
+            files = root.all("file_redirect") if why[0].startswith("names") else ()
+            file = any(one.start <= at < one.end for one in files)
             file |= pattern == source.own_logs and log_differences.is_file_of_script(script, at)
             if not (file or _printed(root, at) or _is_label(root, at)):
                 message = why[0].startswith("names") and _is_sentence(root, at, match[0])
@@ -127,11 +124,9 @@ def _commands(source: Dialect) -> dict[str, list[str]]:
 
 def _is_sentence(root: Node, at: int, word: str) -> bool:
     """Return whether a word with capital letters is one of a text without signs of code: "PBS job ended"."""
-    texts = (one.text[1:-1] for one in root.all("string", "raw_string") if one.start < at < one.end)
-    return any(
-        word != word.lower() and " " in text and not re.search(r"(^|\s)-+\w|[;|&<>=/()`]", text)
-        for text in texts
-    )
+    found = (one.text[1:-1] for one in root.all("string", "raw_string") if one.start < at < one.end)
+    texts = (text for text in found if " " in text and word != word.lower())
+    return any(not re.search(r"(^|\s)-+\w|[;|&<>=/()`]", text) for text in texts)
 
 
 def _is_label(root: Node, at: int) -> bool:

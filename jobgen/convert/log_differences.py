@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from jobgen.convert.request_reader import at_directive
 from jobgen.convert.result import Remark, hint, remark_on, shown
@@ -30,32 +30,26 @@ def remarks(script: Script, target: Dialect, fields: Mapping[str, str]) -> Itera
     ``fields`` are those of them that the scheduler writes, output and error, with the name that each one has
     without a directive: ``%x.o{}``.
     """
-    yield from _own_log(script, target, fields)
-    yield from _over_log(script, target, fields)
+    if script.dialect.copies_logs != target.copies_logs:
+        yield from _own_log(script, target, fields)
+        yield from _over_log(script, target, fields)
     if script.dialect.copies_logs > target.copies_logs:
         yield from _log_folders(script, target, fields)
-        yield from _at_home(script, target, fields)
         yield from _directories(script, target, fields)
 
 
 def _directories(script: Script, target: Dialect, fields: Mapping[str, str]) -> Iterator[Remark]:
-    """Yield a remark on each log that may be a directory, which Slurm does not take."""
+    """Yield a remark on each log that may be a directory, which Slurm does not take, or has a tilde."""
     source = script.dialect
     for field in sorted(fields):
         directive = source.origin(script.heeded, field)
         path = directive.value.rpartition(":")[2] if directive else ""
+        if path.startswith("~"):
+            yield from at_directive(script, field, f"{target.title} does not expand ~: write the whole path")
         if "$" not in path and re.fullmatch(r"[^./^]+", path.rpartition("/")[2]):
             why = f"{target.title} writes a file; {source.family} takes a directory, too: "
             why += f"then write {path}/{default_log(source, field, True, script.request.array is not None)}"
             yield from at_directive(script, field, why)
-
-
-def _at_home(script: Script, target: Dialect, fields: Mapping[str, str]) -> Iterator[Remark]:
-    """Yield a remark on each path of a log with a tilde."""
-    for field in sorted(fields):
-        directive = script.dialect.origin(script.heeded, field)
-        if directive and directive.value.rpartition(":")[2].startswith("~"):
-            yield from at_directive(script, field, f"{target.title} does not expand ~: write the whole path")
 
 
 def shared_log(script: Script, target: Dialect, of_array: bool) -> Iterator[Remark]:
@@ -74,12 +68,9 @@ def _own_log(script: Script, target: Dialect, fields: Mapping[str, str]) -> Iter
     """Yield a remark on each log that the script itself reads, if one scheduler writes it when the job has
     ended, and the other while it runs."""
     source = script.dialect
-    if target.copies_logs == source.copies_logs:
-        return
     family, other = (one.family for one in (source, target))
     late, early = (other, family) if target.copies_logs else (family, other)
-    given = {(getattr(script.request, field) or "").rpartition(":")[2] for field in fields}
-    logs = {_path(script, log) for log in given if os.path.basename(log) not in ("", "null")}
+    logs = {_path(script, log) for log in _given(script, fields) if os.path.basename(log) not in ("", "null")}
     name = script.request.name or script.name
     default = fields.get("output", "").format(NUMBER).replace("%x", name or "")
     defaults = {default} if source.copies_logs and name and not script.request.output else set[str]()
@@ -102,6 +93,11 @@ def _own_log(script: Script, target: Dialect, fields: Mapping[str, str]) -> Iter
             yield remark_on(command, why, lost=target.copies_logs and name in names)
 
 
+def _given(script: Script, fields: Iterable[str]) -> set[str]:
+    """Return the paths of the logs that the directives name."""
+    return {(getattr(script.request, field) or "").rpartition(":")[2] for field in fields}
+
+
 def _names_log(log: str, word: str) -> bool:
     """Return whether a word may name a log, or be a pattern of its name, in a directory that is not known."""
     name = os.path.basename(word)
@@ -112,10 +108,8 @@ def _names_log(log: str, word: str) -> bool:
     if re.match(r"/.*(\$\(|`)", os.path.dirname(word)):
         return False  # a folder of a name that the script makes is not that of the submission
     folders = [reversed(os.path.normpath(one).split("/")[:-1]) for one in (log, word)]
-    pairs = zip(*folders, strict=False)
-    return all(
-        re.search(r"\$|^\.\.$", one + other) or fnmatch.fnmatchcase(one, other) for one, other in pairs
-    )
+    pairs = [pair for pair in zip(*folders, strict=False) if not re.search(r"\$|^\.\.$", "".join(pair))]
+    return all(fnmatch.fnmatchcase(one, other) for one, other in pairs)
 
 
 def first_own_log(script: Script) -> re.Match[bytes] | None:
@@ -174,20 +168,15 @@ def _folders(script: Script, command: Command) -> list[str]:
 
 def _over_log(script: Script, target: Dialect, fields: Mapping[str, str]) -> Iterator[Remark]:
     """Yield a remark on each redirection into a log of the job that only one scheduler copies there."""
-    source = script.dialect
-    if target.copies_logs == source.copies_logs:
-        return
-    late, early = (target, source) if target.copies_logs else (source, target)
-    given = {(getattr(script.request, field) or "").rpartition(":")[2] for field in fields}
-    logs = sorted(_path(script, one) for one in given - {"", "/dev/null"})
+    late, early = (target, script.dialect) if target.copies_logs else (script.dialect, target)
+    logs = sorted(_path(script, one) for one in _given(script, fields) - {"", "/dev/null"})
     for node, place in script.redirections:
         word = node.get("destination")
         if word is None or not _WRITES.match(node.text):
             continue
-        path = _path(script, script.constants.value(word) or word.text.strip("\"'"))
+        path = _path(script, script.constants.value(word) or word.unquoted)
         moved = _is_elsewhere(script, place)
-        same = (log for log in logs if _may_be_one(log, path, moved))
-        if log := next(same, ""):
+        if log := next((log for log in logs if _may_be_one(log, path, moved)), ""):
             certain = log == path and not moved
             why = f"{'is' if certain else 'may be'} the log {log}, too: {late.family} copies the log "
             why += f"over it when the job has ended, {early.family} writes both to it"
@@ -196,8 +185,7 @@ def _over_log(script: Script, target: Dialect, fields: Mapping[str, str]) -> Ite
 
 def _log_folders(script: Script, target: Dialect, fields: Mapping[str, str]) -> Iterator[Remark]:
     """Yield a remark on each command that makes the folder of a log, which the target opens before that."""
-    logs = {(getattr(script.request, field) or "").rpartition(":")[2] for field in fields}
-    files = [f"{log}/log" if log.endswith("/") else log for log in logs]
+    files = [f"{log}/log" if log.endswith("/") else log for log in _given(script, fields)]
     folders = {os.path.dirname(_path(script, one)) for one in files}
     for command in script.running("mkdir"):
         given = (script.constants.value(word) or "" for word in command.arguments)

@@ -10,7 +10,7 @@ from jobgen.convert.result import Remark, hint, remark_on, shortened
 from jobgen.launch.command_line import is_python
 from jobgen.launch.containers import RUNTIMES
 from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS
-from jobgen.launch.wrappers import WRAPPERS
+from jobgen.launch.wrappers import CONTAINERS, WRAPPERS
 from jobgen.rendering.hooks import complaint
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS
 from jobgen.script.commands import Command
@@ -64,8 +64,8 @@ def unreadable(script: Script) -> Iterator[Remark]:
         if option.lacks_value:
             why = f"has no value: {source.command} refuses the script, or uses the next words as the value"
             yield Remark(option.line, option.given, why)
-        image = option.flag == "-v" and re.search(r"(?i)\w*(docker|image|container)\w*=", option.value)
-        if image:
+        image = re.search(r"(?i)\w*(docker|image|container)\w*=", option.value)
+        if image and option.flag == "-v":
             why = "is set when the job runs: a site that starts the job in this container does not see it"
             yield Remark(option.line, f"{option.flag} {image[0][:-1]}", why)
     for number in apart(script.lines, script.directives):
@@ -135,8 +135,6 @@ def _lines_of(script: Script, pattern: re.Pattern[bytes], *texts: str) -> Iterat
 
 _NAMES = "|".join(re.escape(name) for row in LAUNCHERS.values() for name in (*row.names, *row.line.modules))
 _LAUNCHER = re.compile(rf"(?<![\w/.$-])({_NAMES})(?![\w/.=-])")
-
-
 # The beginnings of a Dockerfile, a definition of a container, YAML, JSON, Python and a Makefile.
 _OF_OTHER_TEXT = re.compile(
     r"(FROM|ARG|RUN|COPY) |[\w-]+:( |$)|[{\[]$|(from [\w.]+ )?import \w|def \w+\(|<\w"
@@ -202,11 +200,9 @@ def use_of_cuda(script: Script) -> tuple[int, str] | None:
     code = re.sub(r"(?m)(^|\s)#.*$", "", script.tree.text)
     if not _USES_GPUS.search(code) and not any(map(_OTHER_REQUEST.match, script.lines)):
         return None
-    for command in script.running("module", "ml"):
-        loaded = command.literals if _NOT_LOADED.isdisjoint(command.literals[:1]) else []
-        if module := next(filter(_OF_CUDA.match, loaded), None):
-            return command.line, module
-    return None
+    loads = (one for one in script.running("module", "ml") if _NOT_LOADED.isdisjoint(one.literals[:1]))
+    modules = ((one.line, word) for one in loads for word in one.literals)
+    return next((one for one in modules if _OF_CUDA.match(one[1])), None)
 
 
 def own_name(script: Script) -> Iterator[Remark]:
@@ -224,13 +220,9 @@ def own_name(script: Script) -> Iterator[Remark]:
 
 def _contained(command: Command, script: Script) -> set[int]:
     """Return where the words behind the name of a container begin."""
-    found: set[int] = set()
-    inside = False
-    for word in command.words:
-        name = os.path.basename(script.constants.value(word) or "")
-        found |= {word.start} if inside else set()
-        inside |= name in WRAPPERS and WRAPPERS[name].container
-    return found
+    names = [os.path.basename(script.constants.value(word) or "") for word in command.words]
+    first = next((at for at, name in enumerate(names) if name in CONTAINERS), len(names))
+    return {word.start for word in command.words[first + 1 :]}
 
 
 def _inputs(command: Node) -> Iterator[Node]:
@@ -275,11 +267,8 @@ def in_directory(script: Script, unknown: bool = True) -> Iterator[Remark]:
     ``unknown`` that is each one whose name is not known otherwise, else those of them whose name no module,
     environment or path has."""
     step = script.dialect.node_step
-    launches = [
-        one
-        for one in script.launches
-        if one.kind == step and one.program and not one.unknown and "--multi-prog" not in one.options
-    ]
+    launches = [one for one in script.launches if one.kind == step and one.program and not one.unknown]
+    launches = [one for one in launches if "--multi-prog" not in one.options]
     starts = {one.command.node.start for one in launches}
     modules = list(script.running("module", "ml", "conda", "mamba", "spack"))
     others = [one for one in script.runs if one.node.start not in starts and one not in modules]

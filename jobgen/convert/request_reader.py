@@ -79,10 +79,9 @@ def single_task(content: ScriptRequest, source: Dialect, target: Dialect) -> boo
     content.exports.append((str(target.variable("array_index")), index))
     request.array = None
     if source.percent_codes:
-        paths = (request.output, request.error)
-        request.output, request.error = (
-            path and path.replace("%a", index).replace("%A", "%j") for path in paths
-        )
+        for field in ("output", "error"):
+            if path := getattr(request, field):
+                setattr(request, field, path.replace("%a", index).replace("%A", "%j"))
     return True
 
 

@@ -77,7 +77,7 @@ def slots_of(script: Script, target: Dialect) -> Iterator[Remark]:
     if request.nodes or request.ranks or target.variable("node_file"):
         return
     slots = {name for name, one in script.dialect.job_variables.items() if one in _OF_SLOTS}
-    for node, _ in variable_names.names_read(script.tree, 0):
+    for node, _ in variable_names.names_read(script.tree):
         if node.text in slots - variable_names.kept(script) and not is_printed(node, PRINT | {"cat"}):
             forms = target.scheduler.request_forms
             how = f"{target.command} {forms['nodes'].format('N')} {forms['ranks_per_node'].format('M')}"
@@ -89,7 +89,7 @@ def slots_of(script: Script, target: Dialect) -> Iterator[Remark]:
 def nodes_read(script: Script) -> tuple[int, str] | None:
     """Return the line and the name of the first variable with the nodes of the job, unless it is printed."""
     own = variable_names.kept(script)
-    for node, _ in variable_names.names_read(script.tree, 0):
+    for node, _ in variable_names.names_read(script.tree):
         name = node.text
         if script.dialect.job_variables.get(name) in _OF_NODES and name not in own and not is_printed(node):
             return node.line, name
@@ -142,11 +142,8 @@ def index_read(script: Script) -> tuple[int, str] | None:
     texts = (one for one in script.tree.all("string", "raw_string") if re.search(of_jobs, one.text))
     inner += [one for one in texts if variable_names.is_of_other_job(one)]
     lines = {at: one for one in inner for at in range(one.line, one.line + one.text.count("\n") + 1)}
-    unused = {
-        at
-        for one in discarded(script.tree)
-        for at in range(one.line, one.line + one.text.rstrip("\n").count("\n") + 1)
-    }
+    ends = ((one.line, one.line + one.text.rstrip("\n").count("\n")) for one in discarded(script.tree))
+    unused = {at for first, last in ends for at in range(first, last + 1)}
     for number, line in enumerate(script.lines[start - 1 :], start):
         for name in names if number not in unused else ():
             code = line.removesuffix(comments.get(number, ""))

@@ -28,8 +28,6 @@ _WHOLE_FOLDERS = ("mv", "tar")
 _ACTIONS = ("-exec", "-execdir", "-ok", "-okdir")
 _PLAIN_TESTS = {"-print", "-print0", "-depth", "-xdev", "-mount", "-noleaf", "-follow", "-true"}
 _ORDERS = ("sort", "uniq", "cat", "tac")  # they pass all lines on
-
-
 # Commands that leave folders out, or that sweeps finds.
 _LEAVE = (TOOLS | STATE | {*_VERBS}) - {"cd", "pushd", "git"}
 
@@ -62,18 +60,16 @@ class _Place(NamedTuple):
         return any(self._matches(file, one, whole) for one in _alternatives(pattern))
 
     def _matches(self, file: str, pattern: str, whole: bool) -> bool:
-        parts = _parts(file)
-        own = _parts(pattern)
+        parts, own = _parts(file), _parts(pattern)
         if re.match(r"$|~|\$", parts[0]) and own[:1] != parts[:1]:
             return False  # in another directory than that of the submission
         if len(own) > len(parts) or (len(own) < len(parts) and not whole):
             return False
         if pattern.endswith("/") and len(own) == len(parts) and not file.endswith("/"):
             return False
-        return all(
-            fnmatchcase(part, one) and (one[:1] == "." or part[:1] != ".")
-            for part, one in zip(parts, own, strict=False)
-        )
+        pairs = list(zip(parts, own, strict=False))
+        hidden = any(part[:1] == "." != one[:1] for part, one in pairs)
+        return not hidden and all(fnmatchcase(part, one) for part, one in pairs)
 
 
 def sweeps(script: Script, files: Sequence[str]) -> Iterator[FileSweep]:
@@ -137,11 +133,9 @@ def _gives(loop: Node, name: str = "") -> bool:
         names |= {one} if names & {read for read, _ in expansions(value)} else set()
     for command in commands(body):
         above = [one for one in command.node.above() if one in loop and one is not loop]
-        some = any(
-            one.type in ("if_statement", "case_statement")
-            or (one.type == "list" and re.match(r"!? *(\[|test\b|grep\b)", one.text))
-            for one in above
-        )
+        some = any(one.type in ("if_statement", "case_statement") for one in above)
+        lists = (one.text for one in above if one.type == "list")
+        some |= any(re.match(r"!? *(\[|test\b|grep\b)", one) for one in lists)
         read = names & {one for one, _ in expansions(command.node)}
         if read and not some and command.name not in _LEAVE:
             return True
@@ -280,12 +274,11 @@ def _passes(place: _Place, command: Command, name: str) -> bool:
     if command.name not in ("grep", "egrep", "fgrep"):
         return False
     words = [place.script.constants.value(word) for word in command.arguments]
-    if None in words:
-        return False
     texts = [word for word in words if word is not None]
     letters = "".join(one[1:] for one in texts if re.match("-[a-zA-Z]+$", one))
     patterns = [one for one in texts if not one.startswith("-")]
-    if set(letters) - set("vEFPGiwxe") or any(one.startswith("--") for one in texts) or not patterns:
+    known = None not in words and not any(one.startswith("--") for one in texts)
+    if not known or set(letters) - set("vEFPGiwxe") or not patterns:
         return False
     patterns = patterns if "e" in letters else patterns[:1]
     extended = command.name == "egrep" or {"E", "P"} & {*letters}

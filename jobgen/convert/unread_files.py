@@ -71,7 +71,7 @@ def remark(
     """Yield one remark on files that are not read, and on the configuration of the workflow engines of a
     script. ``other`` is the title of the other scheduler; the new script sets the ``known`` variables."""
     lines: dict[str, int] = {}
-    for one in [*of_engines(script), *unread]:
+    for one in (*of_engines(script), *unread):
         lines.setdefault(os.path.basename(one.path), one.line)
     if not lines:
         return
@@ -119,16 +119,12 @@ def files(script: Script) -> Iterator[File]:
 
 def _files(script: Script, start: Start) -> Iterator[str]:
     """Yield the words of a command that name a shell script."""
-    texts = start.texts
-    name = os.path.basename(texts[0])
+    texts, name = start.texts, os.path.basename(start.texts[0])
     if start.shell:
         yield texts[0]
     elif name in _READERS:  # of a file whose name only the job knows
         yield from islice((one for one in texts[1:] if _COMPUTED.match(one)), 1)
-    elif (
-        not (name in _HANDLES or name in script.dialect.owners or name in script.functions)
-        or "-exec" in texts
-    ):
+    elif "-exec" in texts or name not in _HANDLES | script.dialect.owners.keys() | script.functions.keys():
         beside = "/" in texts[0] and name_and_text(script, texts[0], shell=True)[1]
         if beside or _SHELL_FILE.match(texts[0]):
             yield texts[0]
@@ -142,8 +138,11 @@ def of_engines(script: Script, *without: str) -> Iterator[File]:
 
     A command of the scheduler that a call names is none: the user sees it.
     """
+    # The first values of variables whose later ones differ: A="$A -x".
+    values = {name: nodes[0].text.replace("\\\n", " ").strip("\"'") for name, nodes in script.values.items()}
     for start in script.started:
-        words = _first_values(script, " ".join(start.texts)).split()
+        text = " ".join(start.texts)
+        words = re.sub(r"\$\{?(\w+)\}?", lambda match: values.get(match[1], match[0]), text).split()
         if not words or os.path.basename(words[0]) in _HANDLES:
             continue
         for pattern, options in _ENGINES.items():
@@ -155,9 +154,3 @@ def of_engines(script: Script, *without: str) -> Iterator[File]:
                 yield File(f"the configuration of {os.path.basename(words[at])}", start.line)
             programs = (File(one.strip("'\""), start.line) for one in _PROGRAM.findall(text))
             yield from (one for one in programs if os.path.basename(one.path) not in _HANDLES)
-
-
-def _first_values(script: Script, text: str) -> str:
-    """Return a text with the first values of variables whose later ones differ: ``A="$A -x"``."""
-    values = {name: nodes[0].text.replace("\\\n", " ").strip("\"'") for name, nodes in script.values.items()}
-    return re.sub(r"\$\{?(\w+)\}?", lambda match: values.get(match[1], match[0]), text)

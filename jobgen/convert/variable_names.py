@@ -31,8 +31,8 @@ def meanings(source: Dialect) -> dict[str, str]:
 
 def names_own_job(script: Script, text: str) -> bool:
     """Return whether a text has the id of the job: a variable of a scheduler, or one with its value."""
-    known = (meaning.items() for meaning in (one.job_variables for one in DIALECTS.values()))
-    ids = {name for one in known for name, meaning in one if meaning in ("job_id", "array_job")}
+    known = (pair for one in DIALECTS.values() for pair in one.job_variables.items())
+    ids = {name for name, meaning in known if meaning in ("job_id", "array_job")}
     words = set(re.findall(r"\w+", text))
     values = (value.text for name in words for value in script.values.get(name, ()))
     return not ids.isdisjoint(words.union(*(re.findall(r"\w+", value) for value in values)))
@@ -89,7 +89,12 @@ def binds_threads(script: Script) -> str:
     return ""
 
 
-def names_read(root: Node, offset: int) -> Iterator[tuple[Node, int]]:
+def read_names(root: Node) -> set[str]:
+    """Return the names that are read."""
+    return {node.text for node, _ in names_read(root)}
+
+
+def names_read(root: Node, offset: int = 0) -> Iterator[tuple[Node, int]]:
     """Yield each name that is read, also in the text of ``bash -c '...'``, and the offset of that text."""
     for node in root.all("variable_name", "raw_string", "string_content", "$"):
         if node.type == "$":

@@ -158,6 +158,9 @@ EACH_INPUT = {
 }
 
 
+CONTAINERS = frozenset(name for name, row in WRAPPERS.items() if row.container)
+
+
 def inputs_start(texts: Sequence[str | None], at: int) -> int:
     """Return the index of the command that a word runs for each input; that of the word if it runs none."""
     row = EACH_INPUT.get(os.path.basename(texts[at] or ""))

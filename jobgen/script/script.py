@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -281,6 +281,11 @@ class Script:
         for name, value, _ in self.assignments:
             found.setdefault(name, []).append(value)
         return found
+
+    def values_in(self, nodes: Iterable[syntax.Node]) -> list[syntax.Node]:
+        """Return the values of the variables in nodes."""
+        names = (name for one in nodes for name, _ in syntax.expansions(one))
+        return [value for name in names for value in self.values.get(name, ())]
 
     @cached_property
     def loop_variables(self) -> set[str]:

@@ -120,7 +120,15 @@ def test_the_memory_of_a_node_limits_no_process_to_less(cluster: PbsCluster) -> 
     """Torque's pmem would be the limit of each process, which may use the memory of all cores of its rank."""
     folder = cluster.folder("memory")
     script = jobs.render(
-        *(*cluster.words, *TWO_BY_TWO, "--mem", "300M", "--launcher", "mpirun", *path_file(folder, "mpirun5")),
+        *(
+            *cluster.words,
+            *TWO_BY_TWO,
+            "--mem",
+            "300M",
+            "--launcher",
+            "mpirun",
+            *path_file(folder, "mpirun5"),
+        ),
         program=["bash", "-c", "ulimit -d >> limits"],
     )
     job = cluster.wait(cluster.submit(script, folder))

@@ -48,9 +48,8 @@ _SETS = ("source", ".", "eval", "read", "mapfile", "readarray", "getopts", "let"
 def misread(assignment: Node) -> bool:
     """Return whether tree-sitter has read ``A=$B/$C/d`` or ``A=$B\\_$C`` as the variable of a command."""
     after = assignment.next()
-    return assignment.text.endswith("$") or (
-        after is not None and after.start == assignment.end and after.text.startswith("\\")
-    )
+    goes_on = after is not None and after.start == assignment.end and after.text.startswith("\\")
+    return assignment.text.endswith("$") or goes_on
 
 
 def _working(script: Script, statements: Sequence[Node]) -> list[Node]:
@@ -113,10 +112,9 @@ def _makes(statement: Node, name: str) -> bool:
 
 def _sets(statement: Node) -> bool:
     """Return whether a statement sets variables of the shell otherwise than by an assignment."""
-    if re.search(r"\$\{\w+:?=|(^|\s)\(\(", statement.text):
-        return True
     found = commands(statement)
-    return any(one.name in _SETS or (one.name == "printf" and "-v" in one.literals) for one in found)
+    named = any(one.name in _SETS or (one.name == "printf" and "-v" in one.literals) for one in found)
+    return named or re.search(r"\$\{\w+:?=|(^|\s)\(\(", statement.text) is not None
 
 
 class Body:
@@ -215,10 +213,9 @@ class Body:
         """
         if not self.script.dialect.starts_at_home or "workdir" in self.file.values:
             return False
-        directory = {"-l wd", *self.script.dialect.directory_options} & self.script.heeded.keys()
-        if directory:  # that of the submission
-            return False
-        first = next((one for one in self.script.named("cd", "pushd")), None)
+        if {"-l wd", *self.script.dialect.directory_options} & self.script.heeded.keys():
+            return False  # that of the submission
+        first = next(self.script.named("cd", "pushd"), None)
         if first is None or not start_directory.leaves_start(self.script, first):
             return True
         if first.name == "pushd" and start_directory.reads_start(self.script, first):
@@ -273,18 +270,14 @@ class Body:
         start += [*state(self.script, statements), *needs]
         if key == "before" and not (strict and statements[-1].type in _ENDS):
             text += "\ntrue  # whatever the status of the last command"
-        if key == "before":
-            return "\n".join([*start, text])
-        start += [one.text for one in self.traps]
-        if self.parts.last:
+        start += [one.text for one in self.traps] if key != "before" else []
+        if key == "before" or self.parts.last:
             return "\n".join([*start, text])
         reads_status = any(map(_STATUS.search, (*needs, *(one.text for one in actions))))
         if text and strict and not self.parts.piped:
             status = '"$JOBGEN_STATUS"' if reads_status else "0"
             start.append(f'[ "$JOBGEN_STATUS" = 0 ] || exit {status}  # as set -e')
-        if not text and reads_status:
-            start.append(self._status)
-        if _STATUS.search(text.split("\n")[0]):
+        if (not text and reads_status) or _STATUS.search(text.split("\n")[0]):
             start.append(self._status)
         return "\n".join([*start, text])
 
@@ -356,9 +349,8 @@ class Body:
         """
         if statement.type in (";", "&"):
             return True
-        state = statement.all(
-            "function_definition", "declaration_command", "unset_command", "variable_assignment"
-        )
+        kinds = ("function_definition", "declaration_command", "unset_command", "variable_assignment")
+        state = statement.all(*kinds)
         if any(not one.child_of("command") or misread(one) for one in state):
             return False
         if definitions_of(self.script, [statement]).definitions or _sets(statement):

@@ -48,27 +48,22 @@ class JobFile:
 
     def add(self, key: str, value: object, line: int = 1) -> None:
         """Set a value, or add it to its list; add a remark if jobgen does not accept it."""
-        option = BY_KEY.get(key)
-        if option is not None and key != "env":
-            try:
+        option = BY_KEY.get(key) if key != "env" else None
+        try:
+            if option is not None:
                 option.parse(str(value))
-            except ValueError as error:
-                self.remarks.append(Remark(line, f"{key} {value}", str(error)))
-                return
-        if option is not None and option.multiple and key != "env":
-            self.values[key] = [*self.list(key), value]
+        except ValueError as error:
+            self.remarks.append(Remark(line, f"{key} {value}", str(error)))
         else:
-            self.values[key] = value
+            several = option is not None and option.multiple
+            self.values[key] = [*self.list(key), value] if several else value
 
     def try_add(self, key: str, value: str | list[str]) -> bool:
         """Set a value, or all values of a list, if jobgen accepts them; return whether it does."""
-        option = BY_KEY[key]
-        try:
-            for one in value if isinstance(value, list) else [value]:
-                option.parse(one)
-        except ValueError:
+        if not all(self.accepts(key, one) for one in (value if isinstance(value, list) else [value])):
             return False
-        number = isinstance(option.parse, Whole) and isinstance(value, str) and re.fullmatch(r"-?\d+", value)
+        is_whole = isinstance(BY_KEY[key].parse, Whole)
+        number = is_whole and isinstance(value, str) and re.fullmatch(r"-?\d+", value)
         self.values[key] = int(str(value)) if number else value
         return True
 
@@ -200,9 +195,8 @@ def make_portable(file: JobFile, command_name: str) -> None:
             if key == "array" and other not in file.of_others and "pack" not in file.values:
                 file.of_others[other] = {"pack": 1}  # by which a task looks up its index
                 continue
-            count = (
-                re.fullmatch(r"(?!shard:).+:(\d+)", str(file.values[key])) if key == "gpus_per_node" else None
-            )
+            typed = str(file.values[key]) if key == "gpus_per_node" else ""
+            count = re.fullmatch(r"(?!shard:).+:(\d+)", typed)
             if count is None and key not in _MOVABLE:
                 break
             file.keep_own(key, int(count[1]) if count else None)

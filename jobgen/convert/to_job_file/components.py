@@ -15,7 +15,7 @@ from jobgen.script.dialects.base import Dialect
 from jobgen.script.script import Script
 from jobgen.values import parsers
 
-_INHERITED = ("queue", "mem")  # from the component before
+_INHERITED = {"queue", "mem"}  # from the component before
 
 
 def join(files: Sequence[JobFile], script: Script) -> JobFile:
@@ -24,9 +24,8 @@ def join(files: Sequence[JobFile], script: Script) -> JobFile:
     for number, one in enumerate(files):
         _set_own_numbers(one, script, number)
     for before, one in pairwise(files):
-        for key in _INHERITED:
-            if key not in one.values and key in before.values:
-                one.values[key] = before.values[key]
+        missing = before.values.keys() & _INHERITED - one.values.keys()
+        one.values |= {key: before.values[key] for key in missing}
     if any("gpus_per_node" in one.values for one in files):
         for one in files:
             one.values.setdefault("gpus_per_node", 0)
@@ -61,8 +60,7 @@ def _of_program(script: Script) -> Iterator[Remark]:
     steps = of_ranks(script)
     if not steps:
         return
-    parts = parts_of(steps[-1])
-    line = steps[-1].command.line
+    parts, line = parts_of(steps[-1]), steps[-1].command.line
     for one in parts[1:]:
         if one.program != parts[0].program:
             text = shortened(" ".join(one.program))
@@ -102,11 +100,10 @@ def of_chunks(file: JobFile, row: Dialect) -> None:
 
 def _of_chunk(chunk: Mapping[str, str]) -> dict[str, object]:
     """Return the component for a chunk; empty if it has none."""
-    cores, devices, ranks = (
-        sizes.of_chunk(chunk, names) for names in (sizes.CORES, sizes.DEVICES, sizes.PROCESSES)
-    )
+    kinds = (sizes.CORES, sizes.DEVICES, sizes.PROCESSES)
+    cores, devices, ranks = (sizes.of_chunk(chunk, names) for names in kinds)
     ranks = ranks or devices
-    features = chunk.keys() - {"", "mem", *sizes.CORES, *sizes.DEVICES, *sizes.PROCESSES}
+    features = chunk.keys() - {"", "mem"}.union(*kinds)
     memory = parsers.mebibytes(chunk.get("mem", ""), "b")
     if not cores or not ranks or cores % ranks or not all(chunk[one] for one in features):
         return {}

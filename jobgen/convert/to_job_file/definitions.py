@@ -53,14 +53,12 @@ def definitions_of(script: Script, nodes: Iterable[Node]) -> Definitions:
     plain = {name for name, _, node in script.assignments if id(node) not in repeated}
     set_here = {name for one in stack for name, value, _ in assignments(one) if value.type == "array"}
     values = by_value(script) - by_value(script, stack) - set_here
-    arrays = {
-        name: given for name, given in arrays.items() if name not in values and not _sets_first(name, stack)
-    }
+    arrays = {name: arrays[name] for name in arrays if name not in values and not _sets_first(name, stack)}
     own = {id(part) for one in stack for part in one.all("function_definition", "variable_assignment")}
     while stack:
         one = stack.pop()
         read = [name.text for name in (*one.all("variable_name"), *bare_names(one))]
-        read += [name.text for name, _ in names_read(one, 0)]
+        read += [name.text for name, _ in names_read(one)]
         names.update(dict.fromkeys(read))
         more = [node for name in read for node in arrays.get(name, ())]
         more += [functions[call.name] for call in commands(one) if call.name in functions]
@@ -110,14 +108,12 @@ def by_value(script: Script, nodes: Sequence[Node] | None = None) -> set[str]:
 
     ``nodes``: only those of these commands.
     """
-    arrays = {name for name, value, _ in script.assignments if value.type == "array"}
     parts = {one.name for one in script.tree.all("subscript")} - {""}
-    arrays |= parts
+    arrays = parts | {name for name, value, _ in script.assignments if value.type == "array"}
     if nodes is None:
-        of_files = {name for name in parts - {*script.values} if not _OF_BASH.fullmatch(name)}
-        if not any(map(is_own_file, script.commands)):
-            of_files = set()
-        found = _among_programs(script) | changed_arrays(script.tree) | (script.changed & arrays) | of_files
+        found = _among_programs(script) | changed_arrays(script.tree) | (script.changed & arrays)
+        if any(map(is_own_file, script.commands)):
+            found |= {name for name in parts - {*script.values} if not _OF_BASH.fullmatch(name)}
         return found | _by_eval(script)
     return {name for one in nodes for name in changed_arrays(one) | (changed_variables(one) & arrays)}
 
@@ -218,11 +214,6 @@ def exported_functions(script: Script, text: str) -> list[str]:
     return [*texts, f"export -f {' '.join(sorted(names))}"] if texts else []
 
 
-def _of_line(statement: Node) -> list[Node]:
-    """Return the assignments of a line with several, or another statement."""
-    return statement.children if statement.type == "variable_assignments" else [statement]
-
-
 def _option_of_words(statement: str) -> str:
     """Return the part of a ``set`` whose options are about words and files: ``set -f`` of ``set -ef``."""
     given = re.match(r"set ([-+])(?:o (\w+)$|(\w+)(?: |$))", statement)
@@ -236,13 +227,12 @@ def state(script: Script, nodes: Sequence[Node]) -> tuple[str, ...]:
     """Return the statements that set IFS, options of bash for words and files, aliases and the function conda
     before these commands."""
     first = min((one.start for one in nodes), default=0)
-    top = [one for one in script.tree.children if one.start < first]
-    top = [part for one in top for part in _of_line(one)]
+    lines = [one for one in script.tree.children if one.start < first]
+    several = "variable_assignments"  # of one line
+    top = [part for one in lines for part in (one.children if one.type == several else [one])]
     kept = ("shopt ", "alias ")
-    found = [
-        one.text if _IFS.match(one.text) or one.text.startswith(kept) else _option_of_words(one.text)
-        for one in top
-    ]
+    whole = [one.text.startswith(kept) or _IFS.match(one.text) for one in top]
+    found = [one.text if own else _option_of_words(one.text) for one, own in zip(top, whole, strict=True)]
     found = list(filter(None, found))
     texts = [one.node.text for node in nodes for one in commands(node)]
     if any(map(_ACTIVATES.match, texts)) and not any(map(_DEFINES.search, texts)):

@@ -15,7 +15,7 @@ from jobgen.launch.accelerators import GENERIC_RESOURCES
 from jobgen.plan.directives import unpattern
 from jobgen.schedulers.base import clock, matches
 from jobgen.schedulers.pbs import EVENT_LETTERS
-from jobgen.schedulers.request import DirectiveOption, Request
+from jobgen.schedulers.request import DirectiveOption
 from jobgen.schedulers.table import named
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.script_request import ScriptRequest
@@ -70,11 +70,11 @@ def set_name(file: JobFile, script: Script) -> None:
 def read_directives(file: JobFile, script: Script, totals: bool) -> None:
     """Set the options that the directives of a script correspond to; the body is not read."""
     content, request, source = request_reader.read(script, totals=totals), script.request, script.dialect
-    file.remarks += [
-        hint(option.line, what, why)
-        for option, what, why in content.unsure
-        if option.flag == "--ntasks-per-node" or launch_nodes.OF_ALPS in why  # the other sizes are read anew
-    ]
+    for option, what, why in content.unsure:  # the other sizes are read anew
+        if option.flag == "--ntasks-per-node" or launch_nodes.OF_ALPS in why:
+            file.hint(option.line, what, why)
+    typed = f"{request.gpu_type}:{request.gpus_per_node}" if request.gpu_type else ""
+    devices = typed if typed and file.accepts("gpus_per_node", typed) else request.gpus_per_node
     named_account = any(option.flag in ("-A", "--account") for option in script.options)
     plain = {
         "name": request.name, "queue": request.queue,
@@ -82,14 +82,14 @@ def read_directives(file: JobFile, script: Script, totals: bool) -> None:
         "workdir": content.directory if content.directory != "." else None,
         "walltime": clock(request.walltime) if request.walltime else None,
         "dialect": None if source.scheduler is named(source.scheduler.command_name, None) else source.name,
-        "nodes": request.nodes, "gpus_per_node": _devices(file, request),
+        "nodes": request.nodes, "gpus_per_node": devices,
         "ranks_per_node": request.ranks_per_node, "cpus_per_rank": request.cpus_per_rank or None,
         "mem": f"{request.mem}M" if request.mem else None,
         "accelerator": GENERIC_RESOURCES.get(request.accelerator),
     }  # fmt: skip
     if (content.directory or "").startswith("~"):
-        no_home = f"{source.title} does not expand ~: write the whole path"
         at = line_of(script, *source.directory_options, "directory")
+        no_home = f"{source.title} does not expand ~: write the whole path"
         file.lose(at, f"workdir {plain.pop('workdir')}", no_home)
     for key, value in plain.items():
         if value is not None and not _as_directive(file, source, key, value):
@@ -97,19 +97,16 @@ def read_directives(file: JobFile, script: Script, totals: bool) -> None:
     others = _options(file, script, content)
     if request.gpus_per_node:
         others = [kept for one in others if (kept := without_devices(one, request.accelerator))]
-    for directive in _own_directives(request.rerun, source, others):
-        if why := source.scheduler.misplaced(directive):
-            file.lose(line_of(script, directive.partition("=")[0]), directive, why)
+    if request.rerun is not None:
+        others.insert(0, source.scheduler.request_forms["requeue" if request.rerun else "no_requeue"])
+    for directive in others:
+        line = line_of(script, directive.partition("=")[0])
+        if fault := source.scheduler.misplaced(directive):
+            file.lose(line, directive, fault)
         else:
-            file.add("directive", directive, line_of(script, directive.partition("=")[0]))
+            file.add("directive", directive, line)
     for name, value in content.exports:
         file.set_variable(name, value, line_of(script, "--export", "-v"))
-
-
-def _devices(file: JobFile, request: Request) -> str | int | None:
-    """Return the accelerators of a node, with their type if jobgen accepts it."""
-    typed = f"{request.gpu_type}:{request.gpus_per_node}"
-    return typed if request.gpu_type and file.accepts("gpus_per_node", typed) else request.gpus_per_node
 
 
 def without_devices(directive: str, accelerator: str) -> str:
@@ -123,14 +120,10 @@ def without_devices(directive: str, accelerator: str) -> str:
 
 def _as_directive(file: JobFile, source: Dialect, key: str, value: object) -> bool:
     """Set a directive for a value that the scheduler accepts, and jobgen's option does not."""
-    form = {"mail": "mail_user"}.get(key, key)
     if key not in ("mail", "queue", "account") or file.accepts(key, str(value)):
         return False
-    directive = source.scheduler.directive(form, value)
-    if file.accepts("directive", directive):
-        file.add("directive", directive)
-        return True
-    return False
+    directive = source.scheduler.directive("mail_user" if key == "mail" else key, value)
+    return file.try_add("directive", [*file.list("directive"), directive])
 
 
 def _options(file: JobFile, script: Script, content: ScriptRequest) -> list[str]:
@@ -323,10 +316,3 @@ def _mail_on(file: JobFile, script: Script, content: ScriptRequest) -> Iterator[
     elif mail is not None:
         why = f"{source.title} sends it for each task of the array, other schedulers for the array as a whole"
         file.hint(mail.option.line, mail.text, why)
-
-
-def _own_directives(rerun: bool | None, source: Dialect, others: list[str]) -> Iterator[str]:
-    """Yield directives that jobgen has no option for, unchanged, for the same scheduler."""
-    if rerun is not None:
-        yield source.scheduler.request_forms["requeue" if rerun else "no_requeue"]
-    yield from others

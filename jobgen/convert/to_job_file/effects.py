@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from jobgen.convert.variable_names import names_read
+from jobgen.convert.variable_names import read_names
 from jobgen.script.command_kinds import PRINT, TOOLS
 from jobgen.script.commands import Command, commands
 from jobgen.script.script import Script
@@ -45,10 +45,7 @@ _FORMS = (
     (r"(\S*/)?python[\d.]* (-c|<<<) .*\bprint\(.*", "state"),
     (r"(srun|mpirun|mpiexec|ssh) ([^;|&>]* )?(/bin/)?(hostname|echo|date|pwd)\b[^;|&>]*", "text"),
     (r"conda info .*", "text"),
-    (
-        r"(ls|df|du|tree|quota|cat|head|tail|wc|md5sum|stat)( [^;|&<>]*)?",
-        "here",
-    ),  # they print, and change nothing
+    (r"(ls|df|du|tree|quota|cat|head|tail|wc|md5sum|stat)( [^;|&<>]*)?", "here"),  # they change nothing
     (r"numactl (-H|--hardware|-s|-?-show|.* numactl -?-s(how)?)", "text"),
     (r"[^\s'\"$]+/[^\s'\"$]+:/\S+", "text"),  # the end of a list of folders that is broken: no command
     (r"HOME", "text"),  # $(HOME) is a variable for make, and no command for a shell
@@ -60,9 +57,7 @@ _FORMS = (
     (r"(awk|cat|cut|grep|head|sed|sort|tail|uniq|wc)\b.* \"?\$\{?PBS_NODEFILE\}?\"?", "text"),
 )
 # Tools that read files, or the output of another command.
-_FILTERS = """
-awk cat cut egrep fgrep fold grep head jq nl paste sed sort tac tail tr uniq wc
-"""
+_FILTERS = "awk cat cut egrep fgrep fold grep head jq nl paste sed sort tac tail tr uniq wc"
 TOOLS_OF_SYSTEM = frozenset((*_KIND_OF, *_FILTERS.split()))
 _HARMLESS_REDIRECTION = re.compile(
     r"(\d*|&)>>?\s*/dev/(null|stderr|stdout)|\d*[<>]&\s*\d|<\s*\"?\$\{?PBS_NODEFILE\b"
@@ -72,9 +67,8 @@ ENVIRONMENT = re.compile(r"activate|profile|bashrc|conda|env|vars?(\.sh)?$|modul
 # Files of the login and of products, which read no variables of the script, except exported ones: those of
 # products only these.
 OF_LOGIN = re.compile(r"/etc/(profile|bashrc|bash\.bashrc)|.*/\.(bashrc|bash_profile|bash_login|profile)")
-OF_PRODUCTS = re.compile(
-    rf"{OF_LOGIN.pattern}|.*/(GMXRC(\.bash)?|\w*vars\.sh|setup-env\.sh|cmsset_default\.sh)"
-)
+_PRODUCTS = r".*/(GMXRC(\.bash)?|\w*vars\.sh|setup-env\.sh|cmsset_default\.sh)"
+OF_PRODUCTS = re.compile(rf"{OF_LOGIN.pattern}|{_PRODUCTS}")
 _READ_BY_PRODUCTS = re.compile(
     r"SPACK_(?!VERSION|INSTANCE_\w+|PACKAGE|COMPILER|VARIANTS|DEPENDENCIES|SPEC)\w+"
     r"|(SETVARS|ONEAPI|INTEL|MKL|I_MPI|TBB|IPP|DAAL|DAL|CCL|DNNL|VT|GMX|CMS|VO_CMS|SCRAM|CVS)\w*|HOME|BASH\w*"
@@ -134,10 +128,12 @@ class Effects(NamedTuple):
 
 def effects_of(script: Script, statement: Node) -> Effects:
     """Return what a statement does."""
-    read = {node.text for node, _ in names_read(statement, 0)} if statement.type != "unset_command" else set()
+    read = read_names(statement) if statement.type != "unset_command" else set()
     foreign = {name for name in read if name not in script.values and not LOGIN.fullmatch(name)}
     foreign -= script.loop_variables
-    foreign -= {name for name in foreign if _IN_LOWER_CASE.fullmatch(name) or _is_set_otherwise(script, name)}
+    lets = (word.unquoted for one in script.named("let") for word in one.arguments)
+    foreign -= {word.partition("=")[0] for word in lets if "=" in word}
+    foreign -= {name for name in foreign if _IN_LOWER_CASE.fullmatch(name)}
     kinds = frozenset(_kinds(script, statement, 0))
     if kinds <= {"text", "state", "here"} and (foreign or kinds & {"state", "here"}):
         return Effects(statement, frozenset({"report"}), frozenset())
@@ -155,12 +151,6 @@ def mentions(node: Node, name: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", node.text) is not None
 
 
-def _is_set_otherwise(script: Script, name: str) -> bool:
-    """Return whether a command sets a variable, with no assignment: ``let N=1``."""
-    words = (word.text.strip("'\"") for one in script.named("let") for word in one.arguments)
-    return any(word.startswith(f"{name}=") for word in words)
-
-
 def _kinds(script: Script, statement: Node, depth: int) -> Iterator[str]:
     if statement.type == "function_definition" or depth > 3:
         yield "program" if depth else "function"
@@ -174,9 +164,8 @@ def _kinds(script: Script, statement: Node, depth: int) -> Iterator[str]:
         if re.match(rf"\"?\$(?:{name}|\{{{name}\}}):[^$]*(\$\{{?(?!{name}\b)\w+[^$]*)*$", value.text):
             yield "append" if name != "PATH" else "append_path"
             continue
-        plain = not exported(node) and not re.fullmatch(
-            r"(LD_LIBRARY_|PYTHON|MODULE|MAN|LIBRARY_|C)?PATH", name
-        )
+        is_path = re.fullmatch(r"(LD_LIBRARY_|PYTHON|MODULE|MAN|LIBRARY_|C)?PATH", name)
+        plain = not exported(node) and not is_path
         if not plain and (name == "HOME" or PATHS.fullmatch(name)):
             yield "path" if name == "HOME" or re.fullmatch(r"PATH|PYTHONHOME|CONDA\w*", name) else "library"
         else:
@@ -207,18 +196,18 @@ def _of_command(script: Script, command: Command, depth: int) -> Iterator[str]:
     if body is not None:
         yield from _kinds(script, body, depth + 1)
         return
-    around = command.node.parent
-    given = around is not None and any(one.type == "herestring_redirect" for one in around.children)
-    text = " ".join((around if around is not None and given else command.node).text.split())
+    around = command.node.parent or command.node
+    given = any(one.type == "herestring_redirect" for one in around.children)
+    text = " ".join((around if given else command.node).text.split())
     if command.name in ("source", ".") and not re.match(r"\S+ \"?(/|~|\$\{?HOME\b)", text):
         yield "files"  # of the current directory
     if _KIND_OF.get(command.name) == "environment" and re.search(r"\s[\"']?\.{1,2}(/|$)", text):
         yield "here"  # such as spack env activate ../env
     if command.name in _FILTERS.split() and _has_input(command.node):
-        form: str | None = "text"
-    else:
-        form = next((kind for pattern, kind in _FORMS if re.fullmatch(pattern, text, re.DOTALL)), None)
-    yield form or _KIND_OF.get(command.name, "program")
+        yield "text"
+        return
+    forms = (kind for pattern, kind in _FORMS if re.fullmatch(pattern, text, re.DOTALL))
+    yield next(forms, _KIND_OF.get(command.name, "program"))
 
 
 def _has_input(node: Node) -> bool:

@@ -185,9 +185,7 @@ class Environment:
                     self.values.setdefault("source", []).append(f"{folder}/etc/profile.d/conda.sh")
             self.values.setdefault(kind, []).append(value)
             defines = value.endswith("/conda.sh")  # a function, and nothing else
-            before = kind == "module" and self.stage == _STAGES.index(
-                "venv"
-            )  # where its place does not matter
+            before = kind == "module" and self.stage == _STAGES.index("venv")  # its place does not matter
             if kind in _STAGES and not defines and not before:
                 self.stage = _STAGES.index(kind)
 
@@ -224,24 +222,22 @@ class Environment:
         if match := _MODULEPATH.fullmatch(statement.text):
             return [("module_use", match[1])]
         exports = statement.type == "declaration_command"
-        if [name for name, _, _ in pairs] == ["OMP_NUM_THREADS"]:
+        given = [name for name, _, _ in pairs]
+        if given == ["OMP_NUM_THREADS"]:
             return [("threads", self._value("OMP_NUM_THREADS", pairs[0][1]) or "")]
-        if [name for name, _, _ in pairs] == ["__conda_setup"] and (match := _HOOK.search(statement.text)):
+        if given == ["__conda_setup"] and (match := _HOOK.search(statement.text)):
             return _at(match[1]) if "hook" in self.preparations else None
-        if not exports or statement.children[0].type != "export":
-            return None
         names = [one.text for one in statement.children if one.type == "variable_name"]
-        if len(pairs) + len(names) != len(statement.children) - 1:
+        exports = exports and statement.children[0].type == "export"
+        if not exports or len(pairs) + len(names) != len(statement.children) - 1:
             return None
-        nodes = {name: value for name, value, _ in pairs} | {
-            name: self.script.values[name][0] for name in names if name in self.script.values
-        }
+        nodes = {name: value for name, value, _ in pairs}
+        nodes |= {name: values[0] for name in names if (values := self.script.values.get(name))}
         if names == ["OMP_NUM_THREADS"]:
             return [("threads", "")]
         found = [(name, self._value(name, node, here=name not in names)) for name, node in nodes.items()]
-        if len(nodes) < len(pairs) + len(names) or any(value is None for _, value in found):
-            return None
-        return [("env", f"{name}={value}") for name, value in found]
+        known = len(nodes) == len(pairs) + len(names) and all(value is not None for _, value in found)
+        return [("env", f"{name}={value}") for name, value in found] if known else None
 
     def _value(self, name: str, node: Node, *, here: bool = False) -> str | None:
         """Return the one value that a variable has up to the program; None if it is not known.
@@ -249,12 +245,10 @@ class Environment:
         ``here``: the value is set here; other exports may set other ones before and after it.
         """
         sets = self._sets_before_program(name)
-        unset = any(
-            mentions(one, name) for one in self.script.tree.all("unset_command") if one.start < self.end
-        )
-        added = any(
-            one.text.endswith("$") or "+=" in {child.type for child in one.children} for _, one in sets
-        )
+        unsets = self.script.tree.all("unset_command")
+        unset = any(one.start < self.end and mentions(one, name) for one in unsets)
+        signs = {child.type for _, one in sets for child in one.children}
+        added = "+=" in signs or any(one.text.endswith("$") for _, one in sets)
         if not sets or not certain(sets[0][1]) or unset or added or name in self.script.loop_variables:
             return None
         value = self._constant(node)
@@ -429,11 +423,9 @@ class Environment:
 
     def _is_default(self, later: Sequence[Node]) -> bool:
         """Return whether only the program reads the number of threads, which the job sets for it."""
-        if any(mentions(one.node, "OMP_NUM_THREADS") for one in self.block):
-            return False
-        if self.file.program == ["true"]:  # what reads it may be a sourced file
-            return False
-        return not self._is_read("OMP_NUM_THREADS", later)
+        read = any(mentions(one.node, "OMP_NUM_THREADS") for one in self.block)
+        read |= self.file.program == ["true"]  # what reads it may be a sourced file
+        return not read and not self._is_read("OMP_NUM_THREADS", later)
 
     def _is_read(self, name: str, later: Sequence[Node]) -> bool:
         """Return whether a statement that stays reads a variable, or starts a program that may read it."""
@@ -444,11 +436,8 @@ class Environment:
         """Return whether a variable may have its value from the beginning, and again before and behind the
         block."""
         name, _, text = value.partition("=")
-        if not self.file.accepts("env", value):
-            return False
-        if name in self.script.dialect.job_variables:  # of which srun gives each rank its own
-            return False
-        if not self._passes(_kind_of_variable(name)):
+        of_ranks = name in self.script.dialect.job_variables  # of which srun gives each rank its own
+        if of_ranks or not self.file.accepts("env", value) or not self._passes(_kind_of_variable(name)):
             return False
         if not self._is_last(name, text, later):
             return False
@@ -473,12 +462,12 @@ class Environment:
             return True
         last = max(at for at, one in enumerate([None, *later]) if one is None or _sets(one, name))
         for one in later[:last]:
-            settings = self._settings(one)
-            if settings is None and (_sets(one, name) or mentions(one, name)):
-                return False
-            if settings is None and not may_follow(effects_of(self.script, one), "env"):
-                return False
-            if settings is not None and any(kind != "env" for kind, _ in settings):
+            if (settings := self._settings(one)) is not None:
+                fits = all(kind == "env" for kind, _ in settings)
+            else:
+                known = not (_sets(one, name) or mentions(one, name))
+                fits = known and may_follow(effects_of(self.script, one), "env")
+            if not fits:
                 return False
         return True
 

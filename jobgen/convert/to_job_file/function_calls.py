@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 from jobgen.convert.result import Edit, apply
 from jobgen.script.commands import Command
@@ -43,30 +44,30 @@ def _written(script: Script, function: Node, call: Command) -> Iterator[Edit]:
         _NotKnown: a part of the body needs more of them than their values, or one may be several words.
     """
     given = [word.text for word in call.arguments]
-    if any(literal(word) is None and not _is_one(word) for word in call.arguments):
+    unknown = [word for word in call.arguments if literal(word) is None]
+    if any(one.type != "string" or "$@" in one.text or "[@]" in one.text for one in unknown):
         raise _NotKnown
     inside = [one for one in script.commands if one.node in function]
     shifts = [one for one in inside if one.name == "shift"]
     if any(one.name in ("set", "getopts", "return", "source", "eval") for one in inside):
         raise _NotKnown
-    if any(one.node.under("function_definition") and _depth(one.node) != 1 for one in shifts):
-        raise _NotKnown
     for one in shifts:
+        depth = sum(above.type in (*LATER, *_INNER, "list", "pipeline") for above in one.node.above())
+        if depth != 1:  # that of the function
+            raise _NotKnown
         after = one.node.next()
         yield Edit(one.node.start, after.end if after is not None and after.type == ";" else one.node.end, "")
     for node in function.all("declaration_command"):
         words = [one for one in node.children if one.text != "-r"]
         if node.text.startswith("local "):
-            if any(
-                one.type != "variable_assignment" or _is_global(script, function, one) for one in words[1:]
-            ):
+            plain = all(one.type == "variable_assignment" for one in words[1:])
+            if not plain or any(_is_global(script, function, one) for one in words[1:]):
                 raise _NotKnown
             yield Edit(words[0].start, words[1].start, "")
     for word in _words(function):
         first = sum(_count(one) for one in shifts if one.node.start < word.start)
         yield Edit(word.start, word.end, _value(word, given[first:]))
-    start, end = call.arguments[0].start, call.arguments[-1].end
-    yield Edit(start, end, "")
+    yield Edit(call.arguments[0].start, call.arguments[-1].end, "")
 
 
 def _is_global(script: Script, function: Node, local: Node) -> bool:
@@ -76,21 +77,11 @@ def _is_global(script: Script, function: Node, local: Node) -> bool:
     return not all(one in function for one in places)
 
 
-def _depth(node: Node) -> int:
-    """Return the number of statements with parts of their own around a command, one for its function."""
-    return sum(one.type in (*LATER, *_INNER, "list", "pipeline") for one in node.above())
-
-
 def _count(shift: Command) -> int:
     text = literal(shift.arguments[0]) if shift.arguments else "1"
     if text is None or not text.isdecimal():
         raise _NotKnown
     return int(text)
-
-
-def _is_one(word: Node) -> bool:
-    """Return whether a word with variables in quotes is one word."""
-    return word.type == "string" and "$@" not in word.text and "[@]" not in word.text
 
 
 def _words(function: Node) -> Iterator[Node]:
@@ -102,18 +93,11 @@ def _words(function: Node) -> Iterator[Node]:
     for name, node in expansions(function):
         if not (name in "@*#" or name.isdecimal()) or name == "0":
             continue
-        if any(one.type in _INNER for one in _between(node, function)):
+        if any(one.type in _INNER for one in takewhile(lambda one: one is not function, node.above())):
             raise _NotKnown
         whole = node.parent
         alone = whole is not None and whole.type == "string" and whole.text == f'"{node.text}"'
         yield whole if alone and whole is not None else node
-
-
-def _between(node: Node, function: Node) -> Iterator[Node]:
-    for one in node.above():
-        if one is function:
-            return
-        yield one
 
 
 def _value(word: Node, given: Sequence[str]) -> str:

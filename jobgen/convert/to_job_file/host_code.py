@@ -14,7 +14,7 @@ from jobgen.convert.to_job_file.effects import ENVIRONMENT, LOGIN
 from jobgen.convert.to_job_file.inherited import is_for_programs, may_be_inherited
 from jobgen.convert.to_job_file.launcher import program_of
 from jobgen.convert.to_job_file.waiting import trap_code
-from jobgen.convert.variable_names import exported_names, meanings, names_read
+from jobgen.convert.variable_names import exported_names, meanings, names_read, read_names
 from jobgen.launch.command_line import is_python
 from jobgen.launch.launchers import LAUNCHERS
 from jobgen.script.commands import Command, commands
@@ -102,12 +102,12 @@ class HostCode:
         idle = [one for one in statements if one.type in kinds and self._idle(one)]
         found = list(self._of_hosts(idle))
         hosts = {name for one in found for name in self._sets(one)} | self.ours
-        found += [one for one in idle if one not in found and _only_declares(one) and _set(one) <= hosts]
+        declarations = [one for one in idle if one.type in ("variable_assignment", "declaration_command")]
+        found += [one for one in declarations if one not in found and _set(one) <= hosts]
         self.values = [one for one in idle if one not in found and self._is_value(one)]
         found += self.values
-        found += [
-            one for one in statements if one not in found and (_prints(one) & hosts or self._shows(one))
-        ]
+        prints = [one for one in statements if _prints(one) & hosts or self._shows(one)]
+        found += [one for one in prints if one not in found]
         called = {call.name for one in found for tree in self._trees(one) for call in commands(tree)}
         found += [one for one in statements if one.type == "function_definition" and one.name in called]
         while kept := [one for one in found if not self._unused(one, found)]:
@@ -132,8 +132,7 @@ class HostCode:
         or to the launch line."""
         for at in range(len(statements), 0, -1):
             one, later = statements[at - 1], [*statements[at:], *self.words]
-            read = {node.text for node, _ in names_read(one, 0)}
-            if not self._named(one) and not read & self.hosts and not _FINDS.search(one.text):
+            if not self._named(one) and not read_names(one) & self.hosts and not _FINDS.search(one.text):
                 continue
             targets = {_target(redirect) for redirect in one.all("file_redirect")} - {None, "", "/dev/null"}
             for name in targets - self.files:
@@ -166,17 +165,15 @@ class HostCode:
             own = all(word in self.files or word[1:] in self.hosts for word in words)
             if one.name not in _SHOWS.split() or _writes(one) or not (own or one.name in ("echo", "tr")):
                 return False
-        read = {node.text for node, _ in names_read(statement, 0)}
         prints = {one.name for one in every} != {"echo"}
-        return bool(self._named(statement) or (prints and read & self.hosts))
+        return bool(self._named(statement) or (prints and read_names(statement) & self.hosts))
 
     def _is_value(self, statement: Node) -> bool:
         """Return whether a statement sets a variable of the shell, which no other code can read unseen."""
         own = self.command if self.launched else None  # whose text is read, also behind eval
         readers = [one.node for one in self.script.named("eval", "envsubst", "source", ".")]
-        if not all(one is own or ENVIRONMENT.search(one.text) for one in readers):
-            return False
-        if statement.type != "variable_assignment":
+        known = all(one is own or ENVIRONMENT.search(one.text) for one in readers)
+        if statement.type != "variable_assignment" or not known:
             return False
         if re.search(r"\$\{!\w+[^\w\[]|\b(declare|local|typeset) -\w*n", self.script.tree.text):
             return False  # a variable with the name of another one
@@ -187,19 +184,14 @@ class HostCode:
         after = statement.next()
         strange = list(statement.all("function_definition", "&", "ERROR"))
         strange += [one for one in statement.all("heredoc_redirect") if not self._fills(one)]
-        if (after is not None and after.type == "&") or strange:
+        if (after is not None and after.type == "&") or strange or re.search(r"\$\{\w+:?=", statement.text):
             return False
-        sums = [
-            one
-            for one in statement.all("arithmetic_expansion", "compound_statement")
-            if not one.text.startswith("{") and not _COUNT.fullmatch(one.text)
-        ]
+        sums = list(statement.all("arithmetic_expansion", "compound_statement"))
+        sums = [one for one in sums if not one.text.startswith("{") and not _COUNT.fullmatch(one.text)]
         if any(one.type != "arithmetic_expansion" or _CHANGES.search(one.text) for one in sums):
             return False
-        if re.search(r"\$\{\w+:?=", statement.text):
-            return False
-        targets = (_target(one) for one in statement.all("file_redirect"))
-        if any(one is not None and one not in (*self.files, "/dev/null") for one in targets):
+        targets = {_target(one) for one in statement.all("file_redirect")}
+        if not targets <= {None, "/dev/null", *self.files}:
             return False
         return all(self._harmless(one, statement) for one in commands(statement))
 
@@ -217,17 +209,11 @@ class HostCode:
         read |= statement.type == "compound_statement"  # of a function, whose output its call has
         if name in self.functions:
             body = self.functions[name]
-            return (
-                command.node not in body
-                and all(one.name != name for one in commands(body))
-                and self._idle(body)
-            )
+            again = command.node in body or any(one.name == name for one in commands(body))
+            return not again and self._idle(body)
         if name in _FILES:
-            own = [
-                _plain(one.text)
-                for one in command.arguments
-                if not re.match(r"-|\d+$|[ugoa]*[-+=]", one.text)
-            ]
+            texts = [one.text for one in command.arguments]
+            own = [_plain(one) for one in texts if not re.match(r"-|\d+$|[ugoa]*[-+=]", one)]
             known = all(one in self.files or one[1:] in self.hosts for one in own)
             return bool(own) and known and own[-1] in self.files
         if name == "mkdir":
@@ -266,10 +252,9 @@ class HostCode:
     def _to_file(self, node: Node, statement: Node) -> bool:
         """Return whether the output of a command goes to the file of hosts."""
         for above in node.above():
-            if above.type == "redirected_statement":
-                targets = (_target(one) for part in above.children[1:] for one in part.all("file_redirect"))
-                if any(one in self.files for one in targets):
-                    return True
+            parts = above.children[1:] if above.type == "redirected_statement" else ()
+            if any(_target(one) in self.files for part in parts for one in part.all("file_redirect")):
+                return True
             if above is statement:
                 return False
         return False
@@ -279,7 +264,7 @@ class HostCode:
         names: set[str] = set()
         for one in found:
             trees, sets = self._trees(one), self._sets(one)
-            read = {node.text for tree in trees for node, _ in names_read(tree, 0)}
+            read = {name for tree in trees for name in read_names(tree)}
             about = read & {*self.hosts, *names} or any(_FINDS.search(tree.text) for tree in trees)
             own = any(f"${name}" in self.files for name in sets)
             if about or own or sets & self.ours or self._named(one):
@@ -307,15 +292,15 @@ class HostCode:
         same = self.command.source is self.script.tree.source
         zones = [(one.start, one.end) for one in (*removed, *self.words, *self.script.tree.all("comment"))]
         zones += [(self.command.start, self.command.end)] * same
-        read = [(node.text, node.start + offset) for node, offset in names_read(self.script.tree, 0)]
+        read = [(node.text, node.start + offset) for node, offset in names_read(self.script.tree)]
         for node in self.script.tree.all("c_style_for_statement"):  # its names have no sign, and no nodes
             read += [(name, node.start) for name in re.findall(r"\w+", node.text)]
         if statement.type == "function_definition":
             read += [(one.name, one.node.start) for one in self.script.named(statement.name)]
             names = names | {statement.name}
-        for name, at in read:
-            if name in names | files and not any(start <= at < end for start, end in zones):
-                return False
+        places = [at for name, at in read if name in names | files]
+        if not all(any(start <= at < end for start, end in zones) for at in places):
+            return False
         names = names | files - self.hosts
         text = bytearray(self.script.tree.source)
         for start, end in zones:
@@ -323,10 +308,10 @@ class HostCode:
         rest = text.decode("utf-8", "replace") + self.lines
         paths = {os.path.basename(one) for one in self._named(statement) if "$" not in one}
         names -= {*_OF_THE_JOB} if self.launched else set()
-        sums = re.search(r"\(\(|\[|\blet\b", self.lines)  # where names have no sign
-        if any(re.search(rf"\b{name}\b" if sums else rf"\$\{{?[#!]?{name}\b", self.lines) for name in names):
-            return False
         patterns = [rf"\$\{{?[#!]?{name}\b" for name in names]
+        sums = re.search(r"\(\(|\[|\blet\b", self.lines)  # where names have no sign
+        if sums and any(re.search(rf"\b{name}\b", self.lines) for name in names):
+            return False
         patterns += [rf"(?<![\w.-]){re.escape(one)}(?![\w.-])" for one in paths]
         return not any(re.search(one, rest) for one in patterns)
 
@@ -337,29 +322,24 @@ def _code_of(trap: Command) -> Node:
 
 def _launchers(script: Script, command: Command) -> set[str]:
     """Return the variables in a command whose values are command lines with a launcher, or such variables."""
-    names = {node.text for node, _ in names_read(command.node, 0)}
-    words = "|".join(
-        re.escape(word) for row in LAUNCHERS.values() for word in (*row.names, *row.line.modules)
-    )
-    pattern = re.compile(rf"(?<![\w.])({words})(?![\w.])")
-    found: set[str] = set()
-    for name in names:
-        values = script.values.get(name, ())
-        inner = {other for one in values for other in _launchers_in(script, one, pattern)}
-        found |= {name, *inner} if inner or any(pattern.search(one.text) for one in values) else set()
+    words = [re.escape(one) for row in LAUNCHERS.values() for one in (*row.names, *row.line.modules)]
+    pattern = re.compile(rf"(?<![\w.])({'|'.join(words)})(?![\w.])")
+    found = _launchers_in(script, command.node, pattern)
+    for name in read_names(command.node):
+        inner = [_launchers_in(script, one, pattern) for one in script.values.get(name, ())]
+        found |= {name}.union(*inner) if any(inner) else set()
     return found
 
 
 def _launchers_in(script: Script, value: Node, pattern: re.Pattern[str]) -> set[str]:
     """Return the variables in a value whose own values are command lines with a launcher."""
-    read = {node.text for node, _ in names_read(value, 0)}
-    return {name for name in read if any(pattern.search(one.text) for one in script.values.get(name, ()))}
+    names = read_names(value)
+    return {name for name in names if any(pattern.search(one.text) for one in script.values.get(name, ()))}
 
 
 def _words(script: Script, launch: Launch) -> list[Node]:
     """Return the words of the launch line before its program; none if the program is in a variable."""
-    program = program_of(script, launch)
-    source = script.tree.source
+    program, source = program_of(script, launch), script.tree.source
     if not program or program[0].source is not source:
         return []
     return [word for word in launch.command.words if word.source is source and word.start < program[0].start]
@@ -403,7 +383,7 @@ def _prints(statement: Node) -> set[str]:
     sets = any("-v" in one.literals for one in commands(statement))  # printf -v NAME
     if statement.type != "command" or printed not in (["echo"], ["printf"]) or sets:
         return set()
-    return {node.text for node, _ in names_read(statement, 0)}
+    return read_names(statement)
 
 
 def _set(statement: Node) -> set[str]:
@@ -418,9 +398,8 @@ def _set(statement: Node) -> set[str]:
         found |= {child.text for child in one.children if child.type == "variable_name"}
     for one in statement.all("c_style_for_statement"):
         found |= {*re.findall(r"(\w+)(?=\s*[-+*/]?=[^=]|\+\+|--)", one.text.partition("do")[0])}
-    for one in statement.all("compound_statement"):
-        if count := _COUNT.fullmatch(one.text):
-            found.add(count[1])
+    counts = (_COUNT.fullmatch(one.text) for one in statement.all("compound_statement"))
+    found |= {one[1] for one in counts if one}
     for command in commands(statement):
         found |= {text for text in command.literals if command.name in _READS and text.isidentifier()}
         if _counts(command):
@@ -431,11 +410,6 @@ def _set(statement: Node) -> set[str]:
 def _counts(command: Command) -> bool:
     """Return whether a command only changes a number: ``let i+=1``."""
     return command.name == "let" and all(_COUNT.fullmatch(f"(({one.unquoted}))") for one in command.arguments)
-
-
-def _only_declares(statement: Node) -> bool:
-    """Return whether a statement only sets or declares variables."""
-    return statement.type in ("variable_assignment", "declaration_command")
 
 
 def _names(tree: Node) -> set[str]:
@@ -453,4 +427,4 @@ def _echoed(statement: Node) -> set[str]:
     """Return the variables that the commands in a loop or a function print."""
     printed = (one.node for one in commands(statement) if one.name in ("echo", "printf"))
     shown = (one for one in printed if one.under(*LOOPS) and not _piped(one))
-    return {node.text for one in shown for node, _ in names_read(one, 0)}
+    return {name for one in shown for name in read_names(one)}

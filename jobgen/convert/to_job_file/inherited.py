@@ -7,14 +7,8 @@ import re
 from collections.abc import Iterator
 
 from jobgen.convert.misreadings import INSTALLED
-from jobgen.convert.to_job_file.effects import (
-    LOGIN,
-    OF_INSTALLERS,
-    OF_PRODUCTS,
-    OF_RANKS,
-    PATHS,
-    TOOLS_OF_SYSTEM,
-)
+from jobgen.convert.to_job_file import effects
+from jobgen.convert.to_job_file.effects import LOGIN, OF_PRODUCTS, PATHS
 from jobgen.convert.variable_names import exports_all, names_read
 from jobgen.launch.command_line import is_python
 from jobgen.launch.wrappers import WRAPPERS
@@ -30,6 +24,7 @@ _USUAL = re.compile(
     r"|\w+_VISIBLE_DEVICES|LD_\w+|\w+_OPTS|\w+_(proxy|PROXY|CACHEDIR|TMPDIR|LICENSE_FILE)|MPLBACKEND"
     r"|(NXF|_?JAVA|(SINGULARITY|APPTAINER)(ENV)?|GMX|JULIA|TF|XLA|JAX|HDF5|KOKKOS|CRAY|ROCR|HIP|XDG)_[A-Z]\w*"
 )
+_OF_ENVIRONMENT = (PATHS, effects.OF_INSTALLERS, effects.OF_RANKS, _USUAL)
 _OF_SLURM = re.compile(r"(SLURM|SALLOC|SBATCH)_[A-Z]\w*|SRUN_(CPUS_PER_TASK|EXPORT_ENV)")
 _OF_PBS = re.compile(r"PBS_[A-Z]\w*|NCPUS")
 _OF_MODULES = re.compile(r"EB[A-Z]\w+|[A-Z]\w*_(HOME|ROOT)")
@@ -46,8 +41,10 @@ _OF_VERSIONS = re.compile(r"(?i)version|\.ver\b")  # files that set the versions
 
 def may_be_inherited(script: Script, name: str) -> bool:
     """Return whether the name of a variable is one that the environment of the script may have."""
-    known = (PATHS, OF_INSTALLERS, OF_RANKS, _USUAL, _OF_PBS if script.is_pbs else _OF_SLURM)
-    if any(one.fullmatch(name) for one in known) or name in _of_submission(script):
+    known = (*_OF_ENVIRONMENT, _OF_PBS if script.is_pbs else _OF_SLURM)
+    given = [script.heeded[flag].value for flag in ("--export", "-v") if flag in script.heeded]
+    passed = {one for value in given for one in re.findall(r"(?:^|[\s,\"'])(\w+)", value)}  # to the job
+    if name in passed or any(one.fullmatch(name) for one in known):
         return True
     if exports_all(script) or _of_module(script, name):
         return True
@@ -57,7 +54,7 @@ def may_be_inherited(script: Script, name: str) -> bool:
 def optional(script: Script) -> Iterator[Node]:
     """Yield the variables that the environment of the submission may have: scripts read them with a default,
     as in ``${NAME:-DEFAULT}`` and ``[ -z "$NAME" ]``, and do not set them before."""
-    known = (PATHS, OF_INSTALLERS, OF_RANKS, _USUAL, _OF_PBS, _OF_SLURM, LOGIN)
+    known = (*_OF_ENVIRONMENT, _OF_PBS, _OF_SLURM, LOGIN)
     files = [one.node.start for one in script.commands if is_own_file(one)]
     for node in script.tree.all("variable_name"):
         if node.under("function_definition") or min(files, default=node.start) < node.start:
@@ -75,15 +72,8 @@ def _may_be_unset(name: Node) -> bool:
     if above is None or above.type == "variable_assignment":
         return False
     signs = [one.text for one in above.children[2:3] if above.type == "expansion"]
-    return any(re.fullmatch(r":?[-=?+]", one) for one in signs) or (
-        test is not None and test.children[0].text in ("-z", "-n")
-    )
-
-
-def _of_submission(script: Script) -> set[str]:
-    """Return the variables that a directive passes to the job."""
-    given = [script.heeded[flag].value for flag in ("--export", "-v") if flag in script.heeded]
-    return {name for value in given for name in re.findall(r"(?:^|[\s,\"'])(\w+)", value)}
+    tested = test is not None and test.children[0].text in ("-z", "-n")
+    return tested or any(re.fullmatch(r":?[-=?+]", one) for one in signs)
 
 
 def _of_module(script: Script, name: str) -> bool:
@@ -117,7 +107,15 @@ def may_define_functions(command: Command, of_system: bool = True) -> bool:
 def may_be_function(script: Script, name: str) -> bool:
     """Return whether a command may be a function or an alias that a file defines."""
     of_schedulers = (one for dialect in DIALECTS.values() for one in dialect.commands)
-    known = name in {*TOOLS_OF_SYSTEM, *STATE, *script.functions, *of_schedulers, *WRAPPERS, "bash", "sh"}
+    known = name in {
+        *effects.TOOLS_OF_SYSTEM,
+        *STATE,
+        *script.functions,
+        *of_schedulers,
+        *WRAPPERS,
+        "bash",
+        "sh",
+    }
     known = known or is_python(name) or INSTALLED.match(name) is not None
     return re.fullmatch(r"[A-Za-z_]\w*", name) is not None and not known
 
@@ -125,8 +123,7 @@ def may_be_function(script: Script, name: str) -> bool:
 def may_set(script: Script, statement: Node, name: str) -> bool:
     """Return whether a module or a file of a statement may set a variable."""
     of_module = PATHS.fullmatch(name) is not None or _of_module(script, name)
-    found = commands(statement)
-    for one in found:
+    for one in commands(statement):
         of_versions = _OF_VERSIONS.search(one.node.text) and "ver" not in name.lower()
         if (is_own_file(one) and not of_versions) or (of_module and one.name in ("module", "ml")):
             return True
@@ -140,4 +137,4 @@ def is_for_programs(script: Script, name: str) -> bool:
         return False
     if re.search(rf"\$(\{{{name}\}}|{name}\b)", first):
         return True
-    return not any(node.text == name for node, _ in names_read(script.tree, 0))
+    return not any(node.text == name for node, _ in names_read(script.tree))

@@ -142,7 +142,9 @@ def _of_its_own(
     """Return the remarks on an option that the ranks of jobgen have in their own way; None for others."""
     text, given, why = known(script, words[-1]), _given(words), ""
     name = option_name(known(script, words[0]) or words[0].text)
-    if _is_rendezvous(name, given, text or ""):
+    # Another rendezvous, without which its endpoint and id mean nothing.
+    other = name == "--rdzv-backend" and (text or "").rpartition("=")[2] != "static"
+    if other or (name == "--rdzv-conf" and re.search(r"\brdzv_(backend|endpoint|id)=", given)):
         why = "jobgen starts the ranks at the address of the first node, without a search for others"
         return [hint(launch.line, given, why)]
     if name == "--role" and not is_known:
@@ -150,28 +152,22 @@ def _of_its_own(
         return [hint(launch.line, given, why)]
     if name in _HOST_FILES and _is_own_file(script, words[-1], text):
         why = "is a file that the script does not make: jobgen starts the ranks on the nodes of the job"
-    elif name in _OF_PROGRAM and launch.row.by_scheduler:
+    elif not launch.row.by_scheduler:
+        return None
+    elif name in _OF_PROGRAM:
         lost = name in ("--multi-prog", "--container")
         return [(Remark if lost else hint)(launch.line, given, _OF_PROGRAM[name])]
-    elif name == "--jobid" and launch.row.by_scheduler:
+    elif name == "--jobid":
         if not names_own_job(script, given):
             why = "is a step of that job: the job file starts its ranks in a job of its own"
-    elif re.fullmatch(r"-r\d*|--relative", name) and launch.row.by_scheduler:
+    elif re.fullmatch(r"-r\d*|--relative", name):
         if re.sub(r"^-+(r|relative=?)", "", text or "1") != "0":
             why = "the ranks of jobgen begin on the first node of the job"
-    elif name == "--cpus-per-gpu" and launch.row.by_scheduler:
+    elif name == "--cpus-per-gpu":
         why = f"{launch.kind} refuses it beside the cores of a rank, which jobgen names: set cpus_per_rank"
     else:
         return None
     return [Remark(launch.line, given, why)] if why else []
-
-
-def _is_rendezvous(name: str, given: str, value: str) -> bool:
-    """Return whether an option chooses another rendezvous; its endpoint and id mean nothing without it."""
-    backend = name == "--rdzv-backend" and value.rpartition("=")[2] != "static"
-    return backend or (
-        name == "--rdzv-conf" and re.search(r"\brdzv_(backend|endpoint|id)=", given) is not None
-    )
 
 
 def _of_step(script: Script, kind: str, name: str, text: str | None) -> str:
@@ -204,7 +200,7 @@ def _is_own_file(script: Script, word: Node, text: str | None) -> bool:
     """Return whether the file of hosts is none of the scheduler, and none that another command names."""
     known = {*script.dialect.job_variables, *script.dialect.environment}
     read = {name for name, _ in expansions(word)}
-    values = [value for name in read for value in script.values.get(name, ())]
+    values = script.values_in([word])
     inner = {name for value in (word, *values) for name, _ in expansions(value)}
     if inner & known or any(True for one in (word, *values) for _ in one.all(*_RUNS)):
         return False
@@ -270,8 +266,7 @@ def without_terminal(script: Script, launch: Launch) -> Iterator[Remark]:
         return
     program = program_of(script, launch)
     texts = [script.constants.value(word) or word.text for word in program]
-    read = [name for word in program for name, _ in expansions(word)]
-    texts += [value.text for name in read for value in script.values.get(name, ())]
+    texts += [value.text for value in script.values_in(program)]
     words = [os.path.basename(word) for word in re.split(r"[\s'\"`;()]+", " ".join(texts))]
     if words[command_start(words)] not in TOOLS and not any(map(is_python, words)):
         yield hint(launch.line, "--unbuffered", differences.NO_TERMINAL)
@@ -283,8 +278,7 @@ def _choose_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> Non
     named = recognized_mpi(script, options, target=script.scheduler)
     if LAUNCHERS[kind].mpi_plugin:
         plugin = re.sub(r"_v\d+$", "", _plugin(script, launch)[0] or "none")
-        known = (key for key, mpi in MPI_FLAVOURS.items() if mpi.srun == plugin != "none")
-        given = next(known, None)
+        given = next((key for key, mpi in MPI_FLAVOURS.items() if mpi.srun == plugin != "none"), None)
         of_script = recognized_mpi(script)  # the options of srun are not those of an MPI
         if given and of_script and MPI_FLAVOURS[of_script].srun == plugin:
             given = of_script
@@ -401,11 +395,9 @@ def _count(script: Script, launch: Launch, at: int) -> int:
         return 0
     count = values_of(text, launch.row.line)
     follow = words[1:]
-    if count == 2 and follow and "=" in follow[0].text:  # -env NAME=VALUE
-        return 2
-    if count == 1 and (not follow or (script.constants.value(follow[0]) or "").startswith("-")):
-        return 1
-    return 1 + count
+    of_pair = count == 2 and follow and "=" in follow[0].text  # -env NAME=VALUE
+    alone = count == 1 and (not follow or (script.constants.value(follow[0]) or "").startswith("-"))
+    return count if of_pair or alone else 1 + count
 
 
 def _variable(file: JobFile, words: tuple[Node, ...], texts: list[str | None], launch: Launch) -> list[str]:
@@ -430,8 +422,7 @@ def _variable(file: JobFile, words: tuple[Node, ...], texts: list[str | None], l
 def _export(file: JobFile, texts: list[str | None], name: str) -> None:
     """Set the variables of srun's --export=NAME=VALUE."""
     value = (texts[-1] or "").partition("=")[2] if len(texts) == 1 else texts[-1] or ""
-    if name == "--export":
-        for one in value.split(","):
-            if "=" in one:
-                variable, _, text = one.partition("=")
-                file.set_variable(variable, text)
+    for one in value.split(",") if name == "--export" else ():
+        variable, equals, text = one.partition("=")
+        if equals:
+            file.set_variable(variable, text)

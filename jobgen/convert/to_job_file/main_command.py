@@ -26,7 +26,8 @@ def last_launch(script: Script) -> Launch | None:
         for one in found
         if not _prints(script, one) and not one.command.node.under("command_substitution")
     ]
-    if not working and _has_program(script):
+    program, launched = last_program(script), {one.command.node.start for one in script.launches}
+    if not working and program is not None and program.node.start not in launched:
         return None
     found = working or found
     if script.request.several:
@@ -39,12 +40,6 @@ def _prints(script: Script, launch: Launch) -> bool:
     """Return whether the ranks of a launcher only print something, such as their hosts."""
     words = [os.path.basename(script.constants.value(word) or "") for word in launch.program]
     return " ".join(words[:1]) in PRINT
-
-
-def _has_program(script: Script) -> bool:
-    """Return whether the script runs a program without a launcher."""
-    found, launched = last_program(script), {one.command.node.start for one in script.launches}
-    return found is not None and found.node.start not in launched
 
 
 def outermost(launch: Launch | None) -> Launch | None:
@@ -105,7 +100,6 @@ def _python(command: Command) -> bool:
     if not rest or not is_python(os.path.basename(rest[0] or "")):
         return False
     text = " ".join(word or "$" for word in rest[1:])
-    installs = re.match(
-        r"-m (pip|venv|virtualenv|ensurepip)\b|(\S*/)?setup\.py (-q )?(install|develop|build)", text
-    )
+    setup = r"(\S*/)?setup\.py (-q )?(install|develop|build)"
+    installs = re.match(rf"-m (pip|venv|virtualenv|ensurepip)\b|{setup}", text)
     return not installs and not {"-c", "-V", "--version"} & set(rest[1:2])

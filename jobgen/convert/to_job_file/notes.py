@@ -65,7 +65,6 @@ _OWN_SHELL = ("subshell", "command_substitution", "pipeline")
 # Commands that take no time beside a process in the background, or wait for a while.
 _BRIEF = STATE | PRINT | {"sleep", "kill", "true", "rm", "mkdir", "[", "test"}
 _NO_TIME = STATE | {"echo", "printf", "date", "hostname", "true", "[", "test"}
-_OWN_PATH = ("0", "BASH_SOURCE")
 _OWN_NUMBER = re.compile(r"(?<![\\$])\$\$(?![\w$])")
 _TASKS = "SLURM_NTASKS_PER_NODE"
 _MOVES = ("cd", "pushd", "popd", "module", "ml", "source", ".", "conda")
@@ -113,10 +112,9 @@ def shell(script: Script) -> Iterator[Remark]:
         yield hint(1, first, f"jobgen's script is no {what} shell: source what {file} sets")
     if re.match(r"#!.*\s-\w*x", first):
         yield hint(1, first, "jobgen's script does not print its commands: put set -x into setup")
-    traces = (
-        one for one in script.running("set") if re.search(r"(^| )-(\w*x|o xtrace)", " ".join(one.literals))
-    )
-    if (trace := next(traces, None)) and not trace.node.under("function_definition"):
+    sets = ((one, " ".join(one.literals)) for one in script.running("set"))
+    trace = next((one for one, text in sets if re.search(r"(^| )-(\w*x|o xtrace)", text)), None)
+    if trace and not trace.node.under("function_definition"):
         why = "holds for setup at most: jobgen's script does not print its commands"
         yield hint(trace.line, trace.node.text, why)
     for option in script.options:
@@ -126,7 +124,6 @@ def shell(script: Script) -> Iterator[Remark]:
         why = "the job runs the commands in bash"
         if other[1] != "ksh":
             why += f", which splits words in another way than {other[1]}"
-        if other[1] in ("zsh", "csh", "tcsh", "fish"):
             why += ", and counts the elements of arrays from 0"
         yield hint(1, first, why)
 
@@ -138,7 +135,9 @@ def status(script: Script, parts: Split) -> Iterator[Remark]:
         own.pop()
     why = "the job ends with the status of the program, and the script with that of this command"
     same = [one.text for one in own] == ["exit 0"] and script.errexit and not (parts.piped or parts.last)
-    if own and not same and not _kept(own):
+    name = re.fullmatch(r"exit \"?\$\{?(\w+)\}?\"?", own[-1].text) if own else None
+    kept = name is not None and own[0].text == f"{name[1]}=$?"  # the status of the program
+    if own and not same and not kept:
         yield remark_on(own[-1], why)
     yield from (remark_on(one, why) for one in _exits(script, own) if one.line != own[-1].line)
     if parts.piped and not own and not parts.last:
@@ -209,11 +208,8 @@ def _after_failure(node: Node, top: Node, status: Set[str]) -> bool:
 
 def without_program(script: Script, last: Node) -> Iterator[Remark]:
     """Yield a remark if the last command of a script without a program may fail, and the job goes on."""
-    works = any(
-        command.name in _READS_CODE
-        or not (command.name in PRINT or changes_shell(command.name, command.literals))
-        for command in commands(last)
-    )
+    plain = [one for one in commands(last) if one.name not in PRINT]
+    works = any(one.name in _READS_CODE or not changes_shell(one.name, one.literals) for one in plain)
     if works and not script.errexit:
         yield remark_on(last, "if it fails, the script has its status, and the job ends with 0")
 
@@ -272,12 +268,15 @@ def _shell_code(file: JobFile) -> list[str]:
     return [text for at, text in enumerate(words) if words[at - 2 : at] == ["bash", "-c"]]
 
 
+def _other_code(file: JobFile) -> list[Node]:
+    """Return the code of other shells than that of setup."""
+    return [parse(text.encode()) for text in (*_shell_code(file), *file.blocks[1:])]
+
+
 def _own_paths(file: JobFile) -> set[str]:
     """Return the variables with the path of the script that commands of other shells read."""
-    setup, *blocks = file.blocks
-    code = [parse(text.encode()) for text in (*_shell_code(file), *blocks)]
-    found = {name for one in code for name, _ in expansions(one) if name in _OWN_PATH}
-    return found | ({"BASH_SOURCE"} if "BASH_SOURCE" in setup else set())
+    found = {name for one in _other_code(file) for name, _ in expansions(one)} & {"0", "BASH_SOURCE"}
+    return found | ({"BASH_SOURCE"} if "BASH_SOURCE" in file.blocks[0] else set())
 
 
 def own_path(script: Script, file: JobFile) -> Iterator[Remark]:
@@ -299,6 +298,9 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
     that nothing in the script sets."""
     dialect = script.dialect
     own = script.values.keys()
+    read = {name for name, _ in expansions(program.node)}
+    # Without quotes: they may become several words, or none.
+    bare_names = {name for name, node in expansions(program.node) if not node.under("string")}
     for name in names(file.program):
         if name.startswith(dialect.variable_prefix) and name not in {*dialect.environment, *own}:
             also = f", which sets {meant}" if (meant := dialect.meant(name)) else ""
@@ -309,18 +311,19 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
         of_rank = name in of_ranks() or name in RANK_VARIABLES
         if name.isdigit() or not (of_rank or ours or _is_set(script, name)):
             what = "an argument of the script" if name.isdigit() else "not set anywhere in the script"
-            one_word = "in the program it is one word; " * _may_be_several(program, name)
+            alone = any(node.parent is program.node for one, node in expansions(program.node) if one == name)
+            several = name in bare_names if name.isdigit() else alone  # or none, such as options
+            one_word = "in the program it is one word; " * several
             why = f"is {what}: {one_word}if it is missing the job ends, and the script would go on"
             yield hint(program.line, f"${name}", why)
         if _in_conditions(script, name, program):
             why = "is set in a condition only: if it is unset the job ends, and the script would go on"
             yield hint(program.line, f"${name}", why)
-    split = [name for name in names(file.program) if not _is_quoted(program, name)]
+    split = [name for name in names(file.program) if name not in read - bare_names]
     given = [one for name in split for one in script.values.get(name, ()) if ARGUMENT.fullmatch(one.text)]
     own_words = re.findall(r"(?m)^argument_\d+=(.*)", file.text_of("setup"))
-    bare = (one for name, one in expansions(program.node) if name.isdigit() and _is_bare(program, name))
+    bare = (one for name, one in expansions(program.node) if name.isdigit() and name in bare_names)
     given += [one for one in bare if ARGUMENT.fullmatch(one.text) and one.text in " ".join(own_words)]
-    bare_names = {name for name, _ in expansions(program.node) if _is_bare(program, name)}
     values = (one for name in bare_names for one in script.values.get(name, ()))
     given += [one for one in values if ARGUMENT.fullmatch(one.unquoted) and one.unquoted in own_words]
     if given and ARGUMENTS not in script.changed:
@@ -328,22 +331,6 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
         verb, each = ("are arguments", "each") if "," in what else ("is an argument", "it")
         why = f"{verb} of the script: in the program {each} is one word, also if it is missing"
         yield hint(min(one.line for one in given), what, why)
-
-
-def _may_be_several(command: Command, name: str) -> bool:
-    """Return whether a variable may be several words of a command, or none, such as options."""
-    alone = (node.parent is command.node for one, node in expansions(command.node) if one == name)
-    return _is_bare(command, name) if name.isdigit() else any(alone)
-
-
-def _is_bare(command: Command, name: str) -> bool:
-    """Return whether a command reads a variable without quotes: it may become several words, or none."""
-    return any(one == name and not node.under("string") for one, node in expansions(command.node))
-
-
-def _is_quoted(command: Command, name: str) -> bool:
-    """Return whether a command itself reads a variable, in quotes only."""
-    return not _is_bare(command, name) and any(one == name for one, _ in expansions(command.node))
 
 
 def without_directives(script: Script) -> Iterator[Remark]:
@@ -372,11 +359,9 @@ def _is_set(script: Script, name: str) -> bool:
         return True
     code = re.sub(r"(?m)(^|\s)#.*$", "", script.tree.text)
     word = rf"(?<![${{\w.-]){name}\b"
-    sets = (
-        r"\b(read|export|declare|typeset|readonly|local|mapfile|readarray|for|getopts|printf|let)\s[^\n;|&]*"
-    )
+    sets = r"read|export|declare|typeset|readonly|local|mapfile|readarray|for|getopts|printf|let"
     start = r"(^|[;&|({]|\b(then|do|else)\s)[ \t]*"
-    pattern = rf"(?m){start}{word}(\+?=|\[)|({sets}|\(\([^)]*|<<<\s*){word}|\$\{{{name}:?="
+    pattern = rf"(?m){start}{word}(\+?=|\[)|(\b({sets})\s[^\n;|&]*|\(\([^)]*|<<<\s*){word}|\$\{{{name}:?="
     return re.search(pattern, code) is not None
 
 
@@ -386,9 +371,9 @@ def left_out(script: Script, file: JobFile, program: Command) -> Iterator[Remark
     around = [one for one in program.node.above() if one.type in (*LATER, "subshell")]
     if not around:
         return
-    setup, *blocks = file.blocks
-    code = [parse(text.encode()) for text in (*_shell_code(file), *blocks)]
-    read = {name for one in code for name in _read_in(one) - _set_in(one)}
+    setup, read = file.blocks[0], set[str]()
+    for one in _other_code(file):
+        read |= _read_in(one) - changed_variables(one) - {name for name, _, _ in assignments(one)}
     given = [node for _, _, node in assignments(around[-1]) if node.text not in setup]
     found = {name for node in given for name, _, _ in assignments(node)}
     found |= changed_variables(around[-1]) - changed_variables(parse(setup.encode()))
@@ -404,10 +389,6 @@ def left_out(script: Script, file: JobFile, program: Command) -> Iterator[Remark
 
 def _read_in(node: Node) -> set[str]:
     return {one.text for one in (*node.all("variable_name"), *bare_names(node))}
-
-
-def _set_in(node: Node) -> set[str]:
-    return changed_variables(node) | {name for name, _, _ in assignments(node)}
 
 
 def _in_conditions(script: Script, name: str, program: Command) -> bool:
@@ -463,9 +444,8 @@ def timed(_: Script, file: JobFile, program: Command) -> Iterator[Remark]:
         yield hint(program.line, "time", why)
 
 
-_NO_START = (
-    PRINT | STATE | {"grep", "alias", "type", "which", "command", "hash", "man", "pkill", "killall", "pgrep"}
-)
+_NO_START = {"grep", "alias", "type", "which", "command", "hash", "man", "pkill", "killall", "pgrep"}
+_NO_START |= PRINT | STATE
 # An option whose value is the name of a launcher, and not a command.
 _NAMES_LAUNCHER = re.compile(
     r"-[^=]*(launch|mpi|run|backend|sched|exec|cluster|engine|type|mode|param)[^=]*$"
@@ -480,10 +460,8 @@ def by_other_command(script: Script, file: JobFile) -> Iterator[Remark]:
     for one in script.runs:
         texts = [os.path.basename(text) for text in one.literals]
         pairs = zip(("", *one.literals), texts, strict=False)
-        name = next(
-            (name for before, name in pairs if name in known and not _NAMES_LAUNCHER.match(before)), ""
-        )
-        if name and one.name not in _NO_START and id(one.node) not in of_launches:
+        found = (name for before, name in pairs if name in known and not _NAMES_LAUNCHER.match(before))
+        if (name := next(found, "")) and one.name not in _NO_START and id(one.node) not in of_launches:
             why = f"how it starts ranks by {name} is not read: the job requests {each} on a node"
             yield remark_on(one, why, lost=True)
 
@@ -530,15 +508,14 @@ def child_jobs(script: Script, file: JobFile) -> Iterator[Remark]:
         return
     code = "\n".join([*file.blocks[1:], *_shell_code(file)])
     scheduler = script.dialect.scheduler
+    why = "OMP_NUM_THREADS of this one, too, which the script leaves unset"
     for call in of_engines(script, "snakemake"):  # which sets it for its jobs
-        why = "the jobs that it submits get OMP_NUM_THREADS of this one, too, which the script leaves unset"
-        yield hint(call.line, call.path.rpartition(" ")[2], why)
+        yield hint(call.line, call.path.rpartition(" ")[2], f"the jobs that it submits get {why}")
         return
     for one in script.running(scheduler.command):
         passes = "-V" in one.literals if script.is_pbs else "--export" not in one.node.text
         if passes and one.node.text in code:
-            why = "the new job gets OMP_NUM_THREADS of this one, too, which the script leaves unset"
-            yield remark_on(one, why)
+            yield remark_on(one, f"the new job gets {why}")
             return
 
 
@@ -579,12 +556,6 @@ def contained(script: Script, file: JobFile) -> Iterator[Remark]:
             yield Remark(node.line, f"export {name}", why)
 
 
-def _kept(statements: Sequence[Node]) -> bool:
-    """Return whether the last command ends the script with the status of the program."""
-    name = re.fullmatch(r"exit \"?\$\{?(\w+)\}?\"?", statements[-1].text)
-    return name is not None and statements[0].text == f"{name[1]}=$?"
-
-
 def of_runtime(script: Script, file: JobFile) -> Iterator[Remark]:
     """Yield a remark on each name in setup and in the program that jobgen's script has for itself."""
     code = re.sub(r"(?m)^\s*#.*$", "", file.text_of("setup"))
@@ -609,15 +580,11 @@ def background(script: Script, parts: Split) -> Iterator[Remark]:
     """Yield a remark on each process that the script leaves in the background, before the program."""
     for command in unwaited(parts.before):
         inside = {one.start for one in command.all("command")}
-        if any(one.command.node.start in inside for one in script.launches):
-            why = "holds cores and memory, for which the ranks may wait, and ends with the program"
-            yield remark_on(command, why, lost=True)
-        else:
-            yield remark_on(command, "runs beside the program, and ends with it")
-    signs = (
-        at for at, one in enumerate(parts.after) if one.type == "&" and one.previous() not in parts.after
-    )
-    at = next(signs, None)
+        lost = any(one.command.node.start in inside for one in script.launches)
+        why = "holds cores and memory, for which the ranks may wait, and ends with the program"
+        yield remark_on(command, why if lost else "runs beside the program, and ends with it", lost)
+    signs = (at for at, one in enumerate(parts.after) if one.type == "&")
+    at = next((at for at in signs if parts.after[at].previous() not in parts.after), None)
     started = _in_a_loop(script, parts) if at is None else parts.after[at].previous()
     if started is not None:
         names = [({command.name for command in commands(one)}, one) for one in parts.after[at or 0 :]]
@@ -678,7 +645,10 @@ def options(statements: Sequence[Node], strict: bool, of_sh: bool) -> Iterator[R
 
     A script ``of_sh`` ends at a file that ``.`` cannot read, too.
     """
-    found = [command for one in statements for command in commands(one) if _goes_on(one)]
+    kinds = ("command", "redirected_statement", "list")
+    plain = [one for one in statements if one.type in kinds]
+    plain = [one for one in plain if one.type != "list" or one.children[1].text == "&&"]  # not || exit
+    found = [command for one in plain for command in commands(one)]
     for one in found:
         if "purge" in one.literals and {"--force", "-f"} & {*one.literals}:
             yield remark_on(one, "the job unloads all modules but the sticky ones")
@@ -692,12 +662,6 @@ def options(statements: Sequence[Node], strict: bool, of_sh: bool) -> Iterator[R
             yield hint(which[0].line, what, f"if {failure}, the job ends here, and the script goes on")
 
 
-def _goes_on(statement: Node) -> bool:
-    """Return whether the script goes on where a statement fails, without ``|| exit``."""
-    is_list = statement.type == "list" and statement.children[1].text == "&&"
-    return is_list or statement.type in ("command", "redirected_statement")
-
-
 def _activates(command: Command) -> bool:
     """Return whether ``source`` activates an environment of conda: ``source [DIR/]activate NAME``."""
     words = [word.text.strip("\"'") for word in command.arguments]
@@ -706,16 +670,14 @@ def _activates(command: Command) -> bool:
 
 def in_blocks(before: Sequence[Node], setup: Sequence[Node], after: Sequence[Node]) -> Iterator[Remark]:
     """Yield remarks on commands that do something else in a block of a job file."""
-    for one in (command for statement in (*setup, *before) for command in commands(statement)):
-        failed = one.name != "exit" or re.match("[1-9]", "".join(one.literals))
-        if not failed and not one.node.under("function_definition", "subshell", "command_substitution"):
-            why = "before the program, the job ends with status 71 instead"
-            yield hint(one.line, one.node.text, why)
     ending = "ends the script; in setup it ends the job, too, without a record of jobgen in its run directory"
     for block, why in ((setup, ending), (before, "ends the script, and the job goes on with its program")):
         for one in (command for statement in block for command in commands(statement)):
             inside = one.node.under("function_definition", "subshell", "command_substitution")
-            if one.name == "exec" and one.arguments and not inside:
+            if not inside and one.name == "exit" and not re.match("[1-9]", "".join(one.literals)):
+                instead = "before the program, the job ends with status 71 instead"
+                yield hint(one.line, one.node.text, instead)
+            if not inside and one.name == "exec" and one.arguments:
                 yield remark_on(one, why, lost=block is before)
     own = [one for one in after if one.type not in SEPARATORS]
     for one in (command for statement in own[:-1] for command in commands(statement)):
@@ -749,17 +711,15 @@ def in_texts(script: Script, launch: Launch, evaluated: bool) -> Iterator[Remark
             continue
         into_file = re.fullmatch(r"(1?>|&>|\| *tee )[^;&|<]*(2>&1)?", rest)
         why = "is left out: bash reads no such signs in the value of a variable, and passes them as words"
-        if evaluated:
-            why = "is left out: the job file starts one program, with its output in the log"
-            why = IN_LOG if into_file else why
+        alone = "is left out: the job file starts one program, with its output in the log"
+        why = (IN_LOG if into_file else alone) if evaluated else why
         what = rest if into_file or not rest.startswith(";") else source.decode("utf-8", "replace")
         yield Remark(launch.line, shortened(what), why, not (evaluated and into_file))
 
 
 def run_twice(script: Script, command: Command, nodes: Sequence[Node]) -> Iterator[Remark]:
     """Yield a remark on each command in the value of a variable that becomes the words of the program."""
-    names_here = {name for name, _ in expansions(command.node)}
-    values = [value.text for name in names_here for value in script.values.get(name, ())]
+    values = [value.text for value in script.values_in([command.node])]
     for one in (part for node in nodes for part in node.all("command_substitution")):
         if any(one.text in value for value in values):
             why = "runs twice: where setup sets the variable, and for the words of the program"
@@ -949,20 +909,18 @@ def tasks(script: Script, file: JobFile, program: Launch | None) -> Iterator[Rem
         yield from _lines_of_hosts(script, words, nodes, per_node if by_core else new_each)
         return
     old_cores = (request.cpus_per_rank or 1) * (each or -(-(total or 1) // nodes))
+    new_mem = mebibytes(file.text_of("mem"))
     numbers: dict[str, tuple[int | None, int | None]] = {
         **dict.fromkeys(("SLURM_NTASKS", "SLURM_NPROCS"), (total, new_each * nodes)),
         "SLURM_NTASKS_PER_NODE": (each if "--ntasks-per-node" in script.heeded else None, new_each),
         "SLURM_TASKS_PER_NODE": (each or -(-(total or 1) // nodes), new_each),
         "SLURM_CPUS_PER_TASK": (request.cpus_per_rank, cores),
-        "SLURM_MEM_PER_NODE": (
-            request.mem if "--mem" in script.heeded else None,
-            mebibytes(file.text_of("mem")),
-        ),
+        "SLURM_MEM_PER_NODE": (request.mem if "--mem" in script.heeded else None, new_mem),
     }
     if not request.exclusive:
         numbers |= dict.fromkeys(("SLURM_CPUS_ON_NODE", "SLURM_JOB_CPUS_PER_NODE"), (old_cores, per_node))
     named = set(re.findall(r"\w+", words))
-    read = sorted(names_read(script.tree, 0), key=lambda one: -one[0].start)
+    read = sorted(names_read(script.tree), key=lambda one: -one[0].start)
     lines = {node.text: node.line for node, _ in read if node.text in named}
     for name, (old, new) in numbers.items():
         if name in lines and old != new:

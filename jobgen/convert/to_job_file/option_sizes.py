@@ -282,7 +282,7 @@ def _ranks(file: JobFile, line: JobCommandLine) -> int:
 
 def drop(file: JobFile, directive: str) -> None:
     """Remove a directive."""
-    others = [one for one in file.list("directive") if one != directive]
-    file.values["directive"] = others
-    if not others:
-        del file.values["directive"]
+    if others := [one for one in file.list("directive") if one != directive]:
+        file.values["directive"] = others
+    else:
+        file.values.pop("directive", None)

@@ -21,7 +21,7 @@ from jobgen.convert.to_job_file.effects import LOGIN
 from jobgen.convert.to_job_file.inherited import is_own_file
 from jobgen.launch.command_line import is_python
 from jobgen.launch.expansion import code_at, names, of_ranks
-from jobgen.launch.wrappers import WRAPPERS
+from jobgen.launch.wrappers import CONTAINERS
 from jobgen.script.changed_variables import counted
 from jobgen.script.commands import commands
 from jobgen.script.constants import ARGUMENTS
@@ -55,7 +55,7 @@ _PRINTS = re.compile(
     r"[$(`]+\s*((hostname|basename|dirname|expr|whoami|pwd|nproc|realpath|which)\b|date\s+[\"']?\+\S+\s*[)`]|wc\s+-\w\s*<)"
 )
 # ${A:+...}, which may be empty, and the default of a variable if it is empty or has blanks
-_MAY_BE_NONE = re.compile(r"\$\{\w+:?(\+|[-=](\}|[\"']{2}\}|[^}$(`]*\s))")
+_MAY_BE_NONE = r"\$\{\w+:?(\+|[-=](\}|[\"']{2}\}|[^}$(`]*\s))"
 
 
 @dataclass(frozen=True)
@@ -89,8 +89,8 @@ def read(
     own: OfScript = OfScript(),
 ) -> ProgramWords:
     """Return the words of a program; ``found_before`` has the variables of other words of it."""
-    found = found_before or ProgramWords(own=own)
-    found = ProgramWords(setup=found.setup, own=found.own)
+    before = found_before or ProgramWords(own=own)
+    found = ProgramWords(setup=before.setup, own=before.own)
     nodes = _joined(nodes)
     texts = [script.constants.value(node) or "" for node in nodes]
     code = code_at(texts)
@@ -98,7 +98,7 @@ def read(
         text = None if has_home(script, node) else script.constants.value(node)
         if at != code and (home := _below_home(script, node)):
             text = home
-        elif at == code and (_of_python(texts[:code]) or _is_elsewhere(texts[:code])):
+        elif at == code and _is_elsewhere(texts[:code]):
             found.several |= text is None  # a shell puts the values into the text
             text = node.text if text is None else text
         elif at == code:
@@ -119,15 +119,11 @@ def read(
     return found
 
 
-def _of_python(texts: Sequence[str]) -> bool:
-    return any(is_python(os.path.basename(one)) for one in texts)
-
-
 def _is_elsewhere(texts: Sequence[str]) -> bool:
-    """Return whether one of these words starts the words behind it in a container, or on a node, where the
-    variables of the job may be missing."""
-    found = (os.path.basename(text) for text in texts)
-    return any(name in _REMOTE or (name in WRAPPERS and WRAPPERS[name].container) for name in found)
+    """Return whether one of these words is Python, or starts the words behind it in a container or on a node,
+    where the variables of the job may be missing."""
+    found = [os.path.basename(text) for text in texts]
+    return any(map(is_python, found)) or not {*_REMOTE, *CONTAINERS}.isdisjoint(found)
 
 
 _REMOTE = ("udocker", "pbsdsh", "pbs_tmrsh", "ssh")
@@ -211,7 +207,7 @@ def _code(script: Script, node: Node, found: ProgramWords) -> str:
     It has no arrays, arguments and functions of the script, and a command of the script in it runs once:
     ``setup`` puts the text with their values into a variable.
     """
-    values = (value for name, _ in expansions(node) for value in script.values.get(name, ()))
+    values = script.values_in([node])
     if any(map(is_argument, expansions(node))) or any(value.type == "array" for value in values):
         return f'eval "{_hoisted(node, found, "export ")}"'
     return f"eval {_with_output(node, found.setup, found.own)}"
@@ -259,9 +255,8 @@ def _parts(node: Node, zeros: frozenset[str]) -> Iterator[str | None]:
     elif re.fullmatch(r"\$\(pwd\)|`pwd`", node.text):
         yield "${PWD}"
     elif node.type == "misread":
-        yield (
-            node.text if re.fullmatch(r"([\w./:,@%+=-]|\$[A-Za-z_]|\$\{[A-Za-z_]\w*\})+", node.text) else None
-        )
+        plain = re.fullmatch(r"([\w./:,@%+=-]|\$[A-Za-z_]|\$\{[A-Za-z_]\w*\})+", node.text)
+        yield node.text if plain else None
     elif node.type in ("string", "concatenation", "command_name"):
         at = node.start
         for child in node.children:
@@ -284,9 +279,8 @@ def _globbed(node: Node) -> bool:
     if node.type in ("concatenation", "command_name"):
         return any(_globbed(child) for child in node.children)
     text = re.sub(r"\$\{[^}]*\}", "", node.text)
-    return node.type in ("word", "brace_expression", "misread") and bool(
-        re.search(r"(?<!\\)[*?]|^~|\[.*\]|\{.*(,|\.\.).*\}", text)
-    )
+    has_sign = re.search(r"(?<!\\)[*?]|^~|\[.*\]|\{.*(,|\.\.).*\}", text) is not None
+    return has_sign and node.type in ("word", "brace_expression", "misread")
 
 
 def _splits(script: Script, node: Node) -> bool:
@@ -342,9 +336,7 @@ def _several(value: Node) -> bool:
     """Return whether the value of a variable may have blanks in it, or be empty."""
     if value.type == "array" or any(not _PRINTS.match(one.text) for one in value.all("command_substitution")):
         return True
-    if value.type == "variable_assignment" or re.search(r"\$\{?[@*]", value.text):
-        return True
-    if _MAY_BE_NONE.search(value.text):
+    if value.type == "variable_assignment" or re.search(rf"\$\{{?[@*]|{_MAY_BE_NONE}", value.text):
         return True
     return not value.text.strip("\"'") or bool(re.search(r"\s", _EXPANSION.sub("", value.text)))
 
@@ -376,9 +368,9 @@ def command(words: list[str]) -> list[str]:
     rest = words[1:] if words and words[0] in ("python", "python3") else None
     while rest and rest[0] == "-u":
         rest = rest[1:]
-    if rest and (rest[0].endswith(".py") or (rest[0] == "-m" and _is_module(rest[1:2]))):
-        return rest
-    return _for_python(words)
+    module = rest[1].split(".") if rest and rest[0] == "-m" and rest[1:] else ["-"]
+    is_module = all(part.isidentifier() for part in module)
+    return rest if rest and (rest[0].endswith(".py") or is_module) else _for_python(words)
 
 
 def _for_python(words: list[str]) -> list[str]:
@@ -409,10 +401,6 @@ def old_python(script: Script) -> bool:
     paths += [value for path in paths for name in names([path.text]) for value in script.values.get(name, ())]
     texts += [value.text for value in paths]
     return re.search(r"(?i)(python|conda|(?<![a-z])py)[-_/=]*v?2(?!\d{3})", " ".join(texts)) is not None
-
-
-def _is_module(words: list[str]) -> bool:
-    return bool(words) and all(part.isidentifier() for part in words[0].split("."))
 
 
 def of_statement(script: Script, statement: Node, last: Node) -> ProgramWords:
@@ -459,28 +447,26 @@ def as_text(
     """
     joined, setup = _joined(nodes), list[str]()
     known = {node: value for node in joined if (value := _plain_value(script, node))}
-    texts = [
-        known.get(node) or (_with_output(node, setup, own) if launch is not None else node.text)
-        for node in joined
-    ]
+    of_all = launch is not None
+    texts = [known.get(one) or (_with_output(one, setup, own) if of_all else one.text) for one in joined]
     nodes = [node for node in nodes if node not in known]
     needs = definitions_of(script, nodes)
     words = [
         text if re.search("[\"'`(]", text) else _BLANK.sub(" ", text.replace("\\\n", " ")).strip(" ")
         for text in texts
     ]
-    head = 1 if is_python(words[0]) else 0
     if by_python(launch, words[0]) or words[0] in ("-m", "--module"):
         words = ["python3", *_for_python(words)]
-        head = 1
-    if more and head < len(words):
+    if more and is_python(words[0]) < len(words):
         words = with_argument(words, more)
     text = _command(" ".join(words))
     if twice and has_signs(script, nodes):
         text = 'eval "{}"'.format(re.sub(r'(["\\])', r"\\\1", text))
     lines = [*state(script, nodes), *exported_functions(script, text), *needs.definitions, text]
     found = _code_of(script, lines, needs, nodes)
-    evaluated_later = _names_in_quotes(script, nodes) if twice else []
+    # The second shell reads the variables that the values name in single quotes, too: A='-x $B'.
+    literals = [one.text for one in script.values_in(nodes) if is_literal(one)] if twice else []
+    evaluated_later = re.findall(r"\$\{?([A-Za-z_]\w*)", " ".join(literals))
     return replace(found, setup=[*setup, *found.setup], used=[*found.used, *evaluated_later], own=own)
 
 
@@ -490,12 +476,6 @@ def _plain_value(script: Script, node: Node) -> str:
     is_known = "$" in node.text and not any(map(is_own_file, script.commands))
     value = script.constants.value(node) if is_known else None
     return value if value and re.fullmatch(r"[\w./:,@%+=-]+", value, re.ASCII) else ""
-
-
-def _names_in_quotes(script: Script, nodes: Sequence[Node]) -> list[str]:
-    """Return the variables that the values of variables in words name in single quotes: ``A='-x $B'``."""
-    values = [value for one in nodes for name, _ in expansions(one) for value in script.values.get(name, ())]
-    return re.findall(r"\$\{?([A-Za-z_]\w*)", " ".join(one.text for one in values if is_literal(one)))
 
 
 def _with_output(node: Node, setup: list[str], own: OfScript) -> str:
@@ -537,7 +517,7 @@ def of_script(script: Script, line: Node, nodes: Sequence[Node], of_rank: bool) 
 
 def has_signs(script: Script, nodes: Sequence[Node], depth: int = 0) -> bool:
     """Return whether the value of a variable in words, or in such a value, has signs that a shell reads."""
-    values = [value for one in nodes for name, _ in expansions(one) for value in script.values.get(name, ())]
+    values = script.values_in(nodes)
     texts = (one for one in values if one.type in ("string", "raw_string", "concatenation"))
     if any(is_literal(one) or _SIGN.search(_EXPANSION.sub("", one.text[1:-1])) for one in texts):
         return True

@@ -50,13 +50,10 @@ def owner(option: OptionWords, line: JobCommandLine, target: Dialect | None) -> 
     if rows and rows[0].scheduler.grammar.long_options:
         return rows[0]
     files = [(row, _read(row, [option], line)) for row in rows]
-    complete = [row for row, file in files if file.values.keys() - {"dialect"} and not _leaves(file)]
+    # Those of whose option each part has a counterpart among the options of jobgen.
+    kept = [pair for pair in files if not any(one.lost for one in pair[1].remarks)]
+    complete = [row for row, file in kept if "directive" not in file.values and {*file.values} - {"dialect"}]
     return next(iter(complete or rows), None)
-
-
-def _leaves(file: JobFile) -> bool:
-    """Return whether a part of an option has no counterpart among the options of jobgen."""
-    return "directive" in file.values or any(one.lost for one in file.remarks)
 
 
 def whole(option: OptionWords, flags: Sequence[str]) -> OptionWords:
@@ -85,7 +82,9 @@ def _has(row: Dialect, option: OptionWords) -> bool:
 def of_scheduler(
     row: Dialect, options: Sequence[OptionWords], line: JobCommandLine, target: Dialect | None
 ) -> Advice:
-    if bare := [one[0] for one in options if len(one) == 1 and _lacks_value(row, one[0])]:
+    alone = [(one[0], read_options(one[0], row.scheduler)[0]) for one in options if len(one) == 1]
+    takes_value = row.scheduler.grammar.takes_value
+    if bare := [word for word, one in alone if takes_value(one.flag) and not one.value]:
         return Advice([row.command], {}, (f"{' '.join(bare)} needs a value",))
     outside = [_not_in_scripts(row, one) for one in options]
     options = [one for one, advice in zip(options, outside, strict=True) if advice is None]
@@ -152,11 +151,6 @@ def _program(text: str) -> str:
     """Return a command of the shell as jobgen's program."""
     text = masked_word(text)
     return text if re.fullmatch(r"[\w\s./=:,@%+-]*", text) else f"bash -c {shlex.quote(text)}"
-
-
-def _lacks_value(row: Dialect, word: str) -> bool:
-    [option, *_] = read_options(word, row.scheduler)
-    return row.scheduler.grammar.takes_value(option.flag) and not option.value
 
 
 def _read(row: Dialect, options: Sequence[OptionWords], line: JobCommandLine) -> JobFile:

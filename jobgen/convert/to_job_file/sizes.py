@@ -166,16 +166,13 @@ def submitted_nodes(file: JobFile, script: Script, launch: Launch | None) -> Non
     """
     request = script.request
     read = submission.nodes_read(script)
-    requested = (
-        request.nodes or request.ranks or request.gpus or script.dialect.scheduler.keys.nodes in script.heeded
-    )
-    if read is None or requested:
+    requested = request.nodes or request.ranks or request.gpus
+    if read is None or requested or script.dialect.scheduler.keys.nodes in script.heeded:
         return
     if launch is None or launch.number(*ALL) or launch.number(*launch.row.line.nodes):
         if script.dialect.job_variables[read[1]] != "ranks":
-            why = "no directive requests nodes: the job has one; "
-            why += "that of the script has what the submission requests"
-            file.hint(read[0], f"${read[1]}", why)
+            why = "no directive requests nodes: the job has one; that of the script has what the submission"
+            file.hint(read[0], f"${read[1]}", f"{why} requests")
         return
     file.values["nodes"] = "submitted"
     why = "no directive requests nodes: the job takes those of its submission"
@@ -195,11 +192,11 @@ def _unknown(launch: Launch, each: int) -> Iterator[Remark]:
 def _unknown_cores(file: JobFile, script: Script, launch: Launch) -> Iterator[Remark]:
     """Yield a remark if the cores of a rank are known only when the job runs, and no directive has them."""
     name = next((one for one in _CORES if one in launch.options), "")
-    if name and launch.number(name) is None and not launch.row.once_a_node:
+    known = not name or launch.number(name) is not None or script.request.cpus_per_rank is not None
+    if not known and not launch.row.once_a_node:
         cores = file.values["cpus_per_rank"]
-        if script.request.cpus_per_rank is None:
-            why = f"the cores of a rank are known only when the job runs: jobgen requests {cores}"
-            yield Remark(launch.line, name, why)
+        why = f"the cores of a rank are known only when the job runs: jobgen requests {cores}"
+        yield Remark(launch.line, name, why)
 
 
 def _tasks(request: Request) -> int:

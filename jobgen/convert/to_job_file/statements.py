@@ -136,10 +136,8 @@ def compound(node: Node) -> Node | None:
     for above in around:
         if above.type == "function_definition":
             return None
-        simple = (
-            above.type == "list" and above.children[-1] is (whole or node) and above.children[1].text == "&&"
-        )
-        if not simple or whole is not None:
+        is_list = above.type == "list" and above.children[-1] is node and above.children[1].text == "&&"
+        if not is_list or whole is not None:
             whole = above
     return whole
 
@@ -159,7 +157,6 @@ def _piped(node: Node, pipeline: Node, remarks: list[Remark]) -> None:
     for one in pipeline.children:
         if one is node or one.type in ("|", "|&"):
             continue
-        if one.start > node.start and one.text.startswith("tee "):
-            remarks.append(remark_on(one, IN_LOG))
-        else:
-            remarks.append(remark_on(one, "the program is not in a pipeline", lost=True))
+        in_log = one.start > node.start and one.text.startswith("tee ")
+        why = IN_LOG if in_log else "the program is not in a pipeline"
+        remarks.append(remark_on(one, why, lost=not in_log))

@@ -71,11 +71,9 @@ class Threads:
 
     def write(self) -> None:
         """Set the variable to that of the program; add a remark on each command that finds another one."""
-        here = self.program
-        inside = here is not None and here.node.source is self.script.tree.source
-        place = (
-            here.node if here is not None and inside and not here.node.under("function_definition") else None
-        )
+        here, place = self.program, None
+        if here is not None and here.node.source is self.script.tree.source:
+            place = None if here.node.under("function_definition") else here.node
         found = [one for name, _, one in self.script.assignments if name == _NAME]
         value = self._at(place, self.changes, self.start) if place else self.last
         before = [one for one in found if place is None or one.start < place.end]
@@ -118,9 +116,8 @@ class Threads:
         """Return the threads of a rank that the options of mdrun set; None if they are the variable, or those
         that it has in the job."""
         constants = self.script.constants
-        text = " ".join(
-            constants.value(word) or word.text for word in command.words
-        )  # also in that of a shell
+        # Also in the text of a shell.
+        text = " ".join(constants.value(word) or word.text for word in command.words)
         words = re.sub(r"(-nt\w*)=", r"\1 ", re.sub("[\"']", " ", text)).split()
         given = {option: value for option, value in pairwise(words) if option in _OF_MDRUN}
         if given.get("-ntomp", "0") == "0":
@@ -135,8 +132,7 @@ class Threads:
 
     def _leave_out(self, command: Command) -> None:
         """Unset the variable in the program, or in the block, of a command."""
-        own = self.program.node if self.program is not None else None
-        inside = own is not None and own.source is command.node.source and command.node in own
+        inside = self._is_in_program(command)
         keys = ["command"] if inside else [self._block(command)[0]]
         if not inside and command.node.under("function_definition"):
             keys = [key for key in (*BLOCKS, "command") if command.node.text in self._code(key)]
@@ -146,6 +142,9 @@ class Threads:
                 self.file.hide(_NAME)
             else:
                 self.file.values[key] = f"unset {_NAME}\n{self.file.values[key]}"
+
+    def _is_in_program(self, command: Command) -> bool:
+        return self.program is not None and command.node in self.program.node
 
     def _of_whole_nodes(self, threads: str | None) -> Iterator[Remark]:
         """Yield a remark if a script may rely on whole nodes, which its site gives without a request."""
@@ -198,14 +197,12 @@ class Threads:
     def _of_program(self) -> Iterator[Remark]:
         """Yield a remark if the ranks have another number than in the script, which does not set it."""
         cores = of_chunk(self.script.request) or self.script.request.cpus_per_rank or 1
-        dialect, launch = self.script.dialect, self.launch
+        dialect, launch, several = self.script.dialect, self.launch, 1 not in (self.each, self.rank)
         if dialect.sets_threads and cores != self.rank:
             why = f"{dialect.title} sets it to the cores of a chunk, {cores}, "
             why += f"jobgen to those of a rank, {self.rank}"
             yield hint(line_of(self.script, "cpus"), _NAME, why)
-        elif (
-            not dialect.sets_threads and launch and launch.row.one_thread and 1 not in (self.each, self.rank)
-        ):
+        elif launch and launch.row.one_thread and several and not dialect.sets_threads:
             why = f"{launch.title} sets it to 1, jobgen to the cores of a rank, {self.rank}"
             yield hint(launch.line, _NAME, why)
 
@@ -213,14 +210,12 @@ class Threads:
         """Yield a remark on the first program of each block, beside that of the job, that finds another
         number in a job."""
         launches = {one.command.node.start: one for one in self.script.launches}
-        own = self.program.node if self.program is not None else None
         seen = set()
         for one in self.script.commands:
-            inside = own is not None and own.source is one.node.source and one.node in own
             launch = launches.get(one.node.start)
             words = launch.program[:1] if launch is not None else ()
             tool = any(os.path.basename(word.text) in TOOLS_OF_SYSTEM for word in words)
-            if inside or tool or one.node.under("function_definition", "heredoc_body"):
+            if self._is_in_program(one) or tool or one.node.under("function_definition", "heredoc_body"):
                 continue
             key, code = self._block(one)
             if not key or "program" not in effects_of(self.script, one.node).kinds:

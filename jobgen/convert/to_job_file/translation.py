@@ -52,6 +52,7 @@ from jobgen.script.word_lists import expanded
 from jobgen.values.parsers import number
 
 _ALONE = "none"  # the launcher of a program without one
+_NOTHING = "the script has no launcher and no program of its own: the ranks do nothing"
 # Variables that the rendered script sets itself or does not need.
 _OURS = (*launcher.OF_RANKS, "OMP_NUM_THREADS")
 
@@ -144,7 +145,7 @@ def _own_launcher(file: JobFile, script: Script) -> None:
     """
     if "launcher" not in file.values or not LAUNCHERS[str(file.values["launcher"])].schedulers:
         return
-    alone = file.values.get("ranks_per_node", 1) == 1 and file.values.get("nodes", 1) == 1
+    alone = all(file.values.get(key, 1) == 1 for key in ("ranks_per_node", "nodes"))
     alone &= not file.components and script.values.keys().isdisjoint(RANK_VARIABLES)
     file.keep_own("launcher", "none" if alone else "mpirun")
     if not alone and "cpu_bind" not in file.values and (name := binds_threads(script)):
@@ -214,11 +215,7 @@ def _body(file: JobFile, script: Script, launch: Launch | None) -> None:
 
 
 def _notes(
-    file: JobFile,
-    script: Script,
-    launch: Launch | None,
-    command: Command | None,
-    parts: Split,
+    file: JobFile, script: Script, launch: Launch | None, command: Command | None, parts: Split
 ) -> Iterator[Remark]:
     """Yield the remarks on what a job file does otherwise than its script, once it is written."""
     for of_script in _OF_SCRIPT:
@@ -240,9 +237,8 @@ def _notes(
 def _statement(script: Script, command: Command) -> Node | None:
     """Return the statement that is the program, in a shell of its own; None for a plain command."""
     aliases = {word.text.partition("=")[0] for one in script.named("alias") for word in one.arguments}
-    in_shell = command.name in {*script.functions, *aliases, "eval"} or (
-        not command.name and "/" not in command.words[0].text
-    )
+    in_shell = command.name in {*script.functions, *aliases, "eval"}
+    in_shell |= not command.name and "/" not in command.words[0].text
     in_shell |= any(one.type == "herestring_redirect" for one in command.node.children)
     return compound(command.node) or (command.node if in_shell else None)
 
@@ -295,11 +291,10 @@ def _without_program(file: JobFile, script: Script) -> tuple[Split, ProgramWords
     """Set a program that does nothing, beside the commands of the script."""
     file.values |= {"launcher": _ALONE, "command": ["true"]}
     statements = tuple(one for one in script.tree.children if one.type != "comment")
-    why = "the script has no launcher and no program of its own: the ranks do nothing"
     if not statements and any(line.strip() and not line.startswith("#") for line in script.lines):
         file.lose(1, shortened(script.lines[0]), "only scripts for bash and its like are read")
     else:
-        file.hint(1, "the program", why)
+        file.hint(1, "the program", _NOTHING)
     ended = bool(statements) and statements[-1].text == "exit 0"
     while statements and re.fullmatch(r"exit( 0)?|[;&]", statements[-1].text):
         statements = statements[:-1]
@@ -333,14 +328,11 @@ def _program(file: JobFile, script: Script, launch: Launch | None, command: Comm
     """Set the launcher and the program; return its words."""
     source = script.dialect
     nodes = tuple(one for word in command.words for one in expanded(word, script.constants))
-    more: list[str] = []
-    lines: list[str] = []
-    kind, in_text, twice = _ALONE, None, False
+    more, lines, wrapped = list[str](), list[str](), tuple[Node, ...]()
+    kind, in_text, twice, own = _ALONE, None, False, OfScript()
     if launch is None:
         file.remarks += notes.quotes(script, command.line, nodes)
-    wrapped: tuple[Node, ...] = ()
-    own = OfScript()
-    if launch is not None:
+    else:
         kind = launch.kind
         if not LAUNCHERS[kind].starts(source.scheduler.command_name):
             why = f"is no launcher of {source.title}: becomes {source.scheduler.default_launcher}"
@@ -473,9 +465,9 @@ def _of_launcher(launch: Launch, words: list[str], more: list[str]) -> list[str]
 
 def _rank_argument(launch: Launch) -> list[str]:
     """Return the argument that deepspeed and torch.distributed.launch add, and torchrun does not."""
-    if launch.row.local_rank_option:
-        return [] if launch.has("--no-local-rank", "--no_local_rank") else ["--local_rank=$LOCAL_RANK"]
-    return ["--local_rank=$LOCAL_RANK"] if _is_old(launch) and not launch.has("--use-env") else []
+    without = ("--no-local-rank", "--no_local_rank") if launch.row.local_rank_option else ("--use-env",)
+    adds = (launch.row.local_rank_option or _is_old(launch)) and not launch.has(*without)
+    return ["--local_rank=$LOCAL_RANK"] if adds else []
 
 
 def _is_old(launch: Launch) -> bool:

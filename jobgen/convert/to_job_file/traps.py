@@ -14,6 +14,7 @@ from jobgen.script.syntax import Node, expansions, parse
 from jobgen.script.word_lists import code_text, unescaped
 
 _END = re.compile(r"(SIG)?EXIT|0", re.IGNORECASE)
+_RESETS = ("-", "''", '""')
 _ENDINGS = re.compile(r"(SIG)?(EXIT|INT|TERM|HUP|QUIT)|0|1|2|3|15", re.IGNORECASE)
 # What belongs to the shell of the trap: its processes, its number, and its files.
 _OF_SHELL = re.compile(
@@ -37,7 +38,7 @@ def _is_of_end(script: Script, statement: Node) -> bool:
     words = [word.text for word in command.arguments] if command is not None else []
     if command is None or command.name != "trap" or not any(map(_END.fullmatch, words[1:])):
         return False
-    if not all(map(_ENDINGS.fullmatch, words[1:])) or words[0] in ("-", "''", '""'):
+    if not all(map(_ENDINGS.fullmatch, words[1:])) or words[0] in _RESETS:
         return False
     read = {name for name, _ in expansions(command.arguments[0])}
     later = any(name in read and node.start > statement.start for name, _, node in script.assignments)
@@ -67,7 +68,7 @@ def remarks(
             yield remark_on(one, why)
             continue
         words = [word.text for word in one.arguments]
-        given = words[1:] and words[0] not in ("-", "''", '""')
+        given = words[1:] and words[0] not in _RESETS
         works = any(one.node in statement for statement in own)
         if given and not works and one.node.text not in program:
             why = "jobgen's script has traps of its own instead: "

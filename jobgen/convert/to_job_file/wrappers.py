@@ -14,7 +14,7 @@ from jobgen.launch.accelerators import ACCELERATORS
 from jobgen.launch.command_line import SHELLS, is_python
 from jobgen.launch.containers import RUNTIMES
 from jobgen.launch.expansion import names, of_ranks
-from jobgen.launch.wrappers import WRAPPERS, command_start
+from jobgen.launch.wrappers import CONTAINERS, WRAPPERS, command_start
 from jobgen.script.commands import Command, commands
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
@@ -42,8 +42,6 @@ _OPTIONS = {
 # The long name of each letter; those of one runtime mean other options of another.
 _LONG = {name: dict(re.findall(r"(-\w) (--[\w-]+)", text)) for name, text in _OPTIONS.items()}
 _BINDS = ("--bind", "--volume")
-
-
 _VALUE = re.compile(r"(?<!\\)\$(?:(\w+)|\{(\w+)\})")
 
 
@@ -75,21 +73,22 @@ def around(script: Script, launch: Launch) -> Surroundings:
     words = [one for word in outermost.command.words for one in expanded(word, script.constants)]
     front = words[: _launcher_at(script, outermost, words)]
     behind = outermost.program if outermost is not launch else tuple(words)
-    shells = [at for at, word in enumerate(behind) if _is_shell(script, word)]
-    text, shell = None, None
+    texts = [os.path.basename(script.constants.value(word) or "") for word in behind]
+    shells = [at for at, text in enumerate(texts) if text in ("bash", "sh")]
+    at_text, shell = None, None
     if inner is not None and inner is not outermost.command.node:
-        text = next((at for at, word in enumerate(behind) if _reads(script, word, inner.source)), None)
-    if text is not None:
-        shell = max((at for at in shells if at < text), default=text)
+        at_text = next((at for at, word in enumerate(behind) if _reads(script, word, inner.source)), None)
+    if at_text is not None:
+        shell = max((at for at in shells if at < at_text), default=at_text)
     elif shells and inner is not None and inner.source is not outermost.command.node.source:
         shell = shells[0]
     if shell is not None:
         before = (*(front if outermost is not launch else ()), *behind[:shell])
         if (call := _only_command(script, behind[shell:])) is not None:
             return Surroundings((*before, *_in_front(script, launch, call)), in_shell=True)
-        if text is None:
+        if at_text is None:
             return Surroundings(before, hidden=True)
-        return Surroundings(before, _text_of(script, behind[text]), inner)
+        return Surroundings(before, _text_of(script, behind[at_text]), inner)
     if outermost is launch:
         return Surroundings(tuple(front))
     between = list(outermost.program)
@@ -100,8 +99,8 @@ def is_contained(script: Script, launch: Launch) -> bool:
     """Return whether a container is around a launcher that jobgen cannot start in one."""
     if launch.row.once_a_node:
         return False
-    names = (os.path.basename(script.constants.value(word) or "") for word in around(script, launch).words)
-    return any(name in WRAPPERS and WRAPPERS[name].container for name in names)
+    words = around(script, launch).words
+    return any(os.path.basename(script.constants.value(word) or "") in CONTAINERS for word in words)
 
 
 def is_kept(script: Script, launch: Launch) -> bool:
@@ -147,17 +146,14 @@ def _launcher_at(script: Script, launch: Launch, words: Sequence[Node]) -> int:
 def launcher_word(launch: Launch) -> Node:
     """Return the word that names the launcher, or the Python that runs it."""
     words = next(commands(launch.around or launch.command.node), launch.command).words
-    if words[0].source is not launch.command.node.source and _known(launch).isdisjoint(_names(words)):
+    names = [os.path.basename(word.text) for word in words]
+    if words[0].source is not launch.command.node.source and _known(launch).isdisjoint(names):
         words = launch.command.words  # the launcher, and the program with its options, are in two variables
     return words[launcher_in(launch, words)]
 
 
 def _known(launch: Launch) -> set[str]:
     return {*launch.row.names, *launch.row.line.modules}
-
-
-def _names(words: Sequence[Node]) -> list[str]:
-    return [os.path.basename(word.text) for word in words]
 
 
 def launcher_in(launch: Launch, words: Sequence[Node]) -> int:
@@ -172,10 +168,6 @@ def _place_of(launch: Launch, texts: Sequence[str]) -> int:
     if names[at : at + 1] and names[at] in launch.row.line.modules:  # python3 -u -m MODULE
         return next((i for i in range(at, -1, -1) if is_python(names[i])), at)
     return at
-
-
-def _is_shell(script: Script, word: Node) -> bool:
-    return os.path.basename(script.constants.value(word) or "") in ("bash", "sh")
 
 
 def _text_of(script: Script, word: Node) -> Node | None:
@@ -211,7 +203,7 @@ def apply(file: JobFile, script: Script, launch: Launch, found: Surroundings) ->
             inner = os.path.basename(texts[size] or "") if size < len(texts) else ""
             if name == "sudo" and container_name(inner):
                 why = f"is left out: jobgen starts {inner} without it"
-                file.lose(launch.line, name, why, lost=True, of_program=True)
+                file.lose(launch.line, name, why, of_program=True)
             elif name not in _NEUTRAL:
                 kept += words[:size]
                 file.remarks += _remarks(launch, name or words[0].text, bool(container_name(name)))

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from jobgen.convert.launch_nodes import ALL
 from jobgen.convert.result import Edit, apply
@@ -77,8 +78,7 @@ def of_ranks(script: Script) -> list[launch_calls.Call]:
 
 
 def _of_chunk(script: Script, option: DirectiveOption, chunk: str) -> Script:
-    start = script.start_of(option.line)
-    end = script.start_of(option.line + 1)
+    start, end = script.start_of(option.line), script.start_of(option.line + 1)
     line = script.source[start:end].decode("utf-8", "replace")
     text = line.rstrip("\r\n").replace(option.value, chunk)
     ending = line[len(line.rstrip("\r\n")) :]
@@ -101,13 +101,10 @@ def _with_numbers(part: Script, ranks: int, nodes: int) -> Iterator[Edit]:
 
 def _of_component(script: Script, at: int) -> Script:
     begin, end = ([0, *script.components][at], [*script.components, len(script.lines) + 1][at])
-    lines = script.source.split(b"\n")
-    first = script.start_of
-    others = [
-        Edit(first(one.line), first(one.line) + len(lines[one.line - 1]), "#".ljust(len(lines[one.line - 1])))
-        for one in script.options
-        if not begin < one.line < end
-    ]
+    lines, others = script.source.split(b"\n"), list[Edit]()
+    for one in (one.line for one in script.options if not begin < one.line < end):
+        first, size = script.start_of(one), len(lines[one - 1])
+        others.append(Edit(first, first + size, "#".ljust(size)))
     parts = [edit for call in of_ranks(script) for edit in _part(script, call, at)]
     return replace(script, source=apply(script.source, [*dict.fromkeys(others), *parts]))
 
@@ -135,20 +132,16 @@ class SrunPart:
         """Return whether it is for a component; without an option the first part is for the first one."""
         if not self.groups:
             return component == position
-        ranges = (one.partition("-") for one in self.groups.split(","))
-        return any(
-            first.isdecimal() and int(first) <= component <= int(last or first) for first, _, last in ranges
-        )
+        ranges = [one.partition("-") for one in self.groups.split(",")]
+        known = [(int(first), int(last or first)) for first, _, last in ranges if first.isdecimal()]
+        return any(first <= component <= last for first, last in known)
 
 
 def parts_of(call: launch_calls.Call) -> list[SrunPart]:
     """Return the parts of a command of srun, which colons divide."""
     words = list(call.words)
-    ends = [at for at, word in enumerate(words) if word.text == ":"]
-    return [
-        SrunPart(words[begin:end])
-        for begin, end in zip([0, *(at + 1 for at in ends)], [*ends, len(words)], strict=True)
-    ]
+    ends = [-1, *(at for at, word in enumerate(words) if word.text == ":"), len(words)]
+    return [SrunPart(words[before + 1 : end]) for before, end in pairwise(ends)]
 
 
 def _part(script: Script, call: launch_calls.Call, component: int) -> Iterator[Edit]:

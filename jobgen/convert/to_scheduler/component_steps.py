@@ -51,10 +51,8 @@ def refusal(script: Script, target: Dialect | None) -> Refusal:
     option = chunks_option(script)
     assert option is not None
     if "mem" in script.request.totals:
-        return (
-            option.line,
-            "has nodes that differ, and -l mem is the memory of all: request that of each node",
-        )
+        why = "has nodes that differ, and -l mem is the memory of all: request that of each node"
+        return option.line, why
     if target is None:
         return _of_mpirun(script, parts)
     if not target.scheduler.component_line:
@@ -129,11 +127,8 @@ def _of_mpirun(script: Script, parts: Sequence[Script]) -> Refusal:
             return line, str(error)
         if {"each", "cyclic", "cpus"} & given.values.keys():
             return line, f"{call.name} places the ranks itself, and the nodes of the job differ"
-        if given.numbers.get("ranks", total) != total:
-            return (
-                line,
-                f"{call.name} starts {given.numbers['ranks']} of {total} ranks: only all are translated",
-            )
+        if (ranks := given.numbers.get("ranks", total)) != total:
+            return line, f"{call.name} starts {ranks} of {total} ranks: only all are translated"
     return None
 
 
@@ -157,10 +152,9 @@ def unread_ranks(script: Script, parts: Sequence[Script]) -> Iterator[Remark]:
 
 def _of_names(script: Script, target: Dialect) -> Refusal:
     """Refuse variables and commands for the nodes of the job, on Slurm those of the first component."""
-    source = script.dialect
-    known = meanings(source)
+    source, known = script.dialect, meanings(script.dialect)
     of_slurm = (source if script.components else target).title
-    for node, _ in names_read(script.tree, 0):
+    for node, _ in names_read(script.tree):
         if known.get(node.text) in _OF_NODES or re.search("_HET_(GROUP|SIZE)", node.text):
             why = f"is that of one component in a heterogeneous job of {of_slurm}"
             return node.line, f"${node.text} {why}, and not of all nodes"
@@ -173,9 +167,7 @@ def _of_names(script: Script, target: Dialect) -> Refusal:
 def _of_processes(parts: Sequence[Script], target: Dialect, line: int) -> Refusal:
     """Refuse cores and memory that a scheduler counts for each process, of which the nodes have different
     numbers."""
-    requests = [one.request for one in parts]
-    if not target.scheduler.behaviour.hosts_by_core:
-        return None
+    requests = [one.request for one in parts] if target.scheduler.behaviour.hosts_by_core else []
     if any(one.mem for one in requests):
         return (
             line,
@@ -191,12 +183,11 @@ def request_lines(heads: Sequence[list[str]], target: Dialect) -> list[str]:
     """Return the directives of a job from those that each component would have as a job."""
     if target.scheduler.component_line:
         prefix = f"{target.scheduler.prefix} "
-        of_others = (
-            [prefix + target.scheduler.component_line.removeprefix(prefix)]
-            + [one for one in head if _OF_COMPONENT.match(one.removeprefix(prefix))]
-            for head in heads[1:]
-        )
-        return [*heads[0], *(line for lines in of_others for line in lines)]
+        lines = [*heads[0]]
+        for head in heads[1:]:
+            lines.append(prefix + target.scheduler.component_line.removeprefix(prefix))
+            lines += [one for one in head if _OF_COMPONENT.match(one.removeprefix(prefix))]
+        return lines
     chunks = re.compile(rf"({re.escape(target.scheduler.prefix)} -l (?:select|nodes)=)(.*)")
     found = [next(match for one in head if (match := chunks.fullmatch(one))) for head in heads]
     first = "+".join([found[0][0], *(one[2] for one in found[1:])])
@@ -217,11 +208,8 @@ def steps(whole: Script, requests: Sequence[Request], edits: Sequence[Edit], tar
             found.append(edit._replace(text=placed))
             continue
         end = call.words[-1].end
-        inner = [
-            Edit(one.start - edit.end, one.end - edit.end, one.text)
-            for one in edits
-            if edit.end <= one.start and one.end <= end
-        ]
+        inside = (one for one in edits if edit.end <= one.start and one.end <= end)
+        inner = [Edit(one.start - edit.end, one.end - edit.end, one.text) for one in inside]
         program = apply(whole.source[edit.end : end], inner).decode("utf-8", "replace")
         before, _, options = edit.text.partition(NAME)
         options = re.sub(r" --(ntasks|nodes|ntasks-per-node|cpus-per-task)=\S+", "", options)
@@ -241,12 +229,6 @@ def rest_of_steps(script: Script) -> Iterator[Edit]:
 
 def _part(at: int, request: Request) -> str:
     """Return the sizes of a component in a step, all of them: srun takes others from the first component."""
-    ranks = ranks_of(request)
-    nodes = request.nodes or 1
-    sizes = {
-        "nodes": nodes,
-        "ntasks": ranks,
-        "ntasks-per-node": -(-ranks // nodes),
-        "cpus-per-task": request.cpus_per_rank or 1,
-    }
-    return " ".join([f"--het-group={at}", *(f"--{name}={number}" for name, number in sizes.items())])
+    ranks, nodes, cores = ranks_of(request), request.nodes or 1, request.cpus_per_rank or 1
+    sizes = f"--nodes={nodes} --ntasks={ranks} --ntasks-per-node={-(-ranks // nodes)} --cpus-per-task={cores}"
+    return f"--het-group={at} {sizes}"

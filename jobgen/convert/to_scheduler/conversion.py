@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 
 from jobgen.convert import (
     differences,
@@ -94,8 +93,7 @@ def _text(script: Script, head: list[str], edits: list[Edit]) -> str:
 
 def _request(script: Script, content: ScriptRequest, target: Dialect) -> tuple[list[str], list[Remark]]:
     """Return the directives of a request, and the remarks on it."""
-    source = script.dialect
-    remarks = []
+    source, remarks = script.dialect, list[Remark]()
     if source.family != target.family:
         _complete_whole_nodes(script, content)
     if request_reader.single_task(content, source, target):
@@ -111,9 +109,8 @@ def _request(script: Script, content: ScriptRequest, target: Dialect) -> tuple[l
         head.append(f"{target.scheduler.prefix} {target.shell_option} {shell.value}")
     limits = tuple(f"-l {name}=" for name in source.common_limits if source.family == target.family)
     for option, text, why in content.unconverted:
-        if option.flag == "--open-mode" and "output" in content.script_logs:
-            continue  # the lines that open it do that
-        if text in source.of_no_job:
+        opened = option.flag == "--open-mode" and "output" in content.script_logs  # by lines of the script
+        if opened or text in source.of_no_job:
             continue
         if text.startswith(limits):
             head.append(f"{target.scheduler.prefix} {text}")
@@ -128,11 +125,11 @@ def _requests(
 ) -> tuple[list[str], list[Remark]]:
     """Return the directives of a job with components, and the remarks on them; set the components."""
     content.components = [one.request for one in parts]
-    heads, remarks = [], list[Remark]()
-    for before, part in pairwise([None, *parts]):
-        assert part is not None
-        if before is not None and source.component_words and part.request.mem is None:
-            part.request.mem = before.request.mem
+    heads, remarks, mem = [], list[Remark](), None
+    for part in parts:
+        if source.component_words and part.request.mem is None:
+            part.request.mem = mem  # of the component before
+        mem = part.request.mem
         of_part = request_reader.read(part, whole=True, totals=True)
         head, found = _request(part, of_part, target)
         heads.append(head)
@@ -207,9 +204,8 @@ def _directives(script: Script, head: list[str]) -> list[Edit]:
 def _first_line(script: Script, target: Dialect) -> Iterator[Edit | Remark]:
     """Yield the first line that a scheduler demands, and a remark on it."""
     if target.needs_shebang and not has_first_line(script):
-        shell = next(
-            (one.value for one in script.options if one.flag == script.dialect.shell_option), "/bin/bash"
-        )
+        given = (one.value for one in script.options if one.flag == script.dialect.shell_option)
+        shell = next(given, "/bin/bash")
         yield Edit(0, 0, f"#!{shell}\n")
         family = script.dialect.family
         why = f"is added: {target.title} requires a first line with the shell, {family} does not"
@@ -244,12 +240,8 @@ def _host_lists(script: Script) -> list[Node]:
     for name, value, _ in script.assignments:
         if len(script.values[name]) == 1 and value.text.strip('"${}') in lists:
             lists.add(name)
-    return [
-        command.node
-        for command in script.named(*source.host_list[:1])
-        if _lists_hosts(command.literals, source.host_list[1:])
-        and all(name in lists for name, _ in expansions(command.node))
-    ]
+    found = (one for one in script.named(*source.host_list[:1]) if _lists_hosts(one.literals, source))
+    return [one.node for one in found if lists.issuperset(name for name, _ in expansions(one.node))]
 
 
 def _shows_job(command: Command, source: Dialect) -> bool:
@@ -261,7 +253,8 @@ def _shows_job(command: Command, source: Dialect) -> bool:
     return not read and tuple(words) == source.show_job[:-1] and last in ids
 
 
-def _lists_hosts(words: list[str], content: tuple[str, ...]) -> bool:
+def _lists_hosts(words: Sequence[str], source: Dialect) -> bool:
     """Return whether the words are those of the command, which may be abbreviated."""
+    content = source.host_list[1:]
     pairs = list(zip(content, words, strict=False))
     return len(pairs) == len(content) and all(len(word) > 3 and full.startswith(word) for full, word in pairs)

@@ -16,7 +16,7 @@ _AROUND = ("pipeline", "redirected_statement")
 
 def remarks(script: Script, lists: Collection[Node], target: Dialect) -> Iterator[Remark]:
     """Yield a remark on each ``sort`` that reads the hosts which one of these commands lists."""
-    names = {name for name, value, _ in script.assignments if _holds(value, lists)}
+    names = {name for name, value, _ in script.assignments if any(one in value for one in lists)}
     files = {_path(script, one) for node in lists for one in _written(node)}
     why = (
         f"{script.dialect.title} lists the hosts in the order of their names, {target.title} in that of the "
@@ -25,13 +25,13 @@ def remarks(script: Script, lists: Collection[Node], target: Dialect) -> Iterato
     for command in script.named("sort"):
         whole = _statement(command)
         read = {_path(script, one) for one in _inputs(script, whole)}
-        hosts = _holds(whole, lists) or read & files or names & {name for name, _ in expansions(whole)}
+        hosts = (
+            any(one in whole for one in lists)
+            or read & files
+            or names & {name for name, _ in expansions(whole)}
+        )
         if lists and hosts and not _counted(script, command, whole):
             yield hint(command.line, shown(whole), why)
-
-
-def _holds(node: Node, lists: Collection[Node]) -> bool:
-    return any(node.start <= one.start < node.end and node.source is one.source for one in lists)
 
 
 def _written(node: Node) -> Iterator[Node]:

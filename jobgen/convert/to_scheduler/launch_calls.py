@@ -13,7 +13,7 @@ from jobgen.convert.to_scheduler import mpirun_line
 from jobgen.convert.to_scheduler.launch_line import LaunchLine, LaunchWords, Unreadable
 from jobgen.convert.variable_names import is_exported, is_of_other_job
 from jobgen.launch.launchers import MPI_FLAVOURS, MpiFlavour
-from jobgen.launch.wrappers import WRAPPERS, command_start
+from jobgen.launch.wrappers import CONTAINERS, command_start
 from jobgen.schedulers.request import Request
 from jobgen.script.command_kinds import PRINT, TOOLS, is_printed
 from jobgen.script.commands import Command
@@ -32,10 +32,8 @@ _LAUNCHER = re.compile(r"(?<![\w.-])(mpi(run|exec)|orterun|aprun|srun)")
 _VARIABLE = re.compile(r"\"?\$\{?(\w+)\}?\"?")
 _OF_LAUNCHER = re.compile("RUN|MPI|LAUNCH", re.IGNORECASE)  # in the name of a variable that may hold one
 # A launcher with words in a text, in a line that is no comment.
-_IN_TEXT = re.compile(
-    r"(?m)^(?!\s*#)(?:.*?[\s;&|(=/'\"])?(mpirun|mpiexec(?:\.hydra)?|orterun)[ \t]+[-$.\w/{].*"
-)
-_START = re.compile(_IN_TEXT.pattern.replace("(mpirun", "(srun|mpirun"))
+_TEXT = r"(?m)^(?!\s*#)(?:.*?[\s;&|(=/'\"])?({}mpirun|mpiexec(?:\.hydra)?|orterun)[ \t]+[-$.\w/{{].*"
+_IN_TEXT, _START = re.compile(_TEXT.format("")), re.compile(_TEXT.format("srun|"))
 _TEXTS = ("string", "raw_string", "heredoc_body")
 _HOST_OPTION = re.compile(rf"\s({'|'.join(_HOSTS)})[ =]")
 _PLACES = {"--map-by", "-map-by", "--rankfile", "-rf", "--bynode", "-bynode"}
@@ -55,6 +53,10 @@ class Call(NamedTuple):
         return self.word.start
 
     @property
+    def names(self) -> set[str]:
+        return {word.text.partition("=")[0] for word in self.words}
+
+    @property
     def what(self) -> str:
         """Return the beginning of the command, for a remark."""
         return shown(self.command.node)
@@ -66,8 +68,7 @@ class Call(NamedTuple):
 
 def is_contained(call: Call, script: Script) -> bool:
     """Return whether a container is around a launcher."""
-    names = (os.path.basename(script.constants.value(word) or "") for word in call.before)
-    return any(name in WRAPPERS and WRAPPERS[name].container for name in names)
+    return any(os.path.basename(script.constants.value(word) or "") in CONTAINERS for word in call.before)
 
 
 def calls(script: Script, names: Collection[str]) -> Iterator[Call]:
@@ -78,9 +79,8 @@ def calls(script: Script, names: Collection[str]) -> Iterator[Call]:
 def _all(script: Script) -> Iterator[Call]:
     """Yield all commands with a known name, except queries: ``command -v mpirun``, ``mpirun --version``."""
     for command in script.commands:
-        if command.name == "command" and {"-v", "-V"} & set(command.literals[:1]):
-            continue
-        if command.name in script.functions:
+        query = command.name == "command" and command.literals[:1] in (["-v"], ["-V"])
+        if query or command.name in script.functions:
             continue
         at = command_start([script.constants.value(word) for word in command.words])
         options = {word.text for word in command.words[at + 1 :]}
@@ -96,14 +96,12 @@ def _all(script: Script) -> Iterator[Call]:
 def _other_in_variable(word: Node) -> str:
     """Return the name of a launcher that stays unchanged, and whose folder is in a variable."""
     name = word.text.strip("'\"").rpartition("/")[2]
-    other = name not in mpirun_line.NAMES and mpirun_line.OTHERS.fullmatch(name)
-    return name if other else ""
+    return name if name not in mpirun_line.NAMES and mpirun_line.OTHERS.fullmatch(name) else ""
 
 
 def beside_others(script: Script, names: Collection[str]) -> set[int]:
     """Return the starts of the calls of a launcher that may run at the same time as another one."""
-    found: set[int] = set()
-    running: list[Call] = []
+    found, running = set[int](), list[Call]()
     waits = [one for one in script.named("wait") if not one.node.under("if_statement")]
     for call in calls(script, names):
         for wait in waits:
@@ -120,10 +118,9 @@ def beside_others(script: Script, names: Collection[str]) -> set[int]:
 
 def _in_other_branch(one: Node, other: Node) -> bool:
     """Return whether two commands are in different branches of one ``if`` or ``case``."""
-    for choice in one.above():
-        if choice.type in ("if_statement", "case_statement") and choice.start <= other.start < choice.end:
-            return _branch_of(one, choice) != _branch_of(other, choice)
-    return False
+    choices = (above for above in one.above() if above.type in ("if_statement", "case_statement"))
+    choice = next((above for above in choices if above.start <= other.start < above.end), None)
+    return choice is not None and _branch_of(one, choice) != _branch_of(other, choice)
 
 
 def _branch_of(node: Node, choice: Node) -> int:
@@ -179,7 +176,7 @@ def completed(
         if fault and _in_variable(call):
             yield Remark(call.command.line, call.what, f"{fault}: the line is unchanged")
             continue
-        given = {word.text.partition("=")[0] for word in call.words} if line is None else {*line.marks}
+        given = {*line.marks} if line is not None else call.names
         key = mpi_of(script, given, call.start, target.name)
         mpi = MPI_FLAVOURS[key]
         for why in other_options(script, key):
@@ -190,8 +187,7 @@ def completed(
         hosts = f'{mpirun_line.hosts_option(mpi, by_lines)} "${target.variable("node_file")}"'
         new = [hosts] * (not given & _HOSTS) + passed if request.nodes != 1 else []
         if line is None:
-            fault = fault.replace(" has no counterpart", " is unchanged")
-            yield call.hint(f"{fault}: look at its ranks")
+            yield call.hint(f"{fault.replace(' has no counterpart', ' is unchanged')}: look at its ranks")
         else:
             if not counted and _has_one_slot(line, given, script):
                 why = "no number of ranks is given: without the slots of Slurm it may start one on each core"
@@ -201,8 +197,7 @@ def completed(
         if passed and named_mpi(script, given) is None:
             why = f"no module or variable names the MPI: the options are for {mpi.title}"
             yield call.hint(why, call.name)
-        end = call.word.end
-        yield Edit(end, end, "".join(f" {one}" for one in new))
+        yield Edit(call.word.end, call.word.end, "".join(f" {one}" for one in new))
     yield from short[max(short)]
 
 
@@ -223,7 +218,7 @@ def without_hosts(script: Script, target: Dialect, known: Collection[int]) -> It
     if script.dialect.node_step is None or not script.request.several:
         return
     for call in calls(script, MPIRUNS):
-        given = {word.text.partition("=")[0] for word in call.words}
+        given = call.names
         if call.command.node.start not in known and not given & _HOSTS and not is_contained(call, script):
             mpi = MPI_FLAVOURS[mpi_of(script, given, call.start, target.name)]
             hosts = f'{mpirun_line.hosts_option(mpi, True)} "${target.variable("node_file")}"'

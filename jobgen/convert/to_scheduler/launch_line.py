@@ -128,9 +128,8 @@ class LaunchWords:
             new = set(re.findall(r"\$\{?(\w+)", one)) - seen
             texts += [node.text for name in new for node in self._script.values.get(name, ())]
             seen |= new
-        return any(
-            re.search(r"%\d*[A-Za-z%]", re.sub(r"\$(\{[^}]*\}|\(.*\))|`.*`", "", one)) for one in texts
-        )
+        plain = (re.sub(r"\$(\{[^}]*\}|\(.*\))|`.*`", "", one) for one in texts)
+        return any(re.search(r"%\d*[A-Za-z%]", one) for one in plain)
 
     def _need_program(self, value: Value) -> None:
         """Refuse a variable that may hold options."""
@@ -150,11 +149,8 @@ def value_text(word: Node, other: Mapping[str, str]) -> str:
     text = literal(word)
     if text is not None and re.fullmatch(r"[\w=:.,/+@%-]+", text):
         return text
-    edits = [
-        Edit(node.start - word.start, node.end - word.start, other[node.text])
-        for node in word.all("variable_name")
-        if node.text in other
-    ]
+    nodes = (node for node in word.all("variable_name") if node.text in other)
+    edits = [Edit(one.start - word.start, one.end - word.start, other[one.text]) for one in nodes]
     return apply(word.text.encode(), edits).decode("utf-8", "replace")
 
 

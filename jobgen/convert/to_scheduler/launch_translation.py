@@ -27,7 +27,7 @@ from jobgen.script.mpi_of_script import (
     names_mpi_of_python,
 )
 from jobgen.script.script import Script
-from jobgen.script.syntax import LOOPS, assignments
+from jobgen.script.syntax import LOOPS, Node, assignments
 from jobgen.script.written_files import written
 from jobgen.values.parsers import number
 
@@ -39,10 +39,8 @@ _SRUN = LAUNCHERS["srun"].names
 def launches(script: Script, target: Dialect) -> Iterator[Edit | Remark]:
     """Yield the edits of all launchers that the other scheduler does not have."""
     source = script.dialect
-    if source.node_step == target.node_step or not {
-        source.node_step,
-        target.node_step,
-    } <= {None, *_SRUN}:
+    steps = {source.node_step, target.node_step}
+    if len(steps) == 1 or not steps <= {None, *_SRUN}:
         return
     old = mpirun_line.NAMES if source.node_step is None else _SRUN
     done: list[Call] = []
@@ -102,7 +100,8 @@ def _replaced(
             raise Unreadable("it has no program")
         if line.program.start >= call.command.node.end > call.start:
             raise Unreadable("a redirection is before the program")
-        if not to_srun and _unknown_nodes(line, script):
+        known = script.request.nodes is not None or source.scheduler.keys.nodes not in script.heeded
+        if not (to_srun or known or {"nodes", "ranks", "hosts"} & line.values.keys()):
             raise Unreadable("the number of nodes is not known")
         late: list[Remark] = []
         alone = not to_srun and _alone(line, call, script, target)
@@ -179,9 +178,8 @@ def _of_run_time(line: LaunchLine, call: Call, script: Script) -> dict[str, str]
         found += [name for pair in new for name in pair if name and name not in found]
     of_job = any(one.startswith(f"{script.dialect.variable_prefix}N") for one in found)
     parts = re.sub(_COMMAND, "", " ".join("".join(one) for one in _ARITHMETIC.findall("\n".join(texts))))
-    part_of_job = re.search(r"[-/]", parts) or (
-        "each" not in line.values and re.search(r"\*\s*\d|\bsort\b|\buniq\b|\bawk\b", "\n".join(texts))
-    )
+    selected = re.search(r"\*\s*\d|\bsort\b|\buniq\b|\bawk\b", "\n".join(texts))
+    part_of_job = re.search(r"[-/]", parts) or ("each" not in line.values and selected)
     return {} if of_job and not part_of_job and not names & used.keys() else {"varies": ""}
 
 
@@ -205,12 +203,6 @@ def _plain(text: str) -> str:
     return re.sub(r"\$\{(\w+)\}", r"$\1", text.strip("\"'"))
 
 
-def _unknown_nodes(line: LaunchLine, script: Script) -> bool:
-    """Return whether srun starts as many ranks as a number of nodes that the script does not name."""
-    given = {"nodes", "ranks", "hosts"} & set(line.values)
-    return script.request.nodes is None and script.dialect.scheduler.keys.nodes in script.heeded and not given
-
-
 def _alone(line: LaunchLine, call: Call, script: Script, target: Dialect) -> bool:
     """Return whether srun starts one rank here, which needs no MPI: then the script starts it itself.
 
@@ -221,18 +213,19 @@ def _alone(line: LaunchLine, call: Call, script: Script, target: Dialect) -> boo
     own = {"hosts", "chdir", "label"} & set(line.values) or line.marks or inner_names(script).keys() & names
     if own or _ranks(call, script) != "1":
         return False
-    return _reads_no_rank(call, line, script) or (
-        all(_ranks(one, script) == "1" for one in launch_calls.calls(script, _SRUN))
-        and named_mpi(script) is None
-        and not any(mpirun_line.OTHERS.fullmatch(command.name) for command in script.commands)
-    )
+    name = _program_name(call, line, script)
+    if name in TOOLS or (is_python(name) and not names_mpi_of_python(script)):
+        return True
+    others = any(mpirun_line.OTHERS.fullmatch(command.name) for command in script.commands)
+    several = any(_ranks(one, script) != "1" for one in launch_calls.calls(script, _SRUN))
+    return not (several or others) and named_mpi(script) is None
 
 
 def _without_terminal(call: Call, line: LaunchLine, script: Script) -> Iterator[Remark]:
     """Keep the output of Python unbuffered, to which ``srun -u`` gives a terminal, as Open MPI does; yield a
     remark on that of other programs."""
     name = _program_name(call, line, script)
-    words = [word.text for word in call.words if line.program and word.start >= line.program.start]
+    words = [word.text for word in _program(call, line)]
     if "PYTHONUNBUFFERED" in script.values or name in TOOLS or re.search(r"(?<!\S)-u(?!\S)", " ".join(words)):
         return
     if is_python(name):
@@ -242,16 +235,13 @@ def _without_terminal(call: Call, line: LaunchLine, script: Script) -> Iterator[
         yield call.hint(why, "--unbuffered")
 
 
-def _reads_no_rank(call: Call, line: LaunchLine, script: Script) -> bool:
-    """Return whether the program of a call is a common tool, or Python in a script without an MPI for it."""
-    name = _program_name(call, line, script)
-    return name in TOOLS or (is_python(name) and not names_mpi_of_python(script))
+def _program(call: Call, line: LaunchLine) -> list[Node]:
+    return [word for word in call.words if line.program and word.start >= line.program.start]
 
 
 def _program_name(call: Call, line: LaunchLine, script: Script) -> str:
     """Return the name of the program of a call, behind env and the like."""
-    words = [word for word in call.words if line.program and word.start >= line.program.start]
-    texts = [os.path.basename(script.constants.value(word) or "") for word in words]
+    texts = [os.path.basename(script.constants.value(word) or "") for word in _program(call, line)]
     return texts[command_start(texts)] if command_start(texts) < len(texts) else ""
 
 
@@ -340,34 +330,34 @@ def _environment(call: Call, line: LaunchLine, script: Script, to_srun: bool) ->
 
 def _remarks(call: Call, line: LaunchLine, script: Script, target: Dialect) -> Iterator[Remark]:
     number, to_srun = call.command.line, target.node_step is not None
-    if to_srun and line.program is not None and line.program.text in ("omplace", "dplace"):
-        why = f"places the ranks of HPE MPT: {srun_line.NAME} binds them itself"
-        yield hint(number, line.program.text, why)
-    if to_srun and srun_line.fills_unknown_nodes(line, script.request):
-        why = f"fills nodes with {line.values['each']} ranks each, and the job requests one node: add --nodes"
-        yield hint(number, call.what, why)
-    if to_srun and srun_line.fills_whole_nodes(line, script.request):
-        why = f"fills one node after the other, {srun_line.NAME} uses all: add --nodes with their number"
-        yield hint(number, call.what, why)
     if to_srun:
+        if line.program is not None and line.program.text in ("omplace", "dplace"):
+            why = f"places the ranks of HPE MPT: {srun_line.NAME} binds them itself"
+            yield hint(number, line.program.text, why)
+        if srun_line.fills_unknown_nodes(line, script.request):
+            each = line.values["each"]
+            yield call.hint(f"fills nodes with {each} ranks each, and the job requests one node: add --nodes")
+        if srun_line.fills_whole_nodes(line, script.request):
+            why = f"fills one node after the other, {srun_line.NAME} uses all: add --nodes with their number"
+            yield call.hint(why)
         yield from _more_threads(call, line, script)
     yield from launch_calls.shortage(call, line, script)
-    if "input" in line.values and mpirun_line.ranks_of(line, script.request) != "1":
-        mpi = MPI_FLAVOURS[mpi_of(script, target=target.name)].command
+    several = mpirun_line.ranks_of(line, script.request) != "1"
+    mpi = MPI_FLAVOURS[mpi_of(script, target=target.name)].command
+    if "input" in line.values and several:
         why = f"{mpi} gives its input to the first rank only"
         yield hint(number, f"--input {line.values['input']}", why)
-    elif _has_input(call) and mpirun_line.ranks_of(line, script.request) != "1":
-        mpi = MPI_FLAVOURS[mpi_of(script, target=target.name)].command
+    elif _has_input(call) and several:
         why = f"{srun_line.NAME} gives the standard input to all ranks, {mpi} to the first rank only"
-        yield hint(number, call.what, why)
+        yield call.hint(why)
     names_mpi = not to_srun and named_mpi(script, at=call.start) is not None
     if "jobid" in line.values and not names_own_job(script, line.values["jobid"]):
         why = "is a step of that job: the new command starts the ranks in this one"
         yield Remark(number, f"--jobid={line.values['jobid']}", why)
-    if "mpi" in line.values and names_mpi and mpirun_line.ranks_of(line, script.request) != "1":
+    if "mpi" in line.values and names_mpi and several:
         why = "starts each rank of an MPI program by itself: mpirun connects them"
         yield hint(number, f"--mpi={line.values['mpi']}", why)
-    if line.values.get("wait", "0") != "0" and mpirun_line.ranks_of(line, script.request) != "1":
+    if line.values.get("wait", "0") != "0" and several:
         why = "ends the other ranks this time after the first has ended: mpirun waits for all"
         yield hint(number, f"--wait={line.values['wait']}", why)
     yield from (Remark(number, option, "has no counterpart") for option in line.lost)
@@ -405,10 +395,10 @@ def _has_input(call: Call) -> bool:
     if any(one.type == "herestring_redirect" for one in node.children):
         return True
     for above in node.above():
-        if above.type in ("function_definition", "command_substitution"):
+        # A redirection behind a list is that of its last command.
+        first = above.type == "list" and above.children[-1] is not node
+        if first or above.type in ("function_definition", "command_substitution"):
             return False
-        if above.type == "list" and above.children[-1] is not node:
-            return False  # a redirection behind a list is that of its last command
         if above.type == "redirected_statement" and any(one.text[:1] == "<" for one in above.children):
             return True
         if above.type == "pipeline" and above.children[0] is not node:

@@ -22,19 +22,17 @@ OTHERS = re.compile(
 # The function of the new script that prints -x for each variable, for an mpirun that passes on only those. It
 # leaves out what each node sets for itself, whose value is that of all nodes only if the script sets it.
 EXPORTS = "mpi_exports"
-_OF_NODE = (
-    "SSH_|XDG_|BASH",
-    "HOME|HOST|HOSTNAME|USER|LOGNAME|SHELL|SHELLOPTS|SHLVL|TMPDIR|PWD|OLDPWD|DISPLAY|_",
-)
+_STARTS = "SSH_|XDG_|BASH"
+_OF_NODE = "HOME|HOST|HOSTNAME|USER|LOGNAME|SHELL|SHELLOPTS|SHLVL|TMPDIR|PWD|OLDPWD|DISPLAY|_"
 _DEVICES = "_VISIBLE_DEVICES"
 # Those of them that each job has in its environment: a script that sets one exports it.
 IN_ENVIRONMENT = re.compile(rf"HOME|USER|LOGNAME|SHELL|TMPDIR|\w+{_DEVICES}")
-SET_BY_NODE = re.compile(rf"({_OF_NODE[0]})\w*|{_OF_NODE[1]}|\w+{_DEVICES}")
+SET_BY_NODE = re.compile(rf"({_STARTS})\w*|{_OF_NODE}|\w+{_DEVICES}")
 _EXPORTS_LINES = (
     f"{EXPORTS}() {{",
     "  awk 'BEGIN { for (name in ENVIRON) if (name ~ /^[A-Za-z_][A-Za-z0-9_]*$/ &&",
-    f"    name !~ /^(PMI|OMPI_|PRTE_|{_OF_NODE[0]}|PBS_(NODENUM|TASKNUM|VNODENUM|MOMPORT|ENVIRONMENT)$)/ &&",
-    f"    name !~ /^({_OF_NODE[1]})$/ &&",
+    f"    name !~ /^(PMI|OMPI_|PRTE_|{_STARTS}|PBS_(NODENUM|TASKNUM|VNODENUM|MOMPORT|ENVIRONMENT)$)/ &&",
+    f"    name !~ /^({_OF_NODE})$/ &&",
     f'    name !~ /{_DEVICES}$/) print "-x", name }}\'',
     "}",
 )
@@ -49,8 +47,8 @@ _VALUES = {
     "-np": "ranks", "-n": "ranks", "--np": "ranks", "-c": "ranks", "-hostfile": "hosts",
     "--hostfile": "hosts", "-machinefile": "hosts", "--machinefile": "hosts", "-f": "hosts",
     "-hosts": "hosts", "--hosts": "hosts", "-host": "host", "--host": "host", "-H": "host",
-    "-x": "export", "--map-by": "map",
-    "-map-by": "map", "--bind-to": "bind", "-bind-to": "bind", "-ppn": "each", "--ppn": "each",
+    "-x": "export", "--map-by": "map", "-map-by": "map",
+    "--bind-to": "bind", "-bind-to": "bind", "-ppn": "each", "--ppn": "each",
     "-perhost": "each", "--perhost": "each", "-npernode": "each", "--npernode": "each", "-N": "each",
     "--depth": "cpus", "-d": "cpus", "-cpus-per-proc": "cpus", "--cpus-per-proc": "cpus",
     "-cpus-per-rank": "cpus", "--cpus-per-rank": "cpus", "--cpu-bind": "cpu_bind", "-cpu-bind": "cpu_bind",
@@ -124,11 +122,8 @@ def _set(line: LaunchLine, words: LaunchWords, name: str, meaning: str, value: V
 
 
 def _map(line: LaunchLine, name: str, value: Value) -> None:
-    match = re.fullmatch(
-        r"ppr:(\w+|\"?\$\{?\w+\}?\"?):(node|socket|numa|l3cache)(?::PE=(\d+))?(:OVERSUBSCRIBE)?",
-        value.text,
-        re.I,
-    )
+    kinds = r"(node|socket|numa|l3cache)(?::PE=(\d+))?(:OVERSUBSCRIBE)?"
+    match = re.fullmatch(rf"ppr:(\w+|\"?\$\{{?\w+\}}?\"?):{kinds}", value.text, re.I)
     if match and match[2] == "node":
         line.set("each", Value(match[1], match[1]))
         if match[3]:

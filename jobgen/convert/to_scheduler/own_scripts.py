@@ -46,9 +46,8 @@ def remarks(script: Script, target: Dialect, text: str) -> Iterator[Remark]:
         inner = Script(code, script.scheduler, script.folder, name=name)
         for what, why, printed in _inside(script, inner, target, set_here, 1):
             yield Remark(file.line, what, why, lost=not printed)
-    local = (
-        {script.dialect.variable("node_file")} if script.request.several else set()
-    )  # a file of the first node
+    # A file of the first node.
+    local = {script.dialect.variable("node_file")} if script.request.several else set()
     yield from unread_files.remark(script, unread, target.title, set_here - local)
     known = {os.path.basename(one.path) for one in unread}
     yield from alone(script, target, set_here, known)
@@ -99,20 +98,16 @@ def _inside(
 ) -> Iterator[tuple[str, str, bool]]:
     """Yield the places in a file, and in those that it starts, what it has of the source there, and whether
     it only prints it."""
-    source = script.dialect
-    new = counterparts(script, target)
+    source, new = script.dialect, counterparts(script, target)
     own = variable_names.kept(inner) | set_here
-    for node, _ in variable_names.names_read(inner.tree, 0):
+    for node, _ in variable_names.names_read(inner.tree):
         name = node.text
         known = name in variable_names.meanings(source) or name in source.environment
         if known and name.startswith(source.variable_prefix) and name not in own:
             own.add(name)
             use = f": use {new[name]} there" if name in new else ""
-            yield (
-                f"{inner.name}:{node.line}",
-                f"reads {name}, which is not set by {target.title}{use}",
-                is_printed(node),
-            )
+            why = f"reads {name}, which is not set by {target.title}{use}"
+            yield f"{inner.name}:{node.line}", why, is_printed(node)
     for command in inner.named(*filter(None, (*source.owners, source.node_step))):
         why = f"{command.name} is a command of {source.owners.get(command.name, source.title)}"
         yield f"{inner.name}:{command.line}", why, False

@@ -36,9 +36,8 @@ def _values(
 ) -> dict[str, object]:
     """Return the values of the target's ``request_forms``."""
     request, queue = content.request, _queue(content.request.queue, target, lost)
-    default = content.default_nodes or (
-        request.nodes is None and request.ranks is None and not request.chunks
-    )
+    named = request.nodes is not None or request.ranks is not None or request.chunks
+    default = content.default_nodes or not named
     resources = _resources(request, target, chunk, lost, default)
     array, depend = _array(request, target, lost), ",".join(dependencies(request, target))
     must_rerun = bool(array) and target.array_needs_rerun and request.rerun is False
@@ -170,7 +169,10 @@ def _logs(content: ScriptRequest, source: Dialect, target: Dialect, lost: Lost) 
                 why = f"{target.title} expands no variables in a name: write the path"
                 lost.append(Lack(key, f"the output file {path}", why))
                 continue
-        if _at_run_time(content, log, target) and _by_script(content, key, log, target):
+        # Only the job knows its own name, or the index of its task.
+        later = "aj" * content.index_later + "x" * (not request.name)
+        at_run_time = not target.percent_codes and not {*re.findall(r"%(.?)", log)}.isdisjoint(later)
+        if at_run_time and _by_script(content, key, log, target):
             continue
         placed = _placed(log, key, content, source, target, lost)
         try:
@@ -198,14 +200,6 @@ def default_log(source: Dialect, key: str, in_directory: bool, array: bool) -> s
     if in_directory and source.directory_logs:
         return source.directory_logs[key].format("%A[%a]" if array else "%j")
     return source.default_logs.get(key, "").format(f"%A{source.task_suffix or '.%a'}" if array else "%j")
-
-
-def _at_run_time(content: ScriptRequest, log: str, target: Dialect) -> bool:
-    """Return whether only the job knows the name of its log: its own name, or the index of its task."""
-    codes = set(re.findall(r"%(.?)", log))
-    return not target.percent_codes and (
-        ("x" in codes and not content.request.name) or (content.index_later and bool(codes & set("aj")))
-    )
 
 
 def _in_codes(path: str, content: ScriptRequest, source: Dialect, default: str) -> str:

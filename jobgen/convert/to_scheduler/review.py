@@ -14,11 +14,7 @@ from jobgen.convert.request_reader import at_directive, has_directives, waits_fo
 from jobgen.convert.result import Edit, Remark, hint
 from jobgen.convert.to_scheduler import mpirun_line, variables
 from jobgen.convert.to_scheduler.launch_calls import calls, other_launchers
-from jobgen.convert.to_scheduler.start_lines import (
-    has_first_line,
-    line_starts,
-    threads_of_ranks,
-)
+from jobgen.convert.to_scheduler.start_lines import has_first_line, line_starts, threads_of_ranks
 from jobgen.convert.variable_names import inner_names
 from jobgen.launch.launchers import MPI_FLAVOURS
 from jobgen.schedulers.base import key_of
@@ -29,9 +25,8 @@ from jobgen.script.mpi_of_script import mpi_of
 from jobgen.script.script import Script
 
 _COPIES = ("cp", "mv", "rsync", "scp", "unzip", "tar")
-_MAKES = re.compile(
-    r"rsync\b|cp\s+(-\S+\s+)*(-\w*[rRa]|--recursive|--archive)"
-)  # directories that are missing
+# Commands that make directories which are missing.
+_MAKES = re.compile(r"rsync\b|cp\s+(-\S+\s+)*(-\w*[rRa]|--recursive|--archive)")
 _TEMPORARY = ("TMPDIR", "TMP", "TEMP")
 _NO_USE = (PRINT | STATE | {"[", "test"}) - {"cd", "pushd"}
 _COUNTS = ("-c", "--cpus-per-task", *EACH)
@@ -62,7 +57,9 @@ def remarks(script: Script, target: Dialect, content: ScriptRequest) -> Iterator
     if (licenses := content.directives.get("licenses")) and target.features_are_resources:
         why = f"qsub refuses it unless the site of {target.title} has a resource of this name"
         yield hint(licenses.option.line, licenses.text, why)
-    yield from _logs(script, target, content)
+    for field in content.script_logs:  # which the target cannot name
+        why = f"the script opens it with exec; what is printed before that is in the log of {target.title}"
+        yield from at_directive(script, field, why)
     of_array = script.request.array is not None or content.index_later
     yield from shared_log(script, target, of_array)
     if target.copies_logs > source.copies_logs:
@@ -77,7 +74,9 @@ def remarks(script: Script, target: Dialect, content: ScriptRequest) -> Iterator
     if threads_of_ranks(script, target, content):
         of_others = [call.command.node for call in other_launchers(script, ())]
         yield from islice(misreadings.threads_outside(script, of_others), 1)
-    yield from _comments(script)
+    if inert := script.directives.inert:
+        more = f"; {len(inert) - 1} more are comments, too" if len(inert) > 1 else ""
+        yield hint(inert[0].number, inert[0].text.strip(), f"is a comment, and stays one{more}")
     if not has_directives(script):
         why = "it is not treated as a batch script: no directives and no cd are added"
         yield hint(1, f"without {source.scheduler.prefix}", why)
@@ -108,25 +107,16 @@ def _unrequested_devices(script: Script) -> tuple[int, str] | None:
     launch = next((one for one in script.launches if one.row.once_a_node), None)
     if launch and has_directives(script):
         return launch.line, launch.title
-    if place := misreadings.directive_of_gpus(script):
-        return place
-    return misreadings.use_of_cuda(script) if has_directives(script) else None
+    of_cuda = misreadings.use_of_cuda(script) if has_directives(script) else None
+    return misreadings.directive_of_gpus(script) or of_cuda
 
 
 def _whole_nodes(script: Script) -> Iterator[Remark]:
     """Yield remarks on the ranks and the memory of a job with whole nodes."""
-    given = script.heeded
     yield from differences.ranks_of_whole_nodes(script)
-    if own := given.get("--mem-per-cpu"):
+    if own := script.heeded.get("--mem-per-cpu"):
         why = "is that of all cores of the nodes in an exclusive job: here it is that of the requested ones"
         yield hint(own.line, f"{own.flag}={own.value}", why)
-
-
-def _comments(script: Script) -> Iterator[Remark]:
-    """Yield a remark on directives that are comments."""
-    if inert := script.directives.inert:
-        more = f"; {len(inert) - 1} more are comments, too" if len(inert) > 1 else ""
-        yield hint(inert[0].number, inert[0].text.strip(), f"is a comment, and stays one{more}")
 
 
 def _more_cores(script: Script, target: Dialect) -> Iterator[Remark]:
@@ -170,13 +160,6 @@ def _bare_nodes(script: Script, target: Dialect) -> Iterator[Remark]:
     if script.request.several and not given:
         why = f"names no cores: {target.title} gives one of each node; "
         yield from at_directive(script, "nodes", f"{why}if the site gives whole nodes, add them")
-
-
-def _logs(script: Script, target: Dialect, content: ScriptRequest) -> Iterator[Remark]:
-    """Yield remarks on the files of logs that the script writes, because the target cannot name them."""
-    for field in content.script_logs:
-        why = f"the script opens it with exec; what is printed before that is in the log of {target.title}"
-        yield from at_directive(script, field, why)
 
 
 def _job_directory(script: Script, target: Dialect) -> Iterator[Remark]:

@@ -75,6 +75,7 @@ _BINDS = {
 }  # fmt: skip
 
 
+_EXPANSION = re.compile(r"\$\(.*?\)|`.*?`|\$\{[^}]*\}")
 # Options of pyxis and of the container engine of CSCS, and that of shifter in directives.
 CONTAINER = re.compile(r"--(?:(?:no-)?container(?:-.*)?|environment|image)")
 
@@ -109,9 +110,7 @@ def read(words: LaunchWords, request: Request) -> LaunchLine:
             _device(line, name, value, text, request)
         elif meaning == "cores":
             _cores_of_rank(line, value, text, request)
-        elif name == "nodelist" and "/" in re.sub(
-            r"\$\(.*?\)|`.*?`|\$\{[^}]*\}", "", value.known or value.text
-        ):
+        elif name == "nodelist" and "/" in _EXPANSION.sub("", value.known or value.text):
             raise Unreadable(f"--{name} is a file of nodes")
         elif name == "resv-ports":
             line.notes.append((text, "no ports are reserved, and SLURM_STEP_RESV_PORTS is not set"))
@@ -155,12 +154,13 @@ def _export(line: LaunchLine, value: Value, text: str) -> None:
 
 
 def _bind(line: LaunchLine, value: Value, text: str) -> None:
-    found = [BINDINGS.get(one) for one in value.text.lower().split(",")]
+    words = value.text.lower().split(",")
+    found = [BINDINGS.get(one) for one in words]
     if None in found:
         line.lost.append(text)
     elif any(found):
         line.values["bind"] = next(filter(None, found), "none")
-    if {"v", "verbose"} & set(value.text.lower().split(",")):
+    if {"v", "verbose"} & {*words}:
         line.notes.append((text, "the binding of the ranks is not printed"))
 
 
@@ -190,8 +190,7 @@ def _device(line: LaunchLine, name: str, value: Value, text: str, request: Reque
         return
     number = "0" if value.text == "none" else value.text.rpartition(":")[2]
     of_node = request.gpus_per_node or ((number == "0" and request.gpus) or 0)
-    whole_node = name in ("gres", "gpus-per-node", "gpus") and number == str(of_node)
-    if not whole_node:
+    if name not in ("gres", "gpus-per-node", "gpus") or number != str(of_node):
         line.notes.append((text, "each rank sees all devices of its node"))
 
 
@@ -208,9 +207,7 @@ def write(line: LaunchLine, request: Request, plugin: str) -> str:
     words = [NAME]
     if "ranks" in line.values:
         words.append(f"--ntasks={quoted(line.values['ranks'])}")
-    elif (
-        "each" in line.values and request.ranks_per_node
-    ):  # SLURM_NTASKS is set, and srun would start as many
+    elif "each" in line.values and request.ranks_per_node:  # srun would start SLURM_NTASKS
         words.append(f"--ntasks={_of_all_nodes(line, request)}")
     if "each" in line.values:
         words.append(f"--ntasks-per-node={quoted(line.values['each'])}")

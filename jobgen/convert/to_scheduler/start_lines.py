@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 from jobgen.convert import start_directory
 from jobgen.convert.request_reader import has_directives
@@ -50,8 +51,6 @@ _OF_RANKS = re.compile(
     r"(?im)^\s*(module|ml)\b.*\b(vasp|quantum-?espresso|espresso|qe|cp2k|lammps|gromacs|nwchem|orca|siesta|abinit|castep)\b"
 )
 
-_NO_BINDING = {"none", "no"}  # words of --cpu-bind
-
 # Options of mpirun that give each rank several cores.
 _SEVERAL_CORES = re.compile(r"(?i)\bpe=(?!1\b)\w|[- ]-?cpus-per-(proc|rank)\b")
 
@@ -69,9 +68,7 @@ def has_first_line(script: Script) -> bool:
 def line_starts(script: Script) -> list[int]:
     """Return the offset in bytes where each line begins, and the end of the last one."""
     source = script.source.replace(b"\r\n", b"\n")
-    starts = [0]
-    for line in source.split(b"\n"):
-        starts.append(starts[-1] + len(line) + 1)
+    starts = accumulate((len(line) + 1 for line in source.split(b"\n")), initial=0)
     return [min(start, len(source)) for start in starts]
 
 
@@ -89,7 +86,8 @@ def start(
     lines, of_site = [], list[Edit | Remark]()
     if has_directives(script):
         lines = _directory(script, target, content.directory)
-        of_site += _directory_of_site(script, target)
+        if script.dialect.starts_at_home and not (target.starts_at_home or _changes_directory(script)):
+            of_site += start_directory.at_home(script)  # of a site
         lines += [f"export {name}={_shell(value)}" for name, value in content.exports]
         lines += _threads(script, target, content)
         of_site += _open_threads(script, target, lines, edits)
@@ -122,17 +120,15 @@ def _own_traps(script: Script, variable: str) -> list[Edit | Remark]:
     for command in script.named("trap"):
         words = [word for word in command.arguments if word.text != "--"]
         if any(literal(word) in ("EXIT", "SIGEXIT", "0") for word in words[1:]):
-            code = words[0]
-            is_reset = code.text == "-"
+            code, is_reset = words[0], words[0].text == "-"
             kept = f"'{removal}'" if is_reset else f"'(s=$?; {removal}; exit $s) && :; '"
             edits.append(Edit(code.start, code.end if is_reset else code.start, kept))
     return edits
 
 
 def _shell(value: str) -> str:
-    return (
-        value if re.fullmatch(r"[\w./:,+@%=-]*", value, re.ASCII) else "'" + value.replace("'", "'\\''") + "'"
-    )
+    is_plain = re.fullmatch(r"[\w./:,+@%=-]*", value, re.ASCII)
+    return value if is_plain else "'" + value.replace("'", "'\\''") + "'"
 
 
 def _directory(script: Script, target: Dialect, directory: str | None) -> list[str]:
@@ -150,13 +146,6 @@ def _directory(script: Script, target: Dialect, directory: str | None) -> list[s
     if own and not (moved and own == "."):
         lines.append(f"cd {_shell(own)} || exit 1")
     return lines
-
-
-def _directory_of_site(script: Script, target: Dialect) -> Iterator[Remark]:
-    """Yield a remark on a script of a site whose jobs start elsewhere than those of its scheduler."""
-    moved = script.dialect.starts_at_home and not target.starts_at_home
-    if moved and not _changes_directory(script):
-        yield from start_directory.at_home(script)
 
 
 def _changes_directory(script: Script) -> bool:
@@ -199,8 +188,7 @@ def _threads(script: Script, target: Dialect, content: ScriptRequest) -> list[st
         cores = number(request.chunks[0].get("ncpus")) if request.chunks else request.cpus_per_rank
         cores = cores or (1 if own else None)
         return [f"export OMP_NUM_THREADS={cores}{why}"] if cores else []
-    whole = request.exclusive or len(content.components) > 1
-    whole |= _leaves_cores(script)
+    whole = request.exclusive or len(content.components) > 1 or _leaves_cores(script)
     known = not (own or whole or _starts_threads(script)) and _are_of_job(script, content)
     if target.sets_threads:
         return [] if known else [f"unset OMP_NUM_THREADS{why}"]
@@ -231,11 +219,9 @@ def _are_of_job(script: Script, content: ScriptRequest) -> bool:
     if not several or (each and (starts or script.launches)):
         return of_rank == (request.cpus_per_rank or 1)
     if any(launch.program for launch in script.launches):
-        unbound = all(_is_unbound(one) for one in script.launches)
-        return unbound and not each
+        return not each and all(map(_is_unbound, script.launches))
     programs = _programs(script)
-    known = all(one in _ONE_PROCESS or is_python(one) for one in programs)
-    return not programs or (known and not each)
+    return not programs or (not each and all(one in _ONE_PROCESS or is_python(one) for one in programs))
 
 
 def _open_threads(
@@ -260,7 +246,8 @@ def _open_threads(
         why = f"is unset: unless {target.title} binds the job to its cores, "
         why += "OpenMP uses those of the whole node"
     tasks = (request.ranks or 1) > 1 or (request.ranks_per_node or 1) > 1
-    if tasks and any(_OF_JOB in line for line in lines) and _may_start_ranks(script):
+    may_start_ranks = named_mpi(script) is not None or _OF_RANKS.search(script.tree.text)  # by its modules
+    if tasks and may_start_ranks and any(_OF_JOB in line for line in lines):
         why = "is set to the cores of all tasks: ranks that a program starts itself need those of one"
         left = True
     if left:
@@ -306,9 +293,8 @@ def _starts_threads(script: Script) -> bool:
 
 def threads_of_ranks(script: Script, target: Dialect, content: ScriptRequest) -> bool:
     """Return whether the new script sets the threads of ranks that use some of the cores of a node."""
-    if script.dialect.sets_threads or _names_threads(script, content) or "OMP_NUM_THREADS" in script.values:
-        return False
-    if _starts_threads(script):
+    own = _names_threads(script, content) or "OMP_NUM_THREADS" in script.values or _starts_threads(script)
+    if script.dialect.sets_threads or own:
         return False
     request = script.request
     several = any((one.ranks_per_node or 1) > 1 for one in content.components or [request])
@@ -318,7 +304,9 @@ def threads_of_ranks(script: Script, target: Dialect, content: ScriptRequest) ->
         several |= any(_starts_several(one, request) for one in steps)
     known = not request.exclusive or request.cpus_per_rank is not None or target.sets_threads
     several |= not target.sets_threads and request.nodes is None and (request.ranks or 1) > 1
-    started = _are_bound(script) or (target.sets_threads and _starts_on_others(script))
+    bound = [one for one in steps if one.program and not _is_unbound(one)]
+    started = any(script.constants.value(one.program[0]) not in TOOLS for one in bound)
+    started |= target.sets_threads and _starts_on_others(script)
     return several and known and target.node_step is None and started
 
 
@@ -352,11 +340,6 @@ def _starts_several(launch: Launch, request: Request) -> bool:
     return each > 1 or (launch.number("-n", "-np", "--ntasks", "--np") or 1) > nodes
 
 
-def _may_start_ranks(script: Script) -> bool:
-    """Return whether the modules of a script have an MPI or a program of several ranks."""
-    return named_mpi(script) is not None or _OF_RANKS.search(script.tree.text) is not None
-
-
 def _leaves_cores(script: Script) -> bool:
     """Return whether the launcher of the source binds the only rank of a node to no cores, of which no
     directive names a number: it may use all of them."""
@@ -367,13 +350,7 @@ def _leaves_cores(script: Script) -> bool:
 
 def _is_unbound(launch: Launch) -> bool:
     """Return whether srun does not bind the ranks to their cores."""
-    return not _NO_BINDING.isdisjoint((launch.options.get("--cpu-bind") or "").split(","))
-
-
-def _are_bound(script: Script) -> bool:
-    """Return whether the launcher of the source binds the ranks of a program, but for a common tool."""
-    bound = [one for one in _steps(script) if one.program and not _is_unbound(one)]
-    return any(script.constants.value(one.program[0]) not in TOOLS for one in bound)
+    return not {"none", "no"}.isdisjoint((launch.options.get("--cpu-bind") or "").split(","))
 
 
 def _redirections(script: Script, content: ScriptRequest, target: Dialect) -> list[str]:

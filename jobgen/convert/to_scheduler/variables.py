@@ -88,13 +88,10 @@ def unset(script: Script) -> set[str]:
     request, known, missing = script.request, meanings(script.dialect), list[str]()
     if any(getattr(request, meaning) for meaning in _MEMORY):  # of its two forms only that of the request
         missing += [meaning for meaning in _MEMORY if getattr(request, meaning) is None]
-    of_submission = {"ranks"} if request.submitted else set[str]()
-    without = {
-        name
-        for name, options in script.dialect.set_by_options.items()
-        if known[name] not in of_submission
-        and (getattr(request, known[name], 0) is None or not any(one in script.heeded for one in options))
-    }
+    options = script.dialect.set_by_options
+    of_options = [name for name in options if known[name] != "ranks" or not request.submitted]
+    without = {name for name in of_options if script.heeded.keys().isdisjoint(options[name])}
+    without |= {name for name in of_options if getattr(request, known[name], 0) is None}
     return without | {name for name, meaning in known.items() if meaning in missing}
 
 
@@ -107,11 +104,13 @@ def definitions(script: Script, target: Dialect) -> dict[str, str]:
         "slots": f"${nodes}" if slots == 1 else f"$(({slots} * {nodes}))",
         **target.counts,
         "slots_per_node": str(slots),
-        "ranks": _all_ranks(request, target) if request.submitted else str(request.ranks or 1),
+        "ranks": target.counts.get("slots", "1") if request.submitted else str(request.ranks or 1),
         "ranks_per_node": str(ranks),
         "cpus_per_rank": str(cpus),
         "cpus_per_node": "$(nproc)" if request.exclusive else str(cpus * ranks),
     }
+    if request.submitted and target.scheduler.behaviour.hosts_by_core and cpus > 1:
+        values["ranks"] = f"$(({ranks} * {target.counts['nodes']}))"
     if request.nodes is None and request.ranks is None and target.set_by_options:
         values["slots"] = f"${{{target.variable('ranks')}:-${nodes}}}"
         values["slots_per_node"] = f"${{{target.variable('ranks_per_node')}:-1}}"
@@ -140,13 +139,6 @@ def definitions(script: Script, target: Dialect) -> dict[str, str]:
     return found | (dict(source.constants) if source.family != target.family else {})
 
 
-def _all_ranks(request: Request, target: Dialect) -> str:
-    """Return the number of ranks of a job whose nodes only the submission names."""
-    if target.scheduler.behaviour.hosts_by_core and (request.cpus_per_rank or 1) > 1:
-        return f"$(({request.ranks_per_node or 1} * {target.counts['nodes']}))"
-    return target.counts.get("slots", "1")
-
-
 _EXPANDED = "the script itself expands it, to 0: it is the same for all ranks"
 
 
@@ -170,11 +162,13 @@ def translate(
         _name_of_array(source, target, other, defined, script.request.array is not None)
     ranks = rank_names(source, target, mpi) if not source.zeros else {}
     steps = not source.zeros or any(script.launched(source.node_step or ""))
-    own = variable_names.kept(script) | unset(script)
-    missing = _unreadable(script) - variable_names.kept(script)
+    kept = variable_names.kept(script)
+    own = kept | unset(script)
+    # Of numbers that the script requests in a form that only a person can read.
+    missing = {one for one in own - kept if source.origin(script.heeded, meanings(source)[one])}
     shared, seen = variable_names.shared(script), set[str]()
     shared |= variable_names.passed_on(script) - ranks.keys()
-    for node, offset in names_read(script.tree, 0):
+    for node, offset in names_read(script.tree):
         name = node.text
         if name in missing:
             missing.remove(name)
@@ -186,7 +180,7 @@ def translate(
             if name not in seen and name not in source.zeros:
                 yield from _shared(name, other, defined, target, of_array)
             seen.add(name)
-        elif any(_inside(node, offset, one) for one in replaced_nodes):
+        elif any(one.start <= node.start + offset < one.end for one in replaced_nodes):
             continue
         elif name in source.zeros and not target.zeros and offset == 0 and (zero := _zero(node)) is not None:
             yield zero
@@ -210,9 +204,9 @@ def translate(
 
 def _without_counterpart(node: Node, name: str, source: Dialect) -> Remark:
     """Return the remark on a variable that the target does not set; the source may not set it, either."""
-    if meant := source.meant(name):
-        return hint(node.line, f"${name}", f"is not set by {source.title}, either, which sets {meant}")
-    return Remark(node.line, f"${name}", "has no counterpart")
+    meant = source.meant(name)
+    why = f"is not set by {source.title}, either, which sets {meant}" if meant else "has no counterpart"
+    return Remark(node.line, f"${name}", why, lost=not meant)
 
 
 def _name_of_array(
@@ -224,12 +218,6 @@ def _name_of_array(
         index = target.variable("array_index")
         added = f"-${index}" if is_array else f"${{{index}:+-${index}}}"
         defined[name] = f"${new}{added}" if source.name_of_array else target.name_of_array
-
-
-def _unreadable(script: Script) -> set[str]:
-    """Return the variables of numbers that the script requests in a form that only a person can read."""
-    found = unset(script)
-    return {name for name in found if script.dialect.origin(script.heeded, meanings(script.dialect)[name])}
 
 
 def _id_of_task(node: Node, text: str, target: Dialect) -> str:
@@ -298,10 +286,8 @@ def _spelt(node: Node, name: str, target: Dialect, numeric: bool) -> str:
     """
     if not target.job_number or name != target.variable("job_id"):
         return name
-    arithmetic = any(
-        above.type in ("arithmetic_expansion", "compound_statement") and "((" in above.text[:3]
-        for above in node.above()
-    )
+    kinds = ("arithmetic_expansion", "compound_statement")
+    arithmetic = any(above.type in kinds and "((" in above.text[:3] for above in node.above())
     reckons = arithmetic or numeric or _calculates(node)
     before = node.source[max(node.start - 2, 0) : node.start]
     if before.endswith(b"$"):
@@ -314,10 +300,8 @@ def _spelt(node: Node, name: str, target: Dialect, numeric: bool) -> str:
 
 def _calculates(node: Node) -> bool:
     """Return whether a command gets the number to calculate with: expr, or what follows in a pipe."""
-    for above in node.above():
-        if above.type in ("command", "pipeline") and re.search(r"\b(expr|bc|tail -c|let)\b", above.text):
-            return True
-    return False
+    texts = (above.text for above in node.above() if above.type in ("command", "pipeline"))
+    return any(re.search(r"\b(expr|bc|tail -c|let)\b", text) for text in texts)
 
 
 def unprefixed(script: Script, target: Dialect) -> Iterator[Edit | Remark]:
@@ -439,7 +423,3 @@ def _guard(name: str, node: Node) -> Iterator[Edit]:
     is_last = re.fullmatch("/?[\"']?", command.text.encode()[node.end - command.start :].decode())
     if re.match(r"(cd|pushd|rm)\b", command.text) or (is_last and _FILLS.match(command.text)):
         yield Edit(node.start, node.end, f"${{{name}:?}}")
-
-
-def _inside(node: Node, offset: int, one: Node) -> bool:
-    return one.start <= node.start + offset < one.end
