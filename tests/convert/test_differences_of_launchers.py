@@ -375,3 +375,18 @@ def test_ranks_that_share_slots_do_not_share_the_cores_that_each_is_bound_to(
     done = convert(SLURM.format(options, f"module load openmpi\n{line}"), "pbspro")
     found = [one.why.split()[1] for one in done.remarks if "more than the" in one.why]
     assert found == ([str(named)] if named else [])
+
+
+@pytest.mark.parametrize(
+    ("line", "remark"),
+    [
+        ("module load cray-mpich\nsrun ./a", "--mpi=pmi2 is added: the script has the plugin of the cluster"),
+        ("module load openmpi\nsrun --mpi=pmix ./a", ""),
+        ("srun --container-image=i ./a", "jobgen mounts that of the job, and starts there"),
+        ("srun --container-image=i --container-workdir=/w ./a", ""),
+    ],
+)
+def test_what_srun_leaves_to_the_cluster_and_to_the_image(line: str, remark: str) -> None:
+    done = job_file(SLURM.format("-N 2 --ntasks-per-node=2", line))
+    found = [one.why for one in done.remarks if "is added" in one.why or "mounts that of" in one.why]
+    assert [one.endswith(remark) for one in found] == [True] * bool(remark)

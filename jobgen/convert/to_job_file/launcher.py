@@ -237,6 +237,8 @@ def set_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> None:
     new = MPI_FLAVOURS[str(file.values["mpi"])].srun if "mpi" in file.values else "none"
     if LAUNCHERS[kind].mpi_plugin and plugin and plugin != new:
         file.hint(launch.line, f"{by}={plugin}", f"becomes --mpi={new}")
+    elif LAUNCHERS[kind].mpi_plugin and not plugin and recognized_mpi(script) and "mpi" in file.values:
+        file.hint(launch.line, kind, f"--mpi={new} is added: the script has the plugin of the cluster")
 
 
 def _plugin(script: Script, launch: Launch) -> tuple[str | None, str]:
@@ -345,6 +347,9 @@ def _container(file: JobFile, launch: Launch, texts: list[str | None]) -> bool:
     name, _, value = text.partition("=")
     for kind, runtime in RUNTIMES.items():
         if name and name == runtime.image_option:
+            if not (launch.has("--container-workdir") or runtime.selects_network):
+                why = "starts in the directory of the image; jobgen mounts that of the job, and starts there"
+                file.hint(launch.line, shortened(text), why)
             return file.try_add("image", value) and file.try_add("container", kind)
     if not _has_image(launch):
         return False
