@@ -81,8 +81,7 @@ def _replaced(
 
     ``beside``: it may run at the same time as another one.
     """
-    source = script.dialect
-    to_srun = source.node_step is None
+    source, to_srun = script.dialect, script.dialect.node_step is None
     if launch_calls.is_contained(call, script):  # without srun in the new job it is lost
         yield Remark(call.command.line, call.what, launch_calls.IN_CONTAINER, not to_srun)
         return
