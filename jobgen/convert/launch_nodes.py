@@ -166,14 +166,8 @@ def why(request: Request) -> str:
 def filled(launch: Launch) -> tuple[int, int]:
     """Return how many nodes a launcher fills, and the ranks on each; one node if it does not say."""
     names = EACH if launch.row.by_scheduler else (*EACH, "-N")  # that of aprun and Open MPI
-    total, each = launch.number(*ALL), mapped(launch) or launch.number(*names)
+    total, each = launch.number(*ALL), launch.mapped or launch.number(*names)
     return (-(-total // each), each) if total and each else (1, 1)
-
-
-def mapped(launch: Launch) -> int | None:
-    """Return the ranks of a node of Open MPI's ``--map-by ppr:N:node``."""
-    found = re.match(r"ppr:(\d+):node", launch.options.get("--map-by") or "", re.IGNORECASE)
-    return int(found[1]) if found else None
 
 
 def whole_by_queue(script: Script) -> str:

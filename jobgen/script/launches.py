@@ -91,6 +91,12 @@ class Launch(NamedTuple):
         """Return the value of the first of these options that has one; empty without one."""
         return next((value for name in names if (value := self.options.get(name))), "")
 
+    @property
+    def mapped(self) -> int | None:
+        """The ranks of a node of Open MPI's ``--map-by ppr:N:node``; None without it."""
+        found = re.match(r"(?i)ppr:(\d{1,5}):node\b", self.text("--map-by", "-map-by"))
+        return int(found[1]) if found else None
+
     def place(self, *names: str) -> Node | None:
         """Return the node of the value of one of these options."""
         return next((self.nodes[name] for name in names if name in self.nodes), None)

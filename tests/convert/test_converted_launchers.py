@@ -587,7 +587,7 @@ def test_a_launcher_whose_path_is_in_a_variable_is_named() -> None:
     "launch",
     [
         *("aprun -n 64 -N 16", "mpirun -np 64 -ppn 16", "mpirun -n 64 --npernode 16"),
-        "mpirun -np 64 --map-by ppr:16:node",
+        *("mpirun -np 64 --map-by ppr:16:node", "mpirun -np 64 -map-by ppr:16:node"),
     ],
 )
 @pytest.mark.parametrize(("cores", "each"), [(128, 2), (64, 1), (32, 1)])

@@ -252,8 +252,7 @@ A_NODE = ("-ppn", "--ppn", "-perhost", "--perhost", "-npernode", "--npernode", "
 
 def ranks_of_node(launch: Launch) -> int | None:
     """Return the ranks on a node that an option of an MPI sets, also as ``--map-by ppr:4:node``."""
-    placed = re.match(r"ppr:(\d{1,5}):node\b", launch.text("--map-by", "-map-by"))
-    return int(placed[1]) if placed else launch.number(*A_NODE)
+    return launch.number(*A_NODE) if launch.mapped is None else launch.mapped
 
 
 def cores_of_option(launch: Launch) -> int | None:

@@ -242,7 +242,7 @@ def _each(file: JobFile, script: Script, launch: Launch | None, nodes: int, gpus
     if request.nodes is None and request.ranks and request.ranks > 1 and not request.ranks_per_node:
         why = "all on one node: the script names no nodes"
         file.hint(line_of(script, "ranks", "-l mppwidth"), f"{request.ranks} tasks", why)
-    each = launch_nodes.mapped(launch) or launch.number(*_EACH)
+    each = launch.mapped or launch.number(*_EACH)
     total = launch.number(*ALL)
     if name_of(launch) == aprun.NAME and not launch.has("-n", "-B"):
         total = 1  # its default
