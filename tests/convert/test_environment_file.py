@@ -53,6 +53,8 @@ def test_the_variables_of_a_heredoc() -> None:
         ("", ".deepspeed_env"),
         ('for v in A B; do echo "$v=${!v}" >> .deepspeed_env; done', "for v in A B"),
         ("echo 'A=$B' > .deepspeed_env", "echo 'A=$B'"),
+        ("echo 'A=\"x y\"' > .deepspeed_env", "echo 'A="),
+        ('cat <<END > .deepspeed_env\nA="x"\nEND', "cat"),
         ("printf 'A=%s\\n' $A > .deepspeed_env", "printf"),
     ],
 )

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from jobgen.convert.result import remark_on
 from jobgen.convert.to_job_file.builder import JobFile
+from jobgen.convert.to_job_file.host_code import target_of
 from jobgen.script.commands import commands
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
@@ -47,8 +48,7 @@ def apply(file: JobFile, script: Script, launch: Launch) -> list[str]:
 def _writes(statement: Node, name: str) -> bool:
     """Return whether a redirection of a statement itself writes the file."""
     found = (one for one in statement.all("file_redirect") if one.around("redirected_statement") is statement)
-    targets = (one.get("destination") for one in found if ">" in one.text)
-    return any(one is not None and one.text.strip("\"'").endswith(name) for one in targets)
+    return any((target_of(one) or "").endswith(name) for one in found)
 
 
 def _entries(statement: Node) -> Iterator[tuple[str, str, str] | None]:
@@ -63,8 +63,8 @@ def _entries(statement: Node) -> Iterator[tuple[str, str, str] | None]:
         texts = [word.text for call in calls for word in call.arguments]
     for text in texts:
         quote = text[0] if text[0] in "\"'" else ""
-        match = _ENTRY.fullmatch(text.strip(quote).strip())
-        if match is None or "%" in match[2] or (quote == "'" and "$" in match[2]):
-            yield None  # a format, and a variable that the shell of a node expands
+        match = _ENTRY.fullmatch((text[1:-1] if quote else text).strip())
+        if match is None or re.search("[%\"']", match[2]) or (quote == "'" and "$" in match[2]):
+            yield None  # a format, and what the shell of a node reads: a variable, quotes
         else:
             yield match[1], match[2], f"{quote}{match[2]}{quote}"

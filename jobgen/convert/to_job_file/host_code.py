@@ -134,7 +134,7 @@ class HostCode:
             one, later = statements[at - 1], [*statements[at:], *self.words]
             if not self._named(one) and not read_names(one) & self.hosts and not _FINDS.search(one.text):
                 continue
-            targets = {_target(redirect) for redirect in one.all("file_redirect")} - {None, "", "/dev/null"}
+            targets = {target_of(redirect) for redirect in one.all("file_redirect")} - {None, "", "/dev/null"}
             for name in targets - self.files:
                 readers = [other for other in later if name in _names(other)]
                 if any(other in self.words or self._named(other) for other in readers):
@@ -157,7 +157,7 @@ class HostCode:
         every = list(commands(statement))
         if statement.type not in ("command", "pipeline", "redirected_statement") or not every:
             return False
-        if any(_target(one) not in (None, "/dev/null") for one in statement.all("file_redirect")):
+        if any(target_of(one) not in (None, "/dev/null") for one in statement.all("file_redirect")):
             return False
         for one in every:
             words = [_plain(word.text) for word in one.arguments if not re.match(r"-|\d+$", word.text)]
@@ -190,7 +190,7 @@ class HostCode:
         sums = [one for one in sums if not one.text.startswith("{") and not _COUNT.fullmatch(one.text)]
         if any(one.type != "arithmetic_expansion" or _CHANGES.search(one.text) for one in sums):
             return False
-        targets = {_target(one) for one in statement.all("file_redirect")}
+        targets = {target_of(one) for one in statement.all("file_redirect")}
         if not targets <= {None, "/dev/null", *self.files}:
             return False
         return all(self._harmless(one, statement) for one in commands(statement))
@@ -253,7 +253,7 @@ class HostCode:
         """Return whether the output of a command goes to the file of hosts."""
         for above in node.above():
             parts = above.children[1:] if above.type == "redirected_statement" else ()
-            if any(_target(one) in self.files for part in parts for one in part.all("file_redirect")):
+            if any(target_of(one) in self.files for part in parts for one in part.all("file_redirect")):
                 return True
             if above is statement:
                 return False
@@ -363,7 +363,7 @@ def _plain(text: str) -> str:
     return _HERE.sub("", plain, count=1) if _HERE.match(plain) else plain
 
 
-def _target(redirect: Node) -> str | None:
+def target_of(redirect: Node) -> str | None:
     """Return the file that a redirection writes; None if it writes none."""
     if not re.match(r"\d*(>|&>)", redirect.text) or re.match(r"\d*>&\d", redirect.text):
         return None

@@ -55,11 +55,12 @@ def optional(script: Script) -> Iterator[Node]:
     """Yield the variables that the environment of the submission may have: scripts read them with a default,
     as in ``${NAME:-DEFAULT}`` and ``[ -z "$NAME" ]``, and do not set them before."""
     known = (*_OF_ENVIRONMENT, _OF_PBS, _OF_SLURM, LOGIN)
-    files = [one.node.start for one in script.commands if is_own_file(one)]
+    files = (one.node.start for one in script.commands if is_own_file(one))
+    end = min(files, default=script.tree.end)
     for node in script.tree.all("variable_name"):
-        if node.under("function_definition") or min(files, default=node.start) < node.start:
+        if node.start > end or not _may_be_unset(node) or node.under("function_definition"):
             continue
-        if any(one.fullmatch(node.text) for one in known) or not _may_be_unset(node):
+        if any(one.fullmatch(node.text) for one in known):
             continue
         start = (node.around("variable_assignment") or node).start
         if all(one.start >= start for name, _, one in script.assignments if name == node.text):
@@ -107,16 +108,8 @@ def may_define_functions(command: Command, of_system: bool = True) -> bool:
 def may_be_function(script: Script, name: str) -> bool:
     """Return whether a command may be a function or an alias that a file defines."""
     of_schedulers = (one for dialect in DIALECTS.values() for one in dialect.commands)
-    known = name in {
-        *effects.TOOLS_OF_SYSTEM,
-        *STATE,
-        *script.functions,
-        *of_schedulers,
-        *WRAPPERS,
-        "bash",
-        "sh",
-    }
-    known = known or is_python(name) or INSTALLED.match(name) is not None
+    known = name in {*effects.TOOLS_OF_SYSTEM, *STATE, *WRAPPERS, *script.functions, "bash", "sh"}
+    known = known or name in of_schedulers or is_python(name) or INSTALLED.match(name) is not None
     return re.fullmatch(r"[A-Za-z_]\w*", name) is not None and not known
 
 

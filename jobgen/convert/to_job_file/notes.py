@@ -99,9 +99,8 @@ _NO_PYTHON = re.compile(
     r"|nccl|gcc|gnu|nvhpc|openmpi|mpich|mvapich2?|impi|intel-?mpi|hdf5|fftw|mkl|openblas|gsl|boost|cmake|git|java"
     r"|singularity|apptainer|shifter|slurm|intel|nvidia|mpi|compilers?|netcdf|pgi|prgenv|craype)([-_/.\d]\S*)?$"
 )  # modules with compilers, libraries and tools
-_OF_PYTHON = re.compile(
-    r"(?i)(?!.*cuda).*(python|conda|mamba|env/|\.local|/bin(?=:|\W*$))"
-)  # a value of PATH
+# A value of PATH with a folder that may have a python.
+_OF_PYTHON = re.compile(r"(?i)(?!.*cuda).*(python|conda|mamba|env/|\.local|/bin(?=:|\W*$))")
 
 
 def shell(script: Script) -> Iterator[Remark]:

@@ -446,7 +446,8 @@ def as_text(
     the quotes in these.
     """
     joined, setup = _joined(nodes), list[str]()
-    known = {node: value for node in joined if (value := _plain_value(script, node))}
+    fixed = joined if not any(map(is_own_file, script.commands)) else ()  # a file may set a variable again
+    known = {node: value for node in fixed if (value := _plain_value(script, node))}
     of_all = launch is not None
     texts = [known.get(one) or (_with_output(one, setup, own) if of_all else one.text) for one in joined]
     nodes = [node for node in nodes if node not in known]
@@ -471,10 +472,8 @@ def as_text(
 
 
 def _plain_value(script: Script, node: Node) -> str:
-    """Return the known value of a word with variables, if no file may set them again and no shell changes
-    it; else an empty text."""
-    is_known = "$" in node.text and not any(map(is_own_file, script.commands))
-    value = script.constants.value(node) if is_known else None
+    """Return the known value of a word with variables, if no shell changes it; else an empty text."""
+    value = script.constants.value(node) if "$" in node.text else None
     return value if value and re.fullmatch(r"[\w./:,@%+=-]+", value, re.ASCII) else ""
 
 
