@@ -77,9 +77,8 @@ def check(
         for one in _findings(read(text), file):
             if one.rule not in whole and not (has_options and one.rule in _OF_OPTIONS):
                 line, reason = one.line + above, _moved(one.reason, above)
-                fix = (
-                    one.fix.replace("$", "\\$") if expands else one.fix
-                )  # for the shell that writes the script
+                # For the shell that writes the script.
+                fix = one.fix.replace("$", "\\$") if expands else one.fix
                 found.add(one.moved(line, script.line(line))._replace(reason=reason, fix=fix))
     return sorted(found, key=in_order) + sorted(_of_started(script, file, whole), key=in_order)
 

@@ -435,9 +435,8 @@ def _program(command: Command) -> list[str]:
     if call is not None and call.program:
         name, *words = call.program
         files = [word for word in words if re.search(r"\.(?:py|jl|R|sh|pl)[\"']?$", word)]
-        action = [
-            word for word in words[:1] if re.fullmatch(r"[a-z_]+", word) and "/" not in name
-        ]  # gmx mdrun
+        # gmx mdrun
+        action = [word for word in words[:1] if re.fullmatch(r"[a-z_]+", word) and "/" not in name]
         return [name, *(files or action)[:1]]
     return [word for word in words if not re.match(r"-|\d+$", word)][:2]
 

@@ -547,9 +547,8 @@ class Script:
         described = self.dialect.scheduler.grammar.comments  # an empty value whose comment says what to write
         gaps = {line for line in missing if described and "#" in self.line(line)[1:]}
         gaps |= {line.number for line in read if has_gap(line.text, path=line.number in paths)}
-        names = {
-            line.number: re.findall(r"\$\{?([a-z]\w*)", line.rest) for line in read
-        }  # of a generator, too
+        # They may be those of a generator, too.
+        names = {line.number: re.findall(r"\$\{?([a-z]\w*)", line.rest) for line in read}
         fields = {number for number, own in names.items() if not self.values.keys() >= {*own}}
         gaps |= fields if len(fields) > 1 else set()
         values = {one.line: one.value.strip("${}") for one in self.options if is_variable(one.value)}
