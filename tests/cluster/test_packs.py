@@ -19,13 +19,14 @@ import os, pathlib, signal, sys, time
 
 point = int(os.environ["JOBGEN_TASK"])
 run = pathlib.Path(os.environ["JOBGEN_RUN_DIR"])
-if os.environ.get("RANK", "0") == "0":
+first = os.environ.get("RANK", "0") == "0"
+if first:
     seen = [os.environ.get("CUDA_VISIBLE_DEVICES", "-"), ",".join(map(str, sorted(os.sched_getaffinity(0))))]
     (run / "seen").write_text(" ".join([os.uname().nodename.partition(".")[0], *seen, *sys.argv[1:]]))
     with open("begun", "a") as file:
         file.write(f"{point}\\n")
 act = pathlib.Path("act").read_text().split()
-if str(point) in act[0].split(","):
+if first and str(point) in act[0].split(","):
     sys.exit(3)
 if len(act) > 1 and not (run / "saved").exists():
     signal.signal(signal.SIGUSR1, lambda *_: ((run / "saved").touch(), os._exit(75)))

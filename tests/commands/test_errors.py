@@ -36,7 +36,6 @@ CASES = [
     ("pbs --nodes 1x1+1x2 --include n1", ["--include n1", "--nodes 1x1+1x2"]),
     ("pbs --nodes 1x1+1x2 --container docker --image a", ["--container docker", "--nodes 1x1+1x2"]),
     ("pbs --nodes 1x1+1x2 --launcher mpirun --mpi intel", ["--mpi intel", "use openmpi or mpich, or the launcher deepspeed, torchrun"]),
-    ("pbs --dialect torque --nodes 1x1+1x2 --mem 4G", ["--mem 4G", "per process"]),
     ("pbs --nodes 2.0", ["--nodes 2.0", "whole number"]),
     ("pbz --nodes 2", ["no command pbz", f"use {', '.join(COMMANDS)}", "did you mean pbs?"]),
     ("pbs --node 2", ["no option --node", "did you mean --nodes?"]),
