@@ -12,6 +12,7 @@ from jobgen.convert.misreadings import names_devices
 from jobgen.errors import JobgenError, counted
 from jobgen.jobfile.reader import read_text
 from jobgen.schedulers.request import DirectiveOption, Request
+from jobgen.script.command_kinds import is_printed
 from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
@@ -35,6 +36,8 @@ _LETTERS = {
     "-P": "xargs parallel",
     "-T": "featureCounts",
 }
+# Code that counts all cores of a node; nproc alone counts those to which the job is bound.
+_COUNTS_NODE = re.compile(r"(?s)\bnproc\s[^|;)`]*--all|processor.*/proc/cpuinfo|/proc/cpuinfo.*processor")
 _ENGINES = {"snakemake", "nextflow", "echo", "sbatch", "qsub"}  # numbers of jobs, and of other jobs
 
 
@@ -146,6 +149,12 @@ def named_cores(script: Script) -> tuple[int, int, str]:
             count = number(given or after) if of_program or _CORES_IN_OPTION.fullmatch(option) else None
             found.append((count or 1, one.line, f"{option} {count}"))
     return max(found, key=lambda one: one[0])
+
+
+def counts_node(script: Script) -> tuple[int, str] | None:
+    """Return the line and the text of the first code that counts all cores of a node for a program."""
+    counts = (one for one in script.tree.all("command_substitution") if _COUNTS_NODE.search(one.text))
+    return next(((one.line, one.text) for one in counts if not is_printed(one)), None)
 
 
 def devices_of(launch: Launch, request: Request) -> int:

@@ -51,7 +51,7 @@ def remarks(
         named = name in own and not re.match(r"is a command|stays", why)  # a variable of the script
         named |= name in script.functions
         named |= name.startswith(source.variable_prefix) and not _is_read(script, name, at)
-        once = {(line, name), (0, name)} if lost else {(line, name)}
+        once = {(line, name), (0, name)}
         if not inside and not named and not once & known:
             known |= once
             yield Remark(line, name, why, lost)

@@ -54,7 +54,7 @@ _PROFILE = {"snakemake": "SNAKEMAKE_PROFILE", "miniwdl": "MINIWDL_CFG"}  # varia
 # The programs with which snakemake submits jobs and asks for them.
 _PROGRAM = re.compile(
     r"--cluster(?:-(?:sync|generic-(?:submit|status|cancel)-cmd|status|cancel))?[ =]+"
-    r"(?:(?:python|bash|sh|perl)[\d.]* )?(\S+)"
+    r"(?:ssh \S+ )?(?:(?:python|bash|sh|perl)[\d.]* )?(\S+)"
 )
 
 
@@ -141,8 +141,10 @@ def of_engines(script: Script, *without: str) -> Iterator[File]:
     # The first values of variables whose later ones differ: A="$A -x".
     values = {name: nodes[0].text.replace("\\\n", " ").strip("\"'") for name, nodes in script.values.items()}
     for start in script.started:
-        text = " ".join(start.texts)
-        words = re.sub(r"\$\{?(\w+)\}?", lambda match: values.get(match[1], match[0]), text).split()
+        words = []
+        for one in start.texts:
+            text = re.sub(r"\$\{?(\w+)\}?", lambda match: values.get(match[1], match[0]), one)
+            words += [text] if " " in one else text.split()
         if not words or os.path.basename(words[0]) in _HANDLES:
             continue
         for pattern, options in _ENGINES.items():
@@ -150,7 +152,8 @@ def of_engines(script: Script, *without: str) -> Iterator[File]:
             if (at := next(found, None)) is None or pattern in without:
                 continue
             text = " ".join(words[at + 1 :])
-            if (at == 0 and _PROFILE.get(pattern) in script.values) or re.search(options, text):
+            own = " ".join(one for one in words[at + 1 :] if " " not in one)  # without those of --cluster
+            if (at == 0 and _PROFILE.get(pattern) in script.values) or re.search(options, own):
                 yield File(f"the configuration of {os.path.basename(words[at])}", start.line)
             programs = (File(one.strip("'\""), start.line) for one in _PROGRAM.findall(text))
             yield from (one for one in programs if os.path.basename(one.path) not in _HANDLES)

@@ -166,6 +166,8 @@ def test_a_script_that_another_command_starts(command: str, named: bool) -> None
     [
         ("-N 2", "ulimit -s unlimited\nsrun ./a", True),
         ("-N 2", "if true; then ulimit -Ss 100; fi\nmpirun ./a", True),
+        ("-n 80", "ulimit -s 100\nsrun ./a", True),
+        ("-n 1", "ulimit -s 100\nsrun ./a", False),
         ("-N 2", "ulimit -a\nulimit -s\nsrun ./a", False),
         ("-N 2", "srun ./a\nulimit -s unlimited\n./b", False),
         ("-N 1", "ulimit -s unlimited\nsrun ./a", False),

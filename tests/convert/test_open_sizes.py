@@ -172,6 +172,31 @@ def test_programs_for_more_cores_than_the_request(
     assert [one.partition("=")[0] for one in found] == ([what.partition("=")[0]] if what else [])
 
 
+@pytest.mark.parametrize(
+    ("options", "code", "named"),
+    [
+        ("-N 1", "n=$(nproc --all)\n./a -t $n", True),
+        ("-c 4", "./a -t `grep -c ^processor /proc/cpuinfo`", True),
+        ("-n 4", "N=$(cat /proc/cpuinfo | grep processor | wc -l)\n./a $N", True),
+        ("-N 1", "n=$(nproc)\n./a -t $n", False),
+        ("-N 1", 'echo "cores: $(nproc --all)"\nM=$(grep "model name" /proc/cpuinfo)\n./a', False),
+        ("-N 1 --exclusive", "./a -t $(nproc --all)", False),
+    ],
+)
+@pytest.mark.parametrize("target", ["pbspro", "torque", "toml"])
+def test_a_script_that_counts_all_cores_of_the_node(
+    target: str, options: str, code: str, named: bool
+) -> None:
+    script = f"{HEAD}{options}\n{code}\n"
+    done = job_file(script) if target == "toml" else convert(script, target)
+    assert sum(one.why.startswith("counts all cores of the node, not the") for one in done.remarks) == named
+
+
+def test_more_cores_than_those_to_which_slurm_binds_a_job() -> None:
+    found = [one.why for one in convert("#PBS -l nodes=1:ppn=4\nmake -j $(nproc --all)\n", "slurm").remarks]
+    assert "counts all cores of the node, not the 4 of the request, to which Slurm may bind them" in found
+
+
 @pytest.mark.parametrize("code", ["make -j 20", "bwa mem -t 20 x"])
 def test_programs_for_more_cores_than_the_cores_of_slurm(code: str) -> None:
     why = "is more than the cores of the request on a node, 4, to which Slurm may bind them"

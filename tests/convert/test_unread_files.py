@@ -34,6 +34,7 @@ SLURM = "#!/bin/bash\n#SBATCH -N 1\n#SBATCH -t 10\n{}\n"
         ("srun nextflow run a.nf", [4]),
         ('snakemake --cluster "sbatch -n 1"', []),  # which has a remark of its own
         ('C="sbatch -n 1"\nsnakemake --cluster "$C"', []),
+        ("snakemake --cluster \"ssh $USER@login 'module load a; sbatch -e {log.stderr} -n 1'\"", []),
         ("snakemake -j 9 --cluster-config a.json", []),
         ("snakemake --executor local -j 9", []),
         ("module load snakemake\nconda activate snakemake", []),

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from jobgen.convert import differences, misreadings, start_directory
-from jobgen.convert.launch_nodes import EACH, named_cores
+from jobgen.convert.launch_nodes import EACH, counts_node, named_cores
 from jobgen.convert.log_differences import shared_log, with_values
 from jobgen.convert.request_reader import at_directive, has_directives, waits_for_number
 from jobgen.convert.result import Edit, Remark, hint
@@ -120,8 +120,8 @@ def _whole_nodes(script: Script) -> Iterator[Remark]:
 
 
 def _more_cores(script: Script, target: Dialect) -> Iterator[Remark]:
-    """Yield a remark on a program for more cores than the request has on a node, to which only Slurm binds
-    it."""
+    """Yield remarks on programs for more cores than the request has on a node, to which only Slurm binds
+    them."""
     request, (count, line, what) = script.request, named_cores(script)
     cores, of_node = request.cpus_per_rank or 1, request.ranks_per_node or 1
     if script.dialect.node_step:
@@ -134,8 +134,11 @@ def _more_cores(script: Script, target: Dialect) -> Iterator[Remark]:
         why = f", to which {target.title} may bind them"
         left = bool(request.ranks_per_node or request.cpus_per_rank)
         left &= not any(calls(script, mpirun_line.NAMES))
-    if left and count > cores * of_node and not request.exclusive and not script.components:
+    left &= not (request.exclusive or script.components)
+    if left and count > cores * of_node:
         yield hint(line, what, f"is more than the cores of the request on a node, {cores * of_node}{why}")
+    if left and (place := counts_node(script)):
+        yield hint(*place, f"counts all cores of the node, not the {cores * of_node} of the request{why}")
 
 
 def _shell(script: Script, target: Dialect) -> Iterator[Remark]:

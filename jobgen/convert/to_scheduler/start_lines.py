@@ -193,9 +193,11 @@ def _threads(script: Script, target: Dialect, content: ScriptRequest) -> list[st
     if target.sets_threads:
         return [] if known else [f"unset OMP_NUM_THREADS{why}"]
     bound = known and source.node_step is not None and target.node_step is None
-    # A site may give whole nodes to a job that counts only nodes.
+    # A site may give whole nodes to a job that counts only nodes, or nothing.
     counted = ("ranks", "ranks_per_node", "cpus_per_rank")
-    bound &= any(source.origin(script.heeded, one) is not None for one in counted)
+    parts = bool(request.mem or request.gpus_per_node)  # of a node
+    shared = parts and source.scheduler.keys.nodes not in script.heeded
+    bound &= shared or any(source.origin(script.heeded, one) is not None for one in counted)
     cores = (request.ranks_per_node or 1) * (request.cpus_per_rank or 1)
     if not bound or not _programs(script) or any(of_engines(script, "snakemake")):
         return []
