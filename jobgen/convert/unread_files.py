@@ -48,6 +48,7 @@ _ENGINES = {
     r"(cromwell\S*\.jar|cromwell)": r"(?<!\S)(run|submit)(?!\S)",
     "miniwdl": r"(?<!\S)--cfg(?![\w-])",
     r"bpipe": r"(?<!\S)run(?!\S)",
+    r"merlin": r"(?<!\S)(-k|--snakemake-parameters)[ =]",
     r"(cellranger|spaceranger)[\w-]*": r"(?<!\S)--jobmode[ =](?!local\b)",
 }
 _PROFILE = {"snakemake": "SNAKEMAKE_PROFILE", "miniwdl": "MINIWDL_CFG"}  # variables that name a configuration

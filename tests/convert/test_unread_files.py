@@ -23,6 +23,7 @@ SLURM = "#!/bin/bash\n#SBATCH -N 1\n#SBATCH -t 10\n{}\n"
         ("snakemake --slurm -j 9", [4]),
         ('snakemake --drmaa " -p long"', [4]),
         ("snakemake -e slurm", [4]),
+        ("merlin -a a.json -k snakemake.json data", [4]),
         ("S='snakemake --cluster ./submit.sh'\n$S all", [5]),
         ('O="--cluster ./submit.sh"\nsnakemake $O', [5]),
         ('O=(--profile big)\nsnakemake "${O[@]}"', [5]),

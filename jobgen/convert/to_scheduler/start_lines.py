@@ -42,6 +42,8 @@ _SETS_THREADS = re.compile(
 # mdrun divides the cores itself, and refuses another number; launchers in variables; scripts that read it.
 _CHOOSES_THREADS = re.compile(r"(?m)^[^#\n]*(\bmdrun\b|\s-np\b|\$\{?\w+\}?\"? -n\b|\$\{?OMP_NUM_THREADS\b)")
 
+_PINS = re.compile(r"\bmdrun\b[^;&|]*\s-pin\s+on\b")  # mdrun counts the cores from the first of the node
+
 _NO_PROGRAMS = (STATE | TOOLS) - {"eval", "xargs"}
 _ONE_PROCESS = ("Rscript", "R", "julia", "matlab", "octave")  # on a node, like Python
 
@@ -263,8 +265,12 @@ def _open_binding(script: Script, target: Dialect) -> Iterator[Remark]:
     request = script.request
     alone = script.dialect.node_step is not None and target.node_step is None
     alone &= not request.exclusive and (request.nodes or request.ranks or 1) == 1
-    if alone and _programs(script) and (name := binds_threads(script)):
-        line = next(node.line for one, _, node in script.assignments if one == name)
+    places = {name: node.line for name, _, node in reversed(script.assignments)}
+    name = binds_threads(script)
+    if not name:
+        name = "-pin on"
+        places = {name: one.line for one in reversed(script.runs) if _PINS.search(one.node.text)}
+    if alone and _programs(script) and (line := places.get(name)):
         why = f"unless {target.title} binds the job to its cores, threads are bound to those of the whole "
         yield hint(line, name, f"{why}node, which other jobs may use")
 
