@@ -35,10 +35,12 @@ _LETTERS = {
     "-@": "samtools bcftools",
     "-P": "xargs parallel",
     "-T": "featureCounts",
+    "+p": "namd namd2 namd3",
 }
 # Code that counts all cores of a node; nproc alone counts those to which the job is bound.
 _COUNTS_NODE = re.compile(r"(?s)\bnproc\s[^|;)`]*--all|processor.*/proc/cpuinfo|/proc/cpuinfo.*processor")
-_ENGINES = {"snakemake", "nextflow", "echo", "sbatch", "qsub"}  # numbers of jobs, and of other jobs
+# Numbers of jobs, of other jobs, and of ranks on all nodes.
+_ENGINES = {"snakemake", "nextflow", "echo", "sbatch", "qsub", "charmrun"}
 
 
 def chunk_option(script: Script) -> tuple[DirectiveOption, str] | None:
@@ -144,7 +146,7 @@ def named_cores(script: Script) -> tuple[int, int, str]:
         words = [script.constants.value(word) or "" for word in programs.get(one.node.start, one.words)]
         names = {os.path.basename(word) for word in words}
         for word, after in pairwise([*words, ""] if names.isdisjoint(_ENGINES) else ()):
-            option, _, given = re.sub(r"^(-[j@])(?=\d)", r"\1=", word).partition("=")
+            option, _, given = re.sub(r"^(-[j@]|\+p)(?=\d)", r"\1=", word).partition("=")
             of_program = not names.isdisjoint(_LETTERS.get(option, "").split())
             count = number(given or after) if of_program or _CORES_IN_OPTION.fullmatch(option) else None
             found.append((count or 1, one.line, f"{option} {count}"))

@@ -151,6 +151,8 @@ def test_a_folder_that_the_script_names_is_not_that_of_the_log() -> None:
         ("-p main", "build() {\n  cmake --build . --parallel --jobs=6\n}\nbuild", "--jobs 6"),
         ("-N 1", "export OMP_NUM_THREADS=16\nsrun -n 1 ./a", "OMP_NUM_THREADS=16"),
         ("-N 1 -c 4", "srun ./a --num_threads 8", "--num_threads 8"),
+        ("-c 8", "singularity run --nv a.sif /opt/bin/namd2 a.namd +p64 +devices 0", "+p 64"),
+        ("-N 1 -c 8", "charmrun +p64 namd2 a.namd\nnamd2 +p8 a.namd", None),
         ("-N 1 -c 8", "make -j 8", None),
         ("-N 1 --exclusive", "make -j 8", None),
         ("-N 1 --ntasks-per-node=8", "make -j 8", None),

@@ -3147,6 +3147,7 @@ def test_a_search_for_the_directives_of_the_script(line: str, named: bool) -> No
         ("-c 4", "export KMP_AFFINITY=none\n./a", ""),
         ("-c 4", "gmx mdrun -deffnm a -pin on -ntomp 4", "-pin on"),
         ("-n 1 -c 4", 'if ! srun gmx_mpi mdrun "$A" \\\n -pin on; then exit 1; fi', "-pin on"),
+        ("-c 4", "singularity run a.sif /opt/namd2 a.namd +p4 +setcpuaffinity", "+setcpuaffinity"),
         ("-N 1 --exclusive", "gmx mdrun -pin on", ""),
         ("-c 4", "gmx mdrun -pin auto", ""),
         ("-c 4", "OMP_PROC_BIND=true\n./a", ""),

@@ -42,7 +42,8 @@ _SETS_THREADS = re.compile(
 # mdrun divides the cores itself, and refuses another number; launchers in variables; scripts that read it.
 _CHOOSES_THREADS = re.compile(r"(?m)^[^#\n]*(\bmdrun\b|\s-np\b|\$\{?\w+\}?\"? -n\b|\$\{?OMP_NUM_THREADS\b)")
 
-_PINS = re.compile(r"\bmdrun\b[^;&|]*\s-pin\s+on\b")  # mdrun counts the cores from the first of the node
+# Options of programs that bind their threads, counted from the first core of the node.
+_PINS = re.compile(r"\bmdrun\b[^;&|]*\s(-pin\s+on)\b|\bnamd\d?\b[^;&|]*\s(\+setcpuaffinity)\b")
 
 _NO_PROGRAMS = (STATE | TOOLS) - {"eval", "xargs"}
 _ONE_PROCESS = ("Rscript", "R", "julia", "matlab", "octave")  # on a node, like Python
@@ -265,12 +266,12 @@ def _open_binding(script: Script, target: Dialect) -> Iterator[Remark]:
     request = script.request
     alone = script.dialect.node_step is not None and target.node_step is None
     alone &= not request.exclusive and (request.nodes or request.ranks or 1) == 1
-    places = {name: node.line for name, _, node in reversed(script.assignments)}
     name = binds_threads(script)
-    if not name:
-        name = "-pin on"
-        places = {name: one.line for one in reversed(script.runs) if _PINS.search(one.node.text)}
-    if alone and _programs(script) and (line := places.get(name)):
+    places = [(node.line, name) for one, _, node in script.assignments if name and one == name]
+    options = ((one.line, _PINS.search(one.node.text)) for one in script.runs)
+    places += [(line, found[1] or found[2]) for line, found in options if found]
+    if alone and places and _programs(script):
+        line, name = places[0]
         why = f"unless {target.title} binds the job to its cores, threads are bound to those of the whole "
         yield hint(line, name, f"{why}node, which other jobs may use")
 
