@@ -51,9 +51,9 @@ def remarks(
         named = name in own and not re.match(r"is a command|stays", why)  # a variable of the script
         named |= name in script.functions
         named |= name.startswith(source.variable_prefix) and not _is_read(script, name, at)
-        once = {(line, name), (0, name)}
-        if not inside and not named and not once & known:
-            known |= once
+        here, anywhere = (line, name), (0, name)
+        if not inside and not named and not {here, anywhere} & known:
+            known |= {here, anywhere} if lost else {here}
             yield Remark(line, name, why, lost)
 
 
@@ -108,7 +108,8 @@ def _names(
             files = root.all("file_redirect") if why[0].startswith("names") else ()
             file = any(one.start <= at < one.end for one in files)
             file |= pattern == source.own_logs and log_differences.is_file_of_script(script, at)
-            if not (file or _printed(root, at) or _is_label(root, at)):
+            folder = why[0].startswith("names") and _is_folder(root, at)
+            if not (file or folder or _printed(root, at) or _is_label(root, at)):
                 message = why[0].startswith("names") and _is_sentence(root, at, match[0])
                 yield match[0], (why[0], why[1] and not message), at, line
 
@@ -127,6 +128,13 @@ def _is_sentence(root: Node, at: int, word: str) -> bool:
     found = (one.text[1:-1] for one in root.all("string", "raw_string") if one.start < at < one.end)
     texts = (text for text in found if " " in text and word != word.lower())
     return any(not re.search(r"(^|\s)-+\w|[;|&<>=/()`]", text) for text in texts)
+
+
+def _is_folder(root: Node, at: int) -> bool:
+    """Return whether the word at an offset is that of a folder which a command makes or changes to."""
+    words = (one for one in root.all("word") if one.start <= at < one.end)
+    commands = (one.parent for one in words if one.parent is not None and one.parent.type == "command")
+    return any(os.path.basename(one.name) in log_differences.FOLDERS for one in commands)
 
 
 def _is_label(root: Node, at: int) -> bool:

@@ -18,7 +18,7 @@ from jobgen.script.syntax import Node
 from jobgen.script.word_lists import code_text
 
 _PLAIN = re.compile(r"\$(?:\{(?=\w+\}))?([A-Za-z_]\w*)\}?")
-_FOLDERS = ("cd", "pushd", "mkdir", "rmdir", "ls")  # commands that name directories
+FOLDERS = ("cd", "pushd", "mkdir", "rmdir", "ls")  # commands that name directories
 # The codes in names of logs for the variables of a job.
 _CODES = {"job_id": "%j", "job_name": "%x", "array_index": "%a", "array_job": "%A", "user": "%u"}
 _WRITES = re.compile(r"(\d|&)?>{1,2}[|&]?(?!\s*(\d+|-)$)")  # a redirection of output to a file
@@ -77,7 +77,7 @@ def _own_log(script: Script, target: Dialect, fields: Mapping[str, str]) -> Iter
     swept = list(_swept_logs(script, target, fields)) if source.copies_logs else []
     yield from swept
     for command in script.runs:
-        if command.line in {one.line for one in swept} or command.name in _FOLDERS:
+        if command.line in {one.line for one in swept} or command.name in FOLDERS:
             continue
         texts = (re.sub(r"^--?[\w-]+=", "", with_values(script, word)) for word in command.arguments)
         words = [_path(script, text) for text in texts if text]

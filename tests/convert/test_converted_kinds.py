@@ -176,6 +176,10 @@ def test_a_burst_buffer_has_a_remark(line: str) -> None:
         ('RUNNER="slurm_usda"\n./a --runner $RUNNER', True),
         ("./a --profile slurm", True),
         ("mkdir slurm_logs", False),
+        ("mkdir -p slurm && cd slurm", False),
+        ("mkdir slurm\n./a --profile slurm", True),
+        ('M="${SLURM_ARRAY_JOB_ID}: done well"\n./a "$M"', False),
+        ('mail -s "a Slurm job" x <b\n./a --scheduler slurm', True),
         ("cp a /opt/slurm_usda/b", False),
     ],
 )

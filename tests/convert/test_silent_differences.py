@@ -1464,6 +1464,8 @@ def test_a_command_of_a_site(command: str) -> None:
         ("-N 1 --gpus=4 --gpus-per-task=1 -c 2", "select=1:ncpus=8:mpiprocs=4:ngpus=4", 4),
         ("--gpus=4 --gpus-per-task=1 -c 2", "select=4:ncpus=2:ngpus=1", 4),
         ("-N 2 --gpus=4 --gpus-per-task=2", "select=2:ncpus=1:mpiprocs=1:ngpus=2", 2),
+        ("-N 4 --gpus-per-node=2 --gpus-per-task=1", "select=4:ncpus=2:mpiprocs=2:ngpus=2", 8),
+        ("-N 2 --gres=gpu:4 --gpus-per-task=2", "select=2:ncpus=2:mpiprocs=2:ngpus=4", 4),
         ("-N 2 -n 2 --gpus-per-task=2", "select=2:ncpus=1:mpiprocs=1:ngpus=2", 2),
         ("-N 1 --gpus-per-task=1", "select=1:ngpus=1", 1),
     ],

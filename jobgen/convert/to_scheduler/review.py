@@ -156,9 +156,8 @@ def _shell(script: Script, target: Dialect) -> Iterator[Remark]:
 def _bare_nodes(script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield a remark on several nodes of Slurm without cores, tasks or devices: a site of whole nodes gives
     all of them."""
-    sizes = ("ranks", "ranks_per_node", "cpus_per_rank", "gpus_per_node")
-    given = any(script.dialect.origin(script.heeded, one) for one in sizes)
-    given |= bool({"--gpus", "--gres", "--exclusive"} & {*script.heeded})
+    given = any(script.dialect.origin(script.heeded, one) for one in ("ranks", "cpus", "gpus"))
+    given |= "--exclusive" in script.heeded
     given |= any(one.number(*one.row.line.ranks, *_COUNTS) for one in script.launches)
     if script.request.several and not given:
         why = f"names no cores: {target.title} gives one of each node; "
