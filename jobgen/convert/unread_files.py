@@ -33,13 +33,13 @@ _HANDLES |= PRINT | STATE | TOOLS
 # Files of environments, which read nothing of a scheduler.
 _OF_SYSTEM = re.compile(
     r"(?i)activate|(\b|_)profile(\.d/|s?$|\.\w+$)|shrc|bash_login|conda|mamba|module|lmod|spack|venv|vars\b|GMXRC|setup-env\.sh"
-    r"|^/ext3/|cmsset_default|FOAM|SetUpFreeSurfer|(?<!dirname )\$\((?!dirname|pwd)"
-    r"|`(?!dirname|pwd)[^`]+`|<\("
+    r"|^/ext3/|cmsset_default|FOAM|SetUpFreeSurfer|^(\$\(|`)[^/]*[)`]$|\bbrew\b|<\("
     r"|^/etc/|/\.config/"
     r"|^\$?\{?\w*(HOME|ROOT|PREFIX|PATH)\}?/(bin|etc|share)/|^/(?!home)\w+/(bin|etc|gcc)/"
     r"|^/(?!home)(\w+/)?(opt|usr|cvmfs)/|^/(.*/)?(sw|s?soft(ware)?|apps?|[\w.]*install)/"
 )
-_OF_JOBS = re.compile(r"(?i)(job|batch|slurm|pbs|queue)[^/]*$")  # in the name of a file of a site
+# In the path of a file of a site.
+_OF_JOBS = re.compile(r"(?i)(job|batch|slurm|pbs|queue)[^/]*$|/(slurm|pbs|torque)/")
 # The engines, and patterns of the options with which they submit jobs as a configuration says.
 _ENGINES = {
     r"nextflow[^\s/]*": r"(?<!\S)(run(?!\S)|-profile)",

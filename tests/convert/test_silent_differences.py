@@ -2421,6 +2421,7 @@ def test_workers_of_ray_and_dask_set_their_threads(line: str) -> None:
         ("-N 1 -n 1 -c 4", "mpirun -np 1 ./a", "unset OMP_NUM_THREADS", ""),
         ("-N 25", "srun -n 800 -c 2 ./a", "export OMP_NUM_THREADS=2", "export OMP_NUM_THREADS=2"),
         ("-N 1", "srun --ntasks-per-node 8 -c 6 ./a", "export OMP_NUM_THREADS=6", "export OMP_NUM_THREADS=6"),
+        ("-N 2 -n 8 -c 4", "srun env -u A ./a", "export OMP_NUM_THREADS=4", "export OMP_NUM_THREADS=4"),
         ("-N 2 --exclusive", "srun -n 64 ./a", "unset OMP_NUM_THREADS", ""),
         ("-N 4", "srun -N 1 -n 1 ./a", "", ""),
         ("-N 2 -c 8", "srun -n 2 ./a", "", "export OMP_NUM_THREADS=8"),

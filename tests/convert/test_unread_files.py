@@ -79,6 +79,10 @@ def test_the_jobs_of_a_workflow_are_for_the_scheduler_of_the_script(code: str, l
         ("python a.py\npython -m b\npython -c 'import a'\njulia c.jl\nRscript d.R\n./e", ""),
         ("snakemake --cluster 'mkdir -p a; sbatch'\nA=\n$A b", ""),
         ('S="sbatch -n 1"\nS+=" -t 3"\nsnakemake --cluster "$S"', ""),
+        ('source "$(get_dir)"/../a.sh', "a.sh"),
+        ("f() { echo /b; }\nbash `f`/a.sh", "a.sh"),
+        (". /opt/shared/slurm/templates/a.sh", "a.sh"),
+        ("source $(site-path)\n. $(brew --prefix)/etc/bash_completion", ""),
         ("source activate a\n. /etc/profile.d/modules.sh\necho 'run a.sh'", ""),
     ],
 )

@@ -14,6 +14,7 @@ from jobgen.convert.to_scheduler.mpirun_line import EXPORTS, exports_function
 from jobgen.convert.unread_files import of_engines
 from jobgen.convert.variable_names import binds_threads, is_exported, kept
 from jobgen.launch.command_line import is_python
+from jobgen.launch.wrappers import WRAPPERS
 from jobgen.schedulers.base import fill
 from jobgen.schedulers.request import Request
 from jobgen.script.command_kinds import STATE, TOOLS
@@ -314,7 +315,8 @@ def threads_of_ranks(script: Script, target: Dialect, content: ScriptRequest) ->
     known = not request.exclusive or request.cpus_per_rank is not None or target.sets_threads
     several |= not target.sets_threads and request.nodes is None and (request.ranks or 1) > 1
     bound = [one for one in steps if one.program and not _is_unbound(one)]
-    started = any(script.constants.value(one.program[0]) not in TOOLS for one in bound)
+    names = [(script.constants.value(one.program[0]), one.program[1:]) for one in bound]
+    started = any(name not in TOOLS or (name in WRAPPERS and words) for name, words in names)
     started |= target.sets_threads and _starts_on_others(script)
     return several and known and target.node_step is None and started
 
