@@ -38,6 +38,8 @@ def test_a_log_that_a_variable_names(options: str, text: str, named: bool) -> No
         ("export TMPDIR=/scratch/$USER/$SLURM_JOB_ID\n./a", True),
         ("S=/scratch/$SLURM_JOB_ID\nrsync -a x/ $S", False),
         ("S=/scratch/$SLURM_JOB_ID\ncp x $S/", True),
+        ("S=/scratch/$SLURM_JOB_ID\n./a\nS=/scratch/$SLURM_JOB_ID\ncd $S", True),
+        ("S=/scratch/$SLURM_JOB_ID\n./a\nS=/data\ncd $S", False),
         ("cp -r x /scratch/$SLURM_JOB_ID/x", True),
         ("mkdir -p /scratch/$SLURM_JOB_ID\nexport TMPDIR=/scratch/$SLURM_JOB_ID", False),
         ("cp a b_$SLURM_JOB_ID", False),
