@@ -139,11 +139,16 @@ def _is_folder(root: Node, at: int) -> bool:
 
 def _is_label(root: Node, at: int) -> bool:
     """Return whether an offset is in a text that a command prints, with a colon or an equals sign behind the
-    name there, and no dollar sign before it: ``echo "PBS_O_WORKDIR: $D" > file``."""
+    name there, and no dollar sign before it: ``echo "PBS_O_WORKDIR: $D" > file``, or in that of ``cat <<EOF``
+    to the log."""
     if not re.match(rb"\w+ ?[:=]", root.source[at:]) or re.search(rb"[${]$", root.source[:at]):
         return False
     texts = (one for one in root.all("string", "raw_string") if one.start < at < one.end)
     commands = (above for one in texts for above in one.above() if above.type == "command")
+    bodies = (one for one in root.all("heredoc_body") if one.start <= at < one.end)
+    redirected = (above for one in bodies for above in one.above() if above.type == "redirected_statement")
+    if any(re.match(r"cat\s*<<-?\s*[\w\"'\\]+\s*\n", one.text) for one in redirected):
+        return True
     return next((os.path.basename(one.name) in _TALK for one in commands), False)
 
 

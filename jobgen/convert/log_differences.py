@@ -11,6 +11,7 @@ from jobgen.convert.request_reader import at_directive
 from jobgen.convert.result import Remark, hint, remark_on, shown
 from jobgen.convert.swept_files import NUMBER, sweeps
 from jobgen.convert.to_scheduler.request_writer import default_log
+from jobgen.script.command_kinds import is_printed
 from jobgen.script.commands import Command
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.script import Script
@@ -77,7 +78,8 @@ def _own_log(script: Script, target: Dialect, fields: Mapping[str, str]) -> Iter
     swept = list(_swept_logs(script, target, fields)) if source.copies_logs else []
     yield from swept
     for command in script.runs:
-        if command.line in {one.line for one in swept} or command.name in FOLDERS:
+        passed_over = command.name in FOLDERS or any(map(is_printed, command.arguments[:1]))
+        if command.line in {one.line for one in swept} or passed_over:
             continue
         texts = (re.sub(r"^--?[\w-]+=", "", with_values(script, word)) for word in command.arguments)
         words = [_path(script, text) for text in texts if text]

@@ -212,6 +212,20 @@ def test_the_plugin_of_srun_in_a_variable_is_that_of_its_option(value: str, name
     assert ("SLURM_MPI_TYPE" in str(done.remarks)) is named
 
 
+@pytest.mark.parametrize(
+    ("command", "lost"),
+    [
+        ("cat <<E", []),
+        ("cat <<-E", []),
+        ("cat > a <<E", ["SLURM_JOB_ID"]),
+        ("cat <<E | mail a@b", ["SLURM_JOB_ID"]),
+    ],
+)
+def test_labels_of_a_here_document_in_the_log(command: str, lost: list[str]) -> None:
+    done = convert(f"#SBATCH -N 1\n{command}\nSLURM_JOB_ID:  $SLURM_JOB_ID\nE\n./a", "pbspro")
+    assert [one.what for one in done.remarks if one.why == "is not set by PBS Pro"] == lost
+
+
 def test_a_select_with_ranks_and_no_cores_may_be_a_whole_node() -> None:
     done = convert("#PBS -l select=1:node_type=rome:mpiprocs=1\n./a", "slurm")
     assert any("names no cores" in one.why for one in done.remarks)

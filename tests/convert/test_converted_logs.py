@@ -140,6 +140,8 @@ def test_a_percent_sign_is_a_code_for_slurm_only(text: str, target: str, expecte
         ("run.log", "egrep error *.log > errors", True),
         ("run.log", 'mail -s x me < "$SLURM_SUBMIT_DIR/other.log"', False),
         ("run.log", "cp * /x", False),
+        ("run.log", "echo the results are in run.log", False),
+        ("run.log", "echo run.log | xargs tail", True),
         ("/logs/run", "./a --save-to=/results/run", False),
         ("/logs/run", "./a --log=/logs/run", True),
         ("run.%j", "tail run.*", False),

@@ -79,6 +79,7 @@ def test_the_jobs_of_a_workflow_are_for_the_scheduler_of_the_script(code: str, l
         ("python a.py\npython -m b\npython -c 'import a'\njulia c.jl\nRscript d.R\n./e", ""),
         ("snakemake --cluster 'mkdir -p a; sbatch'\nA=\n$A b", ""),
         ('S="sbatch -n 1"\nS+=" -t 3"\nsnakemake --cluster "$S"', ""),
+        ('run() { ./b "$@"; }\nrun bash -c "export A=1; ./c"', ""),
         ('source "$(get_dir)"/../a.sh', "a.sh"),
         ("f() { echo /b; }\nbash `f`/a.sh", "a.sh"),
         (". /opt/shared/slurm/templates/a.sh", "a.sh"),
