@@ -60,9 +60,11 @@ def remarks(
 def _is_read(script: Script, name: str, at: int) -> bool:
     """Return whether a name at an offset is a variable: one of the scheduler, or what a ``$`` is before.
 
-    One that the script unsets there is not read.
+    One that the script unsets there, or that another shell sets, is not read.
     """
     before = script.tree.source[:at].rpartition(b"\n")[2]
+    if re.search(rb"\bexport $", before) and script.tree.source.startswith(b"=", at + len(name)):
+        return False
     known = name in script.dialect.environment or name in variable_names.meanings(script.dialect)
     is_unset = re.search(rb"\bunset( -v)?( [\w ]*)?$", before) is not None
     return not is_unset and (known or re.search(rb"\$\{?[#!]?$", before) is not None)

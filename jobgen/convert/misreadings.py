@@ -295,7 +295,9 @@ def in_directory(script: Script, unknown: bool = True) -> Iterator[Remark]:
 
 
 # Programs that may use the threads of OMP_NUM_THREADS, beside those with a path.
-_THREADED = re.compile(r"julia|Rscript|matlab|octave|torchrun|\$|\S*/.*(?<!\.sh)$|[\w-]+\.(x|exe|out|bin)$")
+_THREADED = re.compile(
+    r"julia|Rscript|matlab|octave|torchrun|\$(?![\w{}]+=)|\S*/.*(?<!\.sh)$|[\w-]+\.(x|exe|out|bin)$"
+)
 
 
 def threads_outside(script: Script, others: Sequence[Node] = ()) -> Iterator[Remark]:

@@ -97,7 +97,7 @@ def nodes_read(script: Script) -> tuple[int, str] | None:
             return node.line, f"${name}"
     for launch in script.launched(step) if step else ():
         lists = launch.program and os.path.basename(launch.program[0].text) == "hostname"
-        if lists and launch.options.keys() <= _OF_LISTS and not is_printed(launch.program[0], {step}):
+        if lists and launch.options.keys() <= _OF_LISTS and not is_printed(launch.program[0], {launch.kind}):
             return launch.line, f"{step} hostname"
     return None
 

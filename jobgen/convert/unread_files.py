@@ -33,7 +33,7 @@ _HANDLES |= PRINT | STATE | TOOLS
 # Files of environments, which read nothing of a scheduler.
 _OF_SYSTEM = re.compile(
     r"(?i)activate|(\b|_)profile(\.d/|s?$|\.\w+$)|shrc|bash_login|conda|mamba|module|lmod|spack|venv|vars\b|GMXRC|setup-env\.sh"
-    r"|^/ext3/|cmsset_default|FOAM|SetUpFreeSurfer|^(\$\(|`)[^/]*[)`]$|\bbrew\b|<\("
+    r"|^/ext3/|cmsset_default|FOAM|SetUpFreeSurfer|^(\$\(|`)(?!basename)[^/]*[)`]$|\bbrew\b|<\("
     r"|^/etc/|/\.config/"
     r"|^\$?\{?\w*(HOME|ROOT|PREFIX|PATH)\}?/(bin|etc|share)/|^/(?!home)\w+/(bin|etc|gcc)/"
     r"|^/(?!home)(\w+/)?(opt|usr|cvmfs)/|^/(.*/)?(sw|s?soft(ware)?|apps?|[\w.]*install)/"

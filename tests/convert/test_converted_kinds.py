@@ -177,6 +177,7 @@ def test_a_burst_buffer_has_a_remark(line: str) -> None:
         ("./a --profile slurm", True),
         ("mkdir slurm_logs", False),
         ("mkdir -p slurm && cd slurm", False),
+        ("ssh a 'export SLURM_JOB_ID='\"$SLURM_JOB_ID\"'; ./a'", False),
         ("mkdir slurm\n./a --profile slurm", True),
         ('M="${SLURM_ARRAY_JOB_ID}: done well"\n./a "$M"', False),
         ('mail -s "a Slurm job" x <b\n./a --scheduler slurm', True),

@@ -216,6 +216,7 @@ def test_programs_for_more_cores_than_the_cores_of_slurm(code: str) -> None:
         ("-C haswell -p main", None),
         ("-C gpu --gres=gpu:1", None),
         ("-C gpu --exclusive", None),
+        ("-C gpu --gres=dcu:4", None),
     ],
 )
 @pytest.mark.parametrize("target", ["pbspro", "torque"])

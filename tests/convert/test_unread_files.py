@@ -83,6 +83,7 @@ def test_the_jobs_of_a_workflow_are_for_the_scheduler_of_the_script(code: str, l
         ('source "$(get_dir)"/../a.sh', "a.sh"),
         ("f() { echo /b; }\nbash `f`/a.sh", "a.sh"),
         (". /opt/shared/slurm/templates/a.sh", "a.sh"),
+        ("srun bash `basename $1`", "`basename $1`"),
         ("source $(site-path)\n. $(brew --prefix)/etc/bash_completion", ""),
         ("source activate a\n. /etc/profile.d/modules.sh\necho 'run a.sh'", ""),
     ],

@@ -30,6 +30,7 @@ _MAKES = re.compile(r"rsync\b|cp\s+(-\S+\s+)*(-\w*[rRa]|--recursive|--archive)")
 _TEMPORARY = ("TMPDIR", "TMP", "TEMP")
 _NO_USE = (PRINT | STATE | {"[", "test"}) - {"cd", "pushd"}
 _COUNTS = ("-c", "--cpus-per-task", *EACH)
+_OTHER_DEVICES = re.compile(r"\b(dcu|mlu|gcu)\b")  # that are no GPUs for Slurm
 
 
 def remarks(script: Script, target: Dialect, content: ScriptRequest) -> Iterator[Remark]:
@@ -95,7 +96,8 @@ def _devices(script: Script, target: Dialect, content: ScriptRequest) -> Iterato
     if hidden and not named and misreadings.names_devices(script) and has_directives(script):
         why = f"the script requests none: {target.title} hides those of the node"
         yield hint(script.directives.first, "GPUs", why)
-    devices = request.gpus_per_node or request.gpus or request.exclusive
+    other = "--gres" in script.heeded and _OTHER_DEVICES.search(script.heeded["--gres"].value)
+    devices = request.gpus_per_node or request.gpus or request.exclusive or other
     if source.hides_devices and not devices and (place := _unrequested_devices(script)):
         why = f"no directive requests GPUs: if {source.title} gives them with whole nodes, request them"
         yield hint(*place, why)
