@@ -97,9 +97,9 @@ def _srun_variables(script: Script, target: Dialect) -> Iterator[Remark]:
 
 
 def _limits(script: Script, target: Dialect) -> Iterator[Remark]:
-    """Yield a remark on each limit set before ranks on several nodes, to which srun hands it on."""
+    """Yield a remark on each limit set before ranks of several nodes, to which srun hands it on."""
     steps = script.dialect.node_step is not None and target.node_step is None
-    if not steps or (script.request.nodes or 1) < 2:
+    if not steps or (script.request.nodes or script.request.ranks or 1) < 2:
         return
     last = max((one.command.node.start for one in script.launches), default=0)
     for one in script.named("ulimit"):

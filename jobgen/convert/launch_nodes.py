@@ -12,6 +12,7 @@ from jobgen.convert.misreadings import names_devices
 from jobgen.errors import JobgenError, counted
 from jobgen.jobfile.reader import read_text
 from jobgen.schedulers.request import DirectiveOption, Request
+from jobgen.script.command_kinds import is_printed
 from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
@@ -34,8 +35,12 @@ _LETTERS = {
     "-@": "samtools bcftools",
     "-P": "xargs parallel",
     "-T": "featureCounts",
+    "+p": "namd namd2 namd3",
 }
-_ENGINES = {"snakemake", "nextflow", "echo", "sbatch", "qsub"}  # numbers of jobs, and of other jobs
+# Code that counts all cores of a node; nproc alone counts those to which the job is bound.
+_COUNTS_NODE = re.compile(r"(?s)\bnproc\s[^|;)`]*--all|processor.*/proc/cpuinfo|/proc/cpuinfo.*processor")
+# Numbers of jobs, of other jobs, and of ranks on all nodes.
+_ENGINES = {"snakemake", "nextflow", "echo", "sbatch", "qsub", "charmrun"}
 
 
 def chunk_option(script: Script) -> tuple[DirectiveOption, str] | None:
@@ -141,11 +146,17 @@ def named_cores(script: Script) -> tuple[int, int, str]:
         words = [script.constants.value(word) or "" for word in programs.get(one.node.start, one.words)]
         names = {os.path.basename(word) for word in words}
         for word, after in pairwise([*words, ""] if names.isdisjoint(_ENGINES) else ()):
-            option, _, given = re.sub(r"^(-[j@])(?=\d)", r"\1=", word).partition("=")
+            option, _, given = re.sub(r"^(-[j@]|\+p)(?=\d)", r"\1=", word).partition("=")
             of_program = not names.isdisjoint(_LETTERS.get(option, "").split())
             count = number(given or after) if of_program or _CORES_IN_OPTION.fullmatch(option) else None
             found.append((count or 1, one.line, f"{option} {count}"))
     return max(found, key=lambda one: one[0])
+
+
+def counts_node(script: Script) -> tuple[int, str] | None:
+    """Return the line and the text of the first code that counts all cores of a node for a program."""
+    counts = (one for one in script.tree.all("command_substitution") if _COUNTS_NODE.search(one.text))
+    return next(((one.line, one.text) for one in counts if not is_printed(one)), None)
 
 
 def devices_of(launch: Launch, request: Request) -> int:

@@ -51,18 +51,20 @@ def remarks(
         named = name in own and not re.match(r"is a command|stays", why)  # a variable of the script
         named |= name in script.functions
         named |= name.startswith(source.variable_prefix) and not _is_read(script, name, at)
-        once = {(line, name), (0, name)} if lost else {(line, name)}
-        if not inside and not named and not once & known:
-            known |= once
+        here, anywhere = (line, name), (0, name)
+        if not inside and not named and not {here, anywhere} & known:
+            known |= {here, anywhere} if lost else {here}
             yield Remark(line, name, why, lost)
 
 
 def _is_read(script: Script, name: str, at: int) -> bool:
     """Return whether a name at an offset is a variable: one of the scheduler, or what a ``$`` is before.
 
-    One that the script unsets there is not read.
+    One that the script unsets there, or that another shell sets, is not read.
     """
     before = script.tree.source[:at].rpartition(b"\n")[2]
+    if re.search(rb"\bexport $", before) and script.tree.source.startswith(b"=", at + len(name)):
+        return False
     known = name in script.dialect.environment or name in variable_names.meanings(script.dialect)
     is_unset = re.search(rb"\bunset( -v)?( [\w ]*)?$", before) is not None
     return not is_unset and (known or re.search(rb"\$\{?[#!]?$", before) is not None)
@@ -108,7 +110,8 @@ def _names(
             files = root.all("file_redirect") if why[0].startswith("names") else ()
             file = any(one.start <= at < one.end for one in files)
             file |= pattern == source.own_logs and log_differences.is_file_of_script(script, at)
-            if not (file or _printed(root, at) or _is_label(root, at)):
+            folder = why[0].startswith("names") and _is_folder(root, at)
+            if not (file or folder or _printed(root, at) or _is_label(root, at)):
                 message = why[0].startswith("names") and _is_sentence(root, at, match[0])
                 yield match[0], (why[0], why[1] and not message), at, line
 
@@ -129,13 +132,25 @@ def _is_sentence(root: Node, at: int, word: str) -> bool:
     return any(not re.search(r"(^|\s)-+\w|[;|&<>=/()`]", text) for text in texts)
 
 
+def _is_folder(root: Node, at: int) -> bool:
+    """Return whether the word at an offset is that of a folder which a command makes or changes to."""
+    words = (one for one in root.all("word") if one.start <= at < one.end)
+    commands = (one.parent for one in words if one.parent is not None and one.parent.type == "command")
+    return any(os.path.basename(one.name) in log_differences.FOLDERS for one in commands)
+
+
 def _is_label(root: Node, at: int) -> bool:
     """Return whether an offset is in a text that a command prints, with a colon or an equals sign behind the
-    name there, and no dollar sign before it: ``echo "PBS_O_WORKDIR: $D" > file``."""
+    name there, and no dollar sign before it: ``echo "PBS_O_WORKDIR: $D" > file``, or in that of ``cat <<EOF``
+    to the log."""
     if not re.match(rb"\w+ ?[:=]", root.source[at:]) or re.search(rb"[${]$", root.source[:at]):
         return False
     texts = (one for one in root.all("string", "raw_string") if one.start < at < one.end)
     commands = (above for one in texts for above in one.above() if above.type == "command")
+    bodies = (one for one in root.all("heredoc_body") if one.start <= at < one.end)
+    redirected = (above for one in bodies for above in one.above() if above.type == "redirected_statement")
+    if any(re.match(r"cat\s*<<-?\s*[\w\"'\\]+\s*\n", one.text) for one in redirected):
+        return True
     return next((os.path.basename(one.name) in _TALK for one in commands), False)
 
 

@@ -11,6 +11,7 @@ from jobgen.convert.request_reader import at_directive
 from jobgen.convert.result import Remark, hint, remark_on, shown
 from jobgen.convert.swept_files import NUMBER, sweeps
 from jobgen.convert.to_scheduler.request_writer import default_log
+from jobgen.script.command_kinds import is_printed
 from jobgen.script.commands import Command
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.script import Script
@@ -18,7 +19,7 @@ from jobgen.script.syntax import Node
 from jobgen.script.word_lists import code_text
 
 _PLAIN = re.compile(r"\$(?:\{(?=\w+\}))?([A-Za-z_]\w*)\}?")
-_FOLDERS = ("cd", "pushd", "mkdir", "rmdir", "ls")  # commands that name directories
+FOLDERS = ("cd", "pushd", "mkdir", "rmdir", "ls")  # commands that name directories
 # The codes in names of logs for the variables of a job.
 _CODES = {"job_id": "%j", "job_name": "%x", "array_index": "%a", "array_job": "%A", "user": "%u"}
 _WRITES = re.compile(r"(\d|&)?>{1,2}[|&]?(?!\s*(\d+|-)$)")  # a redirection of output to a file
@@ -77,7 +78,8 @@ def _own_log(script: Script, target: Dialect, fields: Mapping[str, str]) -> Iter
     swept = list(_swept_logs(script, target, fields)) if source.copies_logs else []
     yield from swept
     for command in script.runs:
-        if command.line in {one.line for one in swept} or command.name in _FOLDERS:
+        passed_over = command.name in FOLDERS or any(map(is_printed, command.arguments[:1]))
+        if command.line in {one.line for one in swept} or passed_over:
             continue
         texts = (re.sub(r"^--?[\w-]+=", "", with_values(script, word)) for word in command.arguments)
         words = [_path(script, text) for text in texts if text]
@@ -192,8 +194,11 @@ def _log_folders(script: Script, target: Dialect, fields: Mapping[str, str]) -> 
         whole = any(re.fullmatch(r"-\w*p\w*|--parents", text) for text in given)
         for word in command.arguments:
             path = _path(script, script.constants.text(word).strip("\"'"))
-            inner = any(whole and path.startswith(f"{one}/") for one in folders - {""})
-            if inner or any(_may_be_one(one, path, True) for one in folders - {""}):
+            made = any(whole and path.startswith(f"{one}/") for one in folders - {""})
+            # A variable of a loop may be each name.
+            any_name = re.sub(r"(?<=\w/)\\\$\w+", "[^/]+", re.escape(path))
+            made |= path.startswith("/") and any(re.fullmatch(any_name, one) for one in folders)
+            if made or any(_may_be_one(one, path, True) for one in folders - {""}):
                 why = f"{target.title} opens the log in it before the script runs: make it before you submit"
                 yield remark_on(command, why)
                 break

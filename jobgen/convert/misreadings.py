@@ -186,13 +186,14 @@ _NOT_LOADED = {"unload", "rm", "del", "use", "show", "avail", "list"}
 
 
 def use_of_cuda(script: Script) -> tuple[int, str] | None:
-    """Return the line and the words of a number of GPUs, or of a module of CUDA, in a script whose programs
-    use them."""
+    """Return the line and the words of a number or a list of GPUs, or of a module of CUDA, in a script whose
+    programs use them."""
     if not any(one.works or one.name in _STARTS_RANKS for one in script.runs):
         return None
     for name, value, node in script.assignments:
         count = parsers.number(script.constants.value(value))
-        if count and _COUNT_OF_GPUS.fullmatch(name):
+        listed = name == "CUDA_VISIBLE_DEVICES" and re.match(r"[\"']?\d", value.text)
+        if listed or (count and _COUNT_OF_GPUS.fullmatch(name)):
             return node.line, node.text
     for command in script.runs:
         if command.works and (option := _GPUS_OF_PROGRAM.search(command.node.text)):
@@ -294,7 +295,9 @@ def in_directory(script: Script, unknown: bool = True) -> Iterator[Remark]:
 
 
 # Programs that may use the threads of OMP_NUM_THREADS, beside those with a path.
-_THREADED = re.compile(r"julia|Rscript|matlab|octave|torchrun|\$|\S*/.*(?<!\.sh)$|[\w-]+\.(x|exe|out|bin)$")
+_THREADED = re.compile(
+    r"julia|Rscript|matlab|octave|torchrun|\$(?![\w{}]+=)|\S*/.*(?<!\.sh)$|[\w-]+\.(x|exe|out|bin)$"
+)
 
 
 def threads_outside(script: Script, others: Sequence[Node] = ()) -> Iterator[Remark]:

@@ -20,6 +20,7 @@ from jobgen.script.syntax import Node
 
 _OF_SLOTS = ("node_file", "slots", "slots_per_node", "chunks")
 _OF_NODES = ("nodes", "node_list", "ranks")
+_OF_LISTS = {"-l", "--label", "-u", "--unbuffered"}  # options of a step that keep its ranks
 
 
 def remarks(script: Script, target: Dialect, content: ScriptRequest) -> Iterator[Remark]:
@@ -67,7 +68,7 @@ def nodes_of(script: Script, target: Dialect, head: Sequence[str]) -> Iterator[R
     lines = named or target.scheduler.resources(Request(nodes=1), "", "")[0]
     how = f"{target.command} {' '.join(lines).replace('=1', '=N', 1)}"
     why = f"no directive requests nodes, and {script.dialect.title} gives one: for N, submit with {how}"
-    yield hint(read[0], f"${read[1]}", why)
+    yield hint(*read, why)
     script.request.submitted, script.request.nodes, script.request.ranks = True, None, None
 
 
@@ -87,12 +88,17 @@ def slots_of(script: Script, target: Dialect) -> Iterator[Remark]:
 
 
 def nodes_read(script: Script) -> tuple[int, str] | None:
-    """Return the line and the name of the first variable with the nodes of the job, unless it is printed."""
-    own = variable_names.kept(script)
+    """Return the line and the text of the first variable with the nodes of the job, or of the first step that
+    lists their hosts, unless it is only printed."""
+    own, step = variable_names.kept(script), script.dialect.node_step
     for node, _ in variable_names.names_read(script.tree):
         name = node.text
         if script.dialect.job_variables.get(name) in _OF_NODES and name not in own and not is_printed(node):
-            return node.line, name
+            return node.line, f"${name}"
+    for launch in script.launched(step) if step else ():
+        lists = launch.program and os.path.basename(launch.program[0].text) == "hostname"
+        if lists and launch.options.keys() <= _OF_LISTS and not is_printed(launch.program[0], {launch.kind}):
+            return launch.line, f"{step} hostname"
     return None
 
 

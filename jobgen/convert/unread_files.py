@@ -33,13 +33,13 @@ _HANDLES |= PRINT | STATE | TOOLS
 # Files of environments, which read nothing of a scheduler.
 _OF_SYSTEM = re.compile(
     r"(?i)activate|(\b|_)profile(\.d/|s?$|\.\w+$)|shrc|bash_login|conda|mamba|module|lmod|spack|venv|vars\b|GMXRC|setup-env\.sh"
-    r"|^/ext3/|cmsset_default|FOAM|SetUpFreeSurfer|(?<!dirname )\$\((?!dirname|pwd)"
-    r"|`(?!dirname|pwd)[^`]+`|<\("
+    r"|^/ext3/|cmsset_default|FOAM|SetUpFreeSurfer|^(\$\(|`)(?!basename)[^/]*[)`]$|\bbrew\b|<\("
     r"|^/etc/|/\.config/"
     r"|^\$?\{?\w*(HOME|ROOT|PREFIX|PATH)\}?/(bin|etc|share)/|^/(?!home)\w+/(bin|etc|gcc)/"
     r"|^/(?!home)(\w+/)?(opt|usr|cvmfs)/|^/(.*/)?(sw|s?soft(ware)?|apps?|[\w.]*install)/"
 )
-_OF_JOBS = re.compile(r"(?i)(job|batch|slurm|pbs|queue)[^/]*$")  # in the name of a file of a site
+# In the path of a file of a site.
+_OF_JOBS = re.compile(r"(?i)(job|batch|slurm|pbs|queue)[^/]*$|/(slurm|pbs|torque)/")
 # The engines, and patterns of the options with which they submit jobs as a configuration says.
 _ENGINES = {
     r"nextflow[^\s/]*": r"(?<!\S)(run(?!\S)|-profile)",
@@ -48,13 +48,14 @@ _ENGINES = {
     r"(cromwell\S*\.jar|cromwell)": r"(?<!\S)(run|submit)(?!\S)",
     "miniwdl": r"(?<!\S)--cfg(?![\w-])",
     r"bpipe": r"(?<!\S)run(?!\S)",
+    r"merlin": r"(?<!\S)(-k|--snakemake-parameters)[ =]",
     r"(cellranger|spaceranger)[\w-]*": r"(?<!\S)--jobmode[ =](?!local\b)",
 }
 _PROFILE = {"snakemake": "SNAKEMAKE_PROFILE", "miniwdl": "MINIWDL_CFG"}  # variables that name a configuration
 # The programs with which snakemake submits jobs and asks for them.
 _PROGRAM = re.compile(
     r"--cluster(?:-(?:sync|generic-(?:submit|status|cancel)-cmd|status|cancel))?[ =]+"
-    r"(?:(?:python|bash|sh|perl)[\d.]* )?(\S+)"
+    r"(?:ssh \S+ )?(?:(?:python|bash|sh|perl)[\d.]* )?(\S+)"
 )
 
 
@@ -141,8 +142,10 @@ def of_engines(script: Script, *without: str) -> Iterator[File]:
     # The first values of variables whose later ones differ: A="$A -x".
     values = {name: nodes[0].text.replace("\\\n", " ").strip("\"'") for name, nodes in script.values.items()}
     for start in script.started:
-        text = " ".join(start.texts)
-        words = re.sub(r"\$\{?(\w+)\}?", lambda match: values.get(match[1], match[0]), text).split()
+        words = []
+        for one in start.texts:
+            text = re.sub(r"\$\{?(\w+)\}?", lambda match: values.get(match[1], match[0]), one)
+            words += [text] if " " in one else text.split()
         if not words or os.path.basename(words[0]) in _HANDLES:
             continue
         for pattern, options in _ENGINES.items():
@@ -150,7 +153,8 @@ def of_engines(script: Script, *without: str) -> Iterator[File]:
             if (at := next(found, None)) is None or pattern in without:
                 continue
             text = " ".join(words[at + 1 :])
-            if (at == 0 and _PROFILE.get(pattern) in script.values) or re.search(options, text):
+            own = " ".join(one for one in words[at + 1 :] if " " not in one)  # without those of --cluster
+            if (at == 0 and _PROFILE.get(pattern) in script.values) or re.search(options, own):
                 yield File(f"the configuration of {os.path.basename(words[at])}", start.line)
             programs = (File(one.strip("'\""), start.line) for one in _PROGRAM.findall(text))
             yield from (one for one in programs if os.path.basename(one.path) not in _HANDLES)

@@ -211,8 +211,9 @@ def _read_devices(request: Request, given: Mapping[str, str]) -> None:
         request.gpus_per_node = each * request.ranks_per_node
     if request.gpus_per_node is None and request.gpus and request.nodes:
         request.gpus_per_node = request.gpus // request.nodes
-    if each and request.gpus and request.ranks is None and not request.ranks_per_node:
-        request.ranks = request.gpus // each
+    gpus = request.gpus or (request.gpus_per_node or 0) * (request.nodes or 0)
+    if each and gpus and request.ranks is None and not request.ranks_per_node:
+        request.ranks = gpus // each
         if request.nodes and request.ranks % request.nodes == 0:
             request.ranks_per_node = request.ranks // request.nodes
     each = number(given.get("--ntasks-per-gpu"))

@@ -312,12 +312,20 @@ class Constants:
 def _by_name(
     found: list[tuple[str, Node, Node]],
 ) -> tuple[dict[str, list[tuple[Node, Node]]], dict[str, Node]]:
-    """Return the values and assignments of each variable, and the values of those that are set once."""
+    """Return the values and assignments of each variable, and the values of those that are set once, or each
+    time to the same text."""
     by_name: dict[str, list[tuple[Node, Node]]] = {}
     for name, value, assignment in found:
         by_name.setdefault(name, []).append((value, assignment))
-    once = {name: pairs[0][0] for name, pairs in by_name.items() if len(pairs) == 1 and certain(pairs[0][1])}
-    return by_name, once
+    same = {name: pairs[0] for name, pairs in by_name.items() if len(pairs) == 1 or _is_same(name, pairs)}
+    return by_name, {name: value for name, (value, assignment) in same.items() if certain(assignment)}
+
+
+def _is_same(name: str, pairs: list[tuple[Node, Node]]) -> bool:
+    """Return whether all values of a variable are one text, without output of commands and its own value."""
+    value = pairs[0][0]
+    fixed = "$(" not in value.text and "`" not in value.text and name not in dict(expansions(value))
+    return fixed and len({one.text for one, _ in pairs}) == 1 and not any("+=" in at.text for _, at in pairs)
 
 
 def command_key(text: str) -> str:

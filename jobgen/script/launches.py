@@ -338,8 +338,12 @@ class _Search(NamedTuple):
         while behind < len(forms) and (forms[behind] or "-").startswith(("-", "+")):
             option = forms[behind] or ""
             if re.fullmatch(r"-[a-z]*c", option):
-                texts = words.origins[behind + 1 : behind + 2]
-                return text_of(texts[0], self.constants, self.place) if texts else None
+                if behind + 1 == len(forms):
+                    return None
+                word = words.origins[behind + 1]
+                if word.text.strip('"') in _ARGUMENTS:  # one of those of a function
+                    word = words.nodes[behind + 1]
+                return text_of(word, self.constants, self.place)
             if option in ("-s", "--"):
                 return code_files.read(self.command)
             behind += 1 + bool(re.fullmatch(r"[-+][a-z]*[oO]", option))

@@ -176,6 +176,11 @@ def test_a_burst_buffer_has_a_remark(line: str) -> None:
         ('RUNNER="slurm_usda"\n./a --runner $RUNNER', True),
         ("./a --profile slurm", True),
         ("mkdir slurm_logs", False),
+        ("mkdir -p slurm && cd slurm", False),
+        ("ssh a 'export SLURM_JOB_ID='\"$SLURM_JOB_ID\"'; ./a'", False),
+        ("mkdir slurm\n./a --profile slurm", True),
+        ('M="${SLURM_ARRAY_JOB_ID}: done well"\n./a "$M"', False),
+        ('mail -s "a Slurm job" x <b\n./a --scheduler slurm', True),
         ("cp a /opt/slurm_usda/b", False),
     ],
 )
@@ -206,6 +211,20 @@ def test_a_message_that_names_the_scheduler_is_not_lost(line: str, lost: bool) -
 def test_the_plugin_of_srun_in_a_variable_is_that_of_its_option(value: str, named: bool) -> None:
     done = convert(f"#SBATCH -N 1 -n 4\nexport SLURM_MPI_TYPE={value}\nsrun ./a", "pbspro")
     assert ("SLURM_MPI_TYPE" in str(done.remarks)) is named
+
+
+@pytest.mark.parametrize(
+    ("command", "lost"),
+    [
+        ("cat <<E", []),
+        ("cat <<-E", []),
+        ("cat > a <<E", ["SLURM_JOB_ID"]),
+        ("cat <<E | mail a@b", ["SLURM_JOB_ID"]),
+    ],
+)
+def test_labels_of_a_here_document_in_the_log(command: str, lost: list[str]) -> None:
+    done = convert(f"#SBATCH -N 1\n{command}\nSLURM_JOB_ID:  $SLURM_JOB_ID\nE\n./a", "pbspro")
+    assert [one.what for one in done.remarks if one.why == "is not set by PBS Pro"] == lost
 
 
 def test_a_select_with_ranks_and_no_cores_may_be_a_whole_node() -> None:

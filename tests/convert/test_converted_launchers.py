@@ -668,3 +668,21 @@ def test_modules_that_are_unloaded_after_the_launcher(end: str) -> None:
     assert values(job_file(f"#PBS -l select=2:ncpus=4:mpiprocs=4\n{code}").text)["mpi"] == "mpich"
     before = f"module load openmpi mpich/4.1\n{end}\nmodule load openmpi\nmpirun -n 8 ./a\n"
     assert values(job_file(f"#PBS -l select=2:ncpus=4:mpiprocs=4\n{before}").text)["mpi"] == "openmpi"
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "shape"),
+    [
+        ("-N 2", "srun --ntasks-per-node=4 ./a", "-np 8 ppr:4:node"),
+        ("-N 2 -c 4", "srun --ntasks-per-node=$SLURM_CPUS_PER_TASK ./a", "-np 8 ppr:4:node"),
+        ("-N 2 --exclusive", "srun -N 1 ./a", ""),
+        ("-N 2", "srun ./a", "-np 2 ppr:1:node"),
+        ("-N 2 --ntasks-per-node=1", "srun --ntasks-per-node=4 ./a", "-np 2 ppr:1:node"),
+        ("-N 2 -n 2", "srun --ntasks-per-node=4 ./a", "-np 2 ppr:1:node"),
+    ],
+)
+def test_ranks_of_a_step_in_a_job_that_counts_none(options: str, line: str, shape: str) -> None:
+    """Without a number of tasks a job has no SLURM_NTASKS, which holds for its steps. Seen with Slurm 22.05."""
+    done = convert(f"#SBATCH {options}\n{line}", "pbspro")
+    assert " ".join(re.findall(r"-np \d+|ppr:\d+:node", done.text)) == shape
+    assert any("srun ignores it" in one.why for one in done.remarks) == ("-n" in options)

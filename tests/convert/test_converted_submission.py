@@ -116,6 +116,13 @@ def test_a_step_on_all_nodes_of_the_submission(step: str) -> None:
     assert 'mpirun --hostfile "$PBS_NODEFILE" --map-by ppr:1:node ' in done.text
 
 
+@pytest.mark.parametrize("line", ["srun hostname -s > hosts", "H=`srun -l /bin/hostname | sort`"])
+def test_the_hosts_of_a_submission(line: str) -> None:
+    done = convert(f"#SBATCH -t 10\n{line}\nmpirun -hostfile hosts -n $1 ./a", "pbspro")
+    assert [one.line for one in done.remarks if "no directive requests nodes" in one.why] == [3]
+    assert "--map-by ppr:1:node --bind-to none" in done.text
+
+
 def test_an_mpirun_on_all_nodes_of_the_submission() -> None:
     text = f"#SBATCH --ntasks-per-node=2 -c 2\n{READS}mpirun ./a"
     assert 'mpirun --hostfile "$PBS_NODEFILE" $(mpi_exports) ./a\n' in convert(text, "pbspro").text
@@ -138,6 +145,9 @@ def test_how_to_submit_a_script_that_requests_nothing(target: str, how: str) -> 
         "#SBATCH -n 4\n./a $SLURM_NTASKS",
         "#SBATCH -N 2\n./a $SLURM_NNODES",
         "#SBATCH --gres=gpu:1\n./a",
+        "#SBATCH -t 10\nsrun hostname\n./a",
+        "#SBATCH -t 10\nM=$(srun -n 1 hostname)\n./a $M",
+        "#SBATCH -n 4\nsrun hostname > hosts\nmpirun -hostfile hosts ./a",
     ],
 )
 def test_nodes_of_the_script(text: str) -> None:

@@ -38,6 +38,8 @@ def test_a_log_that_a_variable_names(options: str, text: str, named: bool) -> No
         ("export TMPDIR=/scratch/$USER/$SLURM_JOB_ID\n./a", True),
         ("S=/scratch/$SLURM_JOB_ID\nrsync -a x/ $S", False),
         ("S=/scratch/$SLURM_JOB_ID\ncp x $S/", True),
+        ("S=/scratch/$SLURM_JOB_ID\n./a\nS=/scratch/$SLURM_JOB_ID\ncd $S", True),
+        ("S=/scratch/$SLURM_JOB_ID\n./a\nS=/data\ncd $S", False),
         ("cp -r x /scratch/$SLURM_JOB_ID/x", True),
         ("mkdir -p /scratch/$SLURM_JOB_ID\nexport TMPDIR=/scratch/$SLURM_JOB_ID", False),
         ("cp a b_$SLURM_JOB_ID", False),
@@ -166,6 +168,8 @@ def test_a_script_that_another_command_starts(command: str, named: bool) -> None
     [
         ("-N 2", "ulimit -s unlimited\nsrun ./a", True),
         ("-N 2", "if true; then ulimit -Ss 100; fi\nmpirun ./a", True),
+        ("-n 80", "ulimit -s 100\nsrun ./a", True),
+        ("-n 1", "ulimit -s 100\nsrun ./a", False),
         ("-N 2", "ulimit -a\nulimit -s\nsrun ./a", False),
         ("-N 2", "srun ./a\nulimit -s unlimited\n./b", False),
         ("-N 1", "ulimit -s unlimited\nsrun ./a", False),

@@ -150,6 +150,15 @@ def test_threads_of_the_ranks_of_other_launchers(line: str, set_: bool) -> None:
     assert not [one for one in done.remarks if "of one rank" in one.why]
 
 
+@pytest.mark.parametrize(
+    ("line", "named"), [("$A x", True), ("${A}/b", True), ("${A}=$((2 + 1))", False), ("$A=2", False)]
+)
+def test_a_program_beside_the_ranks_is_no_assignment(line: str, named: bool) -> None:
+    code = f"A=$(pwd)\n{line}\nsrun ./a"
+    done = convert(SLURM.format("-N 2 --ntasks-per-node=4 -c 2", code), "pbspro")
+    assert [one.line for one in done.remarks if "of one rank" in one.why] == [4] * named
+
+
 @pytest.mark.parametrize("target", ["pbspro", "torque"])
 def test_the_library_of_slurm_for_intel_mpi(target: str) -> None:
     text = "module load intel-mpi\nexport I_MPI_PMI_LIBRARY=/usr/lib64/libpmi.so\nsrun ./a"

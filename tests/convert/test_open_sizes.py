@@ -151,6 +151,8 @@ def test_a_folder_that_the_script_names_is_not_that_of_the_log() -> None:
         ("-p main", "build() {\n  cmake --build . --parallel --jobs=6\n}\nbuild", "--jobs 6"),
         ("-N 1", "export OMP_NUM_THREADS=16\nsrun -n 1 ./a", "OMP_NUM_THREADS=16"),
         ("-N 1 -c 4", "srun ./a --num_threads 8", "--num_threads 8"),
+        ("-c 8", "singularity run --nv a.sif /opt/bin/namd2 a.namd +p64 +devices 0", "+p 64"),
+        ("-N 1 -c 8", "charmrun +p64 namd2 a.namd\nnamd2 +p8 a.namd", None),
         ("-N 1 -c 8", "make -j 8", None),
         ("-N 1 --exclusive", "make -j 8", None),
         ("-N 1 --ntasks-per-node=8", "make -j 8", None),
@@ -172,6 +174,31 @@ def test_programs_for_more_cores_than_the_request(
     assert [one.partition("=")[0] for one in found] == ([what.partition("=")[0]] if what else [])
 
 
+@pytest.mark.parametrize(
+    ("options", "code", "named"),
+    [
+        ("-N 1", "n=$(nproc --all)\n./a -t $n", True),
+        ("-c 4", "./a -t `grep -c ^processor /proc/cpuinfo`", True),
+        ("-n 4", "N=$(cat /proc/cpuinfo | grep processor | wc -l)\n./a $N", True),
+        ("-N 1", "n=$(nproc)\n./a -t $n", False),
+        ("-N 1", 'echo "cores: $(nproc --all)"\nM=$(grep "model name" /proc/cpuinfo)\n./a', False),
+        ("-N 1 --exclusive", "./a -t $(nproc --all)", False),
+    ],
+)
+@pytest.mark.parametrize("target", ["pbspro", "torque", "toml"])
+def test_a_script_that_counts_all_cores_of_the_node(
+    target: str, options: str, code: str, named: bool
+) -> None:
+    script = f"{HEAD}{options}\n{code}\n"
+    done = job_file(script) if target == "toml" else convert(script, target)
+    assert sum(one.why.startswith("counts all cores of the node, not the") for one in done.remarks) == named
+
+
+def test_more_cores_than_those_to_which_slurm_binds_a_job() -> None:
+    found = [one.why for one in convert("#PBS -l nodes=1:ppn=4\nmake -j $(nproc --all)\n", "slurm").remarks]
+    assert "counts all cores of the node, not the 4 of the request, to which Slurm may bind them" in found
+
+
 @pytest.mark.parametrize("code", ["make -j 20", "bwa mem -t 20 x"])
 def test_programs_for_more_cores_than_the_cores_of_slurm(code: str) -> None:
     why = "is more than the cores of the request on a node, 4, to which Slurm may bind them"
@@ -189,6 +216,7 @@ def test_programs_for_more_cores_than_the_cores_of_slurm(code: str) -> None:
         ("-C haswell -p main", None),
         ("-C gpu --gres=gpu:1", None),
         ("-C gpu --exclusive", None),
+        ("-C gpu --gres=dcu:4", None),
     ],
 )
 @pytest.mark.parametrize("target", ["pbspro", "torque"])

@@ -111,6 +111,14 @@ def test_a_directory_that_a_script_sets_elsewhere_only(code: str, lines: list[in
         ("-p main", "ml gcc cuda/12 nccl\nibrun ./a", (3, "cuda/12")),
         ("-p main", "module load cuda nccl\nif a; then time jsrun -n 4 ./a; fi", (3, "cuda")),
         ("-p main", "module load cuda nccl\nmpirun_rsh -np 4 -hostfile h ./a", (3, "cuda")),
+        (
+            "-p main",
+            "export CUDA_VISIBLE_DEVICES='1,2'\npython a.py",
+            (3, "CUDA_VISIBLE_DEVICES='1,2'"),
+        ),
+        ("-p main", "CUDA_VISIBLE_DEVICES=0 python a.py", (3, "CUDA_VISIBLE_DEVICES=0")),
+        ("-p main", "export CUDA_VISIBLE_DEVICES=-1\npython a.py", None),
+        ("-p main", 'export CUDA_VISIBLE_DEVICES=""\npython a.py', None),
         ("-p main", "ngpus=0\nmpirun -np 2 ./a", None),
         ("-p main", "module load gcc cuda/12 openmpi\nmpirun -np 2 ./a", None),  # which only the MPI may need
         ("-p main", "module load cuda nccl\nmake", None),

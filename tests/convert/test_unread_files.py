@@ -23,6 +23,7 @@ SLURM = "#!/bin/bash\n#SBATCH -N 1\n#SBATCH -t 10\n{}\n"
         ("snakemake --slurm -j 9", [4]),
         ('snakemake --drmaa " -p long"', [4]),
         ("snakemake -e slurm", [4]),
+        ("merlin -a a.json -k snakemake.json data", [4]),
         ("S='snakemake --cluster ./submit.sh'\n$S all", [5]),
         ('O="--cluster ./submit.sh"\nsnakemake $O', [5]),
         ('O=(--profile big)\nsnakemake "${O[@]}"', [5]),
@@ -34,6 +35,7 @@ SLURM = "#!/bin/bash\n#SBATCH -N 1\n#SBATCH -t 10\n{}\n"
         ("srun nextflow run a.nf", [4]),
         ('snakemake --cluster "sbatch -n 1"', []),  # which has a remark of its own
         ('C="sbatch -n 1"\nsnakemake --cluster "$C"', []),
+        ("snakemake --cluster \"ssh $USER@login 'module load a; sbatch -e {log.stderr} -n 1'\"", []),
         ("snakemake -j 9 --cluster-config a.json", []),
         ("snakemake --executor local -j 9", []),
         ("module load snakemake\nconda activate snakemake", []),
@@ -77,6 +79,12 @@ def test_the_jobs_of_a_workflow_are_for_the_scheduler_of_the_script(code: str, l
         ("python a.py\npython -m b\npython -c 'import a'\njulia c.jl\nRscript d.R\n./e", ""),
         ("snakemake --cluster 'mkdir -p a; sbatch'\nA=\n$A b", ""),
         ('S="sbatch -n 1"\nS+=" -t 3"\nsnakemake --cluster "$S"', ""),
+        ('run() { ./b "$@"; }\nrun bash -c "export A=1; ./c"', ""),
+        ('source "$(get_dir)"/../a.sh', "a.sh"),
+        ("f() { echo /b; }\nbash `f`/a.sh", "a.sh"),
+        (". /opt/shared/slurm/templates/a.sh", "a.sh"),
+        ("srun bash `basename $1`", "`basename $1`"),
+        ("source $(site-path)\n. $(brew --prefix)/etc/bash_completion", ""),
         ("source activate a\n. /etc/profile.d/modules.sh\necho 'run a.sh'", ""),
     ],
 )

@@ -170,15 +170,15 @@ def submitted_nodes(file: JobFile, script: Script, launch: Launch | None) -> Non
     if read is None or requested or script.dialect.scheduler.keys.nodes in script.heeded:
         return
     if launch is None or launch.number(*ALL) or launch.number(*launch.row.line.nodes):
-        if script.dialect.job_variables[read[1]] != "ranks":
+        if script.dialect.job_variables.get(read[1][1:]) != "ranks":
             why = "no directive requests nodes: the job has one; that of the script has what the submission"
-            file.hint(read[0], f"${read[1]}", f"{why} requests")
+            file.hint(*read, f"{why} requests")
         return
     file.values["nodes"] = "submitted"
     why = "no directive requests nodes: the job takes those of its submission"
     if not (request.ranks_per_node or launch.has(*_EACH)):
         why += ", with one rank on each"
-    file.hint(read[0], f"${read[1]}", why)
+    file.hint(*read, why)
 
 
 def _unknown(launch: Launch, each: int) -> Iterator[Remark]:

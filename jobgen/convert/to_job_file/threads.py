@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from jobgen.convert import request_reader
-from jobgen.convert.launch_nodes import ALL, EACH, named_cores
+from jobgen.convert.launch_nodes import ALL, EACH, counts_node, named_cores
 from jobgen.convert.request_reader import has_directives, line_of
 from jobgen.convert.result import Remark, hint, remark_on
 from jobgen.convert.to_job_file.blocks import BUILDS
@@ -157,6 +157,10 @@ class Threads:
         if need > self.node and not (self.launch and self.launch.row.once_a_node):
             why = f"uses {need} cores of a node, and the request has {self.node}: {_WHOLE}the cores of a rank"
             yield hint(line, what, why)
+        elif place := counts_node(self.script):
+            why = f"counts all cores of the node, not the {self.node} of the request: {_WHOLE}"
+            why += "the cores of a rank"
+            yield hint(*place, why)
         elif self.node == 1 and (request.nodes or 1) > 1 and not (request.ranks or request.mem):
             why = f"without a number of cores: {_WHOLE}the ranks and the cores of a node"
             yield hint(line_of(self.script, "nodes"), counted(request.nodes or 1, "node"), why)

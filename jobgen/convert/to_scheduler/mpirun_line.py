@@ -304,7 +304,8 @@ def _shape(line: LaunchLine, request: Request) -> tuple[str | None, str | None]:
     """
     values, numbers = line.values, line.numbers
     nodes = numbers.get("nodes") if "nodes" in values else request.nodes
-    of_job = request.ranks  # SLURM_NTASKS
+    counted = request.ranks_per_node is not None or request.ranks != request.nodes  # else a rank of each node
+    of_job = request.ranks if counted else None  # SLURM_NTASKS
     if "hosts" in values:
         return values.get("ranks", str(of_job or 1)), None
     if "ranks" in values:

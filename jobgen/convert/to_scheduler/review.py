@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from jobgen.convert import differences, misreadings, start_directory
-from jobgen.convert.launch_nodes import EACH, named_cores
+from jobgen.convert.launch_nodes import EACH, counts_node, named_cores
 from jobgen.convert.log_differences import shared_log, with_values
 from jobgen.convert.request_reader import at_directive, has_directives, waits_for_number
 from jobgen.convert.result import Edit, Remark, hint
@@ -30,6 +30,7 @@ _MAKES = re.compile(r"rsync\b|cp\s+(-\S+\s+)*(-\w*[rRa]|--recursive|--archive)")
 _TEMPORARY = ("TMPDIR", "TMP", "TEMP")
 _NO_USE = (PRINT | STATE | {"[", "test"}) - {"cd", "pushd"}
 _COUNTS = ("-c", "--cpus-per-task", *EACH)
+_OTHER_DEVICES = re.compile(r"\b(dcu|mlu|gcu)\b")  # that are no GPUs for Slurm
 
 
 def remarks(script: Script, target: Dialect, content: ScriptRequest) -> Iterator[Remark]:
@@ -95,7 +96,8 @@ def _devices(script: Script, target: Dialect, content: ScriptRequest) -> Iterato
     if hidden and not named and misreadings.names_devices(script) and has_directives(script):
         why = f"the script requests none: {target.title} hides those of the node"
         yield hint(script.directives.first, "GPUs", why)
-    devices = request.gpus_per_node or request.gpus or request.exclusive
+    other = "--gres" in script.heeded and _OTHER_DEVICES.search(script.heeded["--gres"].value)
+    devices = request.gpus_per_node or request.gpus or request.exclusive or other
     if source.hides_devices and not devices and (place := _unrequested_devices(script)):
         why = f"no directive requests GPUs: if {source.title} gives them with whole nodes, request them"
         yield hint(*place, why)
@@ -120,8 +122,8 @@ def _whole_nodes(script: Script) -> Iterator[Remark]:
 
 
 def _more_cores(script: Script, target: Dialect) -> Iterator[Remark]:
-    """Yield a remark on a program for more cores than the request has on a node, to which only Slurm binds
-    it."""
+    """Yield remarks on programs for more cores than the request has on a node, to which only Slurm binds
+    them."""
     request, (count, line, what) = script.request, named_cores(script)
     cores, of_node = request.cpus_per_rank or 1, request.ranks_per_node or 1
     if script.dialect.node_step:
@@ -134,8 +136,11 @@ def _more_cores(script: Script, target: Dialect) -> Iterator[Remark]:
         why = f", to which {target.title} may bind them"
         left = bool(request.ranks_per_node or request.cpus_per_rank)
         left &= not any(calls(script, mpirun_line.NAMES))
-    if left and count > cores * of_node and not request.exclusive and not script.components:
+    left &= not (request.exclusive or script.components)
+    if left and count > cores * of_node:
         yield hint(line, what, f"is more than the cores of the request on a node, {cores * of_node}{why}")
+    if left and (place := counts_node(script)):
+        yield hint(*place, f"counts all cores of the node, not the {cores * of_node} of the request{why}")
 
 
 def _shell(script: Script, target: Dialect) -> Iterator[Remark]:
@@ -153,9 +158,8 @@ def _shell(script: Script, target: Dialect) -> Iterator[Remark]:
 def _bare_nodes(script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield a remark on several nodes of Slurm without cores, tasks or devices: a site of whole nodes gives
     all of them."""
-    sizes = ("ranks", "ranks_per_node", "cpus_per_rank", "gpus_per_node")
-    given = any(script.dialect.origin(script.heeded, one) for one in sizes)
-    given |= bool({"--gpus", "--gres", "--exclusive"} & {*script.heeded})
+    given = any(script.dialect.origin(script.heeded, one) for one in ("ranks", "cpus", "gpus"))
+    given |= "--exclusive" in script.heeded
     given |= any(one.number(*one.row.line.ranks, *_COUNTS) for one in script.launches)
     if script.request.several and not given:
         why = f"names no cores: {target.title} gives one of each node; "

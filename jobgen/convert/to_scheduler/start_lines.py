@@ -14,6 +14,7 @@ from jobgen.convert.to_scheduler.mpirun_line import EXPORTS, exports_function
 from jobgen.convert.unread_files import of_engines
 from jobgen.convert.variable_names import binds_threads, is_exported, kept
 from jobgen.launch.command_line import is_python
+from jobgen.launch.wrappers import WRAPPERS
 from jobgen.schedulers.base import fill
 from jobgen.schedulers.request import Request
 from jobgen.script.command_kinds import STATE, TOOLS
@@ -41,6 +42,9 @@ _SETS_THREADS = re.compile(
 
 # mdrun divides the cores itself, and refuses another number; launchers in variables; scripts that read it.
 _CHOOSES_THREADS = re.compile(r"(?m)^[^#\n]*(\bmdrun\b|\s-np\b|\$\{?\w+\}?\"? -n\b|\$\{?OMP_NUM_THREADS\b)")
+
+# Options of programs that bind their threads, counted from the first core of the node.
+_PINS = re.compile(r"\bmdrun\b[^;&|]*\s(-pin\s+on)\b|\bnamd\d?\b[^;&|]*\s(\+setcpuaffinity)\b")
 
 _NO_PROGRAMS = (STATE | TOOLS) - {"eval", "xargs"}
 _ONE_PROCESS = ("Rscript", "R", "julia", "matlab", "octave")  # on a node, like Python
@@ -193,9 +197,11 @@ def _threads(script: Script, target: Dialect, content: ScriptRequest) -> list[st
     if target.sets_threads:
         return [] if known else [f"unset OMP_NUM_THREADS{why}"]
     bound = known and source.node_step is not None and target.node_step is None
-    # A site may give whole nodes to a job that counts only nodes.
+    # A site may give whole nodes to a job that counts only nodes, or nothing.
     counted = ("ranks", "ranks_per_node", "cpus_per_rank")
-    bound &= any(source.origin(script.heeded, one) is not None for one in counted)
+    parts = bool(request.mem or request.gpus_per_node)  # of a node
+    shared = parts and source.scheduler.keys.nodes not in script.heeded
+    bound &= shared or any(source.origin(script.heeded, one) is not None for one in counted)
     cores = (request.ranks_per_node or 1) * (request.cpus_per_rank or 1)
     if not bound or not _programs(script) or any(of_engines(script, "snakemake")):
         return []
@@ -261,8 +267,12 @@ def _open_binding(script: Script, target: Dialect) -> Iterator[Remark]:
     request = script.request
     alone = script.dialect.node_step is not None and target.node_step is None
     alone &= not request.exclusive and (request.nodes or request.ranks or 1) == 1
-    if alone and _programs(script) and (name := binds_threads(script)):
-        line = next(node.line for one, _, node in script.assignments if one == name)
+    name = binds_threads(script)
+    places = [(node.line, name) for one, _, node in script.assignments if name and one == name]
+    options = ((one.line, _PINS.search(one.node.text)) for one in script.runs)
+    places += [(line, found[1] or found[2]) for line, found in options if found]
+    if alone and places and _programs(script):
+        line, name = places[0]
         why = f"unless {target.title} binds the job to its cores, threads are bound to those of the whole "
         yield hint(line, name, f"{why}node, which other jobs may use")
 
@@ -305,7 +315,8 @@ def threads_of_ranks(script: Script, target: Dialect, content: ScriptRequest) ->
     known = not request.exclusive or request.cpus_per_rank is not None or target.sets_threads
     several |= not target.sets_threads and request.nodes is None and (request.ranks or 1) > 1
     bound = [one for one in steps if one.program and not _is_unbound(one)]
-    started = any(script.constants.value(one.program[0]) not in TOOLS for one in bound)
+    names = [(script.constants.value(one.program[0]), one.program[1:]) for one in bound]
+    started = any(name not in TOOLS or (name in WRAPPERS and words) for name, words in names)
     started |= target.sets_threads and _starts_on_others(script)
     return several and known and target.node_step is None and started
 
