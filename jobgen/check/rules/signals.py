@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from jobgen.check.ranks.environment import reads_others
 from jobgen.check.ranks.model import code, is_work, ranks
-from jobgen.check.rule import WARNING, rule
+from jobgen.check.rule import NOTE, WARNING, rule
 from jobgen.check.rules.traps import caught
 from jobgen.script.commands import commands
 from jobgen.script.script import Hit, Script
@@ -76,10 +76,24 @@ def signal_to_steps(script: Script) -> Iterator[Hit]:
             continue
         if signal.name in own:
             why = f"without B: the signal goes to the job's steps, and the trap of this script never hears {signal.name}"
-            yield Hit(signal.line, why, f"write --signal=B:{signal.value}")
+            waits = any(one.works and one.background for one in script.commands)
+            fix = f"write --signal=B:{signal.value}"
+            fix += (
+                "" if waits else ", and start the programs with & and wait: a trap runs only between commands"
+            )
+            yield Hit(signal.line, why, fix, NOTE if _runs_at_the_end(script, signal.name) else None)
         elif reason := _lost_in_steps(script, signal.name):
             fix = "start the ranks with srun, or add B: and catch the signal in this script"
             yield Hit(signal.line, reason, fix)
+
+
+def _runs_at_the_end(script: Script, name: str) -> bool:
+    """Return whether the script also calls what its trap for a signal calls: nothing is lost without the trap."""
+    traps = (
+        one for one in script.named("trap") if name in {_NUMBERS.get(part, part) for part in caught(one)}
+    )
+    calls = (one.arguments[0].unquoted for one in traps if one.arguments)
+    return any(call in script.functions and any(script.named(call)) for call in calls)
 
 
 def _ending_shells(script: Script) -> Iterator[Hit]:
