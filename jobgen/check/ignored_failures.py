@@ -75,13 +75,16 @@ _HARMLESS = re.compile(
 )
 # Commands that only clean up, or print.
 _CLEANS = re.compile(
-    r"(?i)ws_release|(.*[-_.])?clea[nr]([-_]?up)?([-_.].*)?|print_\w+|log(_\w+|msg)?|info|msg|banner"
+    r"(?i)ws_release|(.*[-_.])?(clea[nr]([-_]?(up|sync))?|epilog(ue)?)([-_.].*)?|print_\w+|log(_\w+|msg)?|info|msg|banner"
 )
 _ENDS = ("stop", "shutdown", "close-session", "--shutdown", "--stop")  # words that end a service: ray stop
 _SHELLS = {"bash", "sh", "zsh", "ksh", "dash", "tcsh", "csh"}
 # Words with which a program does nothing but print.
 QUERY = {"hostname", "pwd", "nvidia-smi", "date", "env", "printenv", "ldd", "uname", "lscpu", "which"}
-_ASKS = {*QUERY, "--version", "-V", "-version", "--help", "--list", "--dry-run", "--dryrun", "--unlock"}
+_ASKS = {
+    *(*QUERY, "--version", "-V", "-version", "--help", "--list", "--dry-run", "--dryrun", "--unlock"),
+    "instance.stop",
+}
 # Programs that a person or a time limit ends.
 INTERRUPTED = {
     "timeout", "jupyter", "jupyter-lab", "jupyter-notebook", "tensorboard", "code-server", "sshd", "ssh",
@@ -137,8 +140,12 @@ def programs(script: Script) -> list[Command]:
         one
         for one in known
         if not named(one) & _ASKS and not _elsewhere(one) and not _lists(one)
-        if not any(word.startswith(_ENDS) for word in one.literals[:2]) and not _CLEANS.fullmatch(one.program)
+        if not any(word.startswith(_ENDS) for word in one.literals[:2]) and not _cleans(one)
     ]
+
+
+def _cleans(command: Command) -> bool:
+    return _CLEANS.fullmatch(command.program or os.path.basename(command.words[0].unquoted)) is not None
 
 
 def handled(command: Command) -> bool:
@@ -175,7 +182,7 @@ def _runs(script: Script, works: Sequence[Command], own: Sequence[Command]) -> I
     """Yield the programs whose status is lost, and which nothing else judges."""
     last, whole = works[-1], works[-1].statement  # the pipeline of it
     for one in own:
-        if one not in works or _is_judged(script, works, one) or _is_sent_again(script, one):
+        if one not in works or is_judged(script, works, one) or _is_sent_again(script, one):
             continue
         if (function := function_of(one.node)) and len(_uses(script, function)) < 2:
             continue  # nothing calls it
@@ -199,8 +206,23 @@ def only_cleanup(script: Script, work: Command) -> bool:
     return all(one.name in _AT_THE_END for one in after)
 
 
-_SAVES = {"cp", "mv", "rsync", "scp", "tar", "zip", "gzip", "curl", "deactivate", "conda", "module"}
-_AT_THE_END = {*INFORM, *_ASIDE, *_PREPARE, *_SHELL, *TEXT, *_SAVES}
+def goes_on(script: Script, work: Command) -> bool:
+    """Return whether ``set -e`` would cost something: a later command saves results or removes files, or one
+    ends the script without a fault, as ``expr`` does with the result 0 and ``grep`` without a line.
+    """
+    own = run(script)
+    after = (one for one in own if one.node.start > work.statement.end)
+    if any(one.name.lstrip("\\").rpartition("/")[2] in (*_SAVES, "rm", "touch") for one in after):
+        return True
+    return any(one.name in _ENDS_WITHOUT_FAULT and not one.guarded and not one.tested for one in own)
+
+
+_ENDS_WITHOUT_FAULT = ("expr", "let", "grep", "egrep", "diff", "cmp", "which")
+_SAVES = {"cp", "mv", "rsync", "scp", "tar", "zip", "gzip"}
+_AT_THE_END = {
+    *(*INFORM, *_ASIDE, *_PREPARE, *_SHELL, *TEXT, *_SAVES),
+    *("curl", "deactivate", "conda", "module"),
+}
 
 
 def _is_followed(script: Script, work: Command) -> bool:
@@ -259,11 +281,12 @@ def _tests(script: Script) -> dict[int, int]:
 
 
 _MISSES = re.compile(r"\[+\s+!\s*-[efs]\s")  # a message that a file is missing
+_SEARCHES, _FAILURE = re.compile(r"!?\s*e?grep\b"), re.compile(r"\belse\b(?s:.*?)(?i:error|fail)")
 _SEARCHED_LOG = re.compile(r"grep\b.*(?i:log|out|err|slurm|result)")
 JUDGES = re.compile(r"\b(?:e?grep|diff|cmp)\b|\[+\s+(?:!\s*)?-[efs]\s")
 
 
-def _is_judged(script: Script, works: Sequence[Command], work: Command) -> bool:
+def is_judged(script: Script, works: Sequence[Command], work: Command) -> bool:
     """Return whether a later condition searches the log or a result of a program, or ends the script."""
     files = [word.unquoted for word in (*work.arguments, *work.files())]
     files = [text for text in files if re.search(r"[\w}]\.\w|[/$]", text)]
@@ -283,8 +306,9 @@ def _is_judged(script: Script, works: Sequence[Command], work: Command) -> bool:
         inner = {one.name for one in script.commands if one.node in node and one.node not in first}
         between = any(work.node.end < one.node.start < first.start for one in works)
         tells = not between and _MISSES.search(first.text) and inner <= {"echo", "printf"}
+        branches = _SEARCHES.match(first.text) and _FAILURE.search(node.text)
         named = any(text in first.text for text in files) or _SEARCHED_LOG.search(first.text)
-        if tells or named or "exit" in inner:
+        if tells or named or "exit" in inner or (branches and not between):
             return True
     return False
 
@@ -464,7 +488,7 @@ def _may_fail(script: Script, command: Command) -> bool:
         return False
     if command.name == "eval" and next(command.node.all("command_substitution"), None):
         return False  # such as the hook of conda
-    ends = _CLEANS.fullmatch(command.program) or sends(command) or _HARMLESS.match(command.node.text)
+    ends = _cleans(command) or sends(command) or _HARMLESS.match(command.node.text)
     query = command.name not in {*_ACTIVATE, "source", "."} and named(command) & _ASKS
     asks = query or _lists(command) or is_work(command) != command.works
     waits = {command.name, command.program} & INTERRUPTED or "--pty" in command.literals

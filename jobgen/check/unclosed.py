@@ -73,12 +73,18 @@ class _Opening:
     def without_end(self, before: str = "") -> Fault:
         """Return the fault of a part that has no end."""
         if self.word in ('"', "'"):
-            return Fault(self.line, f"the quote {self.word} that begins here has no end", f"add {self.end}")
+            fix = f"write {self.end} where the text ends, or remove the quote that is one too many"
+            return Fault(self.line, f"the quote {self.word} that begins here has no end", fix)
         word = "(" if self.word in (_LIST, _TERM) else self.word
+        end = f"{self.end} behind its last command{before}" if self.command else f"{self.end} where it ends"
         if self.body in ("then", "do") and not self.clause:
             missing = f"no {self.body} and no {self.end}"
-            return Fault(self.line, f"{word} has {missing}{before}", f"add {self.body} and {self.end}")
-        return Fault(self.line, f"{word} has no {self.end}{before}", f"add {self.end}")
+            return Fault(self.line, f"{word} has {missing}{before}", f"{self.fix_of_body}, and {end}")
+        return Fault(self.line, f"{word} has no {self.end}{before}", f"write {end}")
+
+    @property
+    def fix_of_body(self) -> str:
+        return f"write {self.body} behind the {'list' if self.word in ('for', 'select') else 'condition'}"
 
 
 def fault(text: str) -> Fault | None:
@@ -96,12 +102,57 @@ def fault(text: str) -> Fault | None:
         others = complaint(f"{text}\n{end}\n")
         runs = not others or _NO_END.search(others) is not None
         return Fault(start, reason, f"end it with a line that is {end} alone, without blanks", runs)
-    if (quote := _open_substitution(text) or _odd_quote(text, reader.spans)) is not None:
+    if (opening := _open_substitution(text)) is not None:
+        return opening.without_end()._replace(fix="write ) before the quote that follows in this line")
+    if (quote := _odd_quote(text, reader.spans)) is not None:
         return quote.without_end()
     last = reader.line if "end of file" not in message and "unexpected EOF" not in message else 0
     if reader.fault is not None and (last <= line or reader.lacks_body):
-        return reader.fault
-    return Fault(line, at[2], "correct the line, or what stands above it") if at else None
+        top = reader.open[-1] if reader.open else None
+        fix = _fix_of_argument(text, top) if top is not None and top.command else ""
+        return reader.fault._replace(fix=fix or reader.fault.fix)
+    return Fault(line, at[2], _fix_of_line(text, line, at[2])) if at else None
+
+
+def _fix_of_argument(text: str, opening: _Opening) -> str:
+    """Return the fix of a part whose end is an argument of a command; empty if that is not the fault."""
+    end = re.escape(opening.end)
+    joined = re.compile(rf"\\\n(?=[ \t]*{end}\b)")
+    if (match := joined.search(text)) and not complaint(joined.sub("\n", text)):
+        line = text.count("\n", 0, match.start()) + 1
+        return f"remove the backslash at the end of line {line}: it makes {opening.end} an argument"
+    found = re.finditer(rf"(?m)^[^#\n]*[^\s;&|]([ \t]+){end}[ \t]*(?:[;&|<>].*)?$", text)
+    for match in list(found)[:_TRIALS]:
+        if not complaint(f"{text[: match.start(1)]}\n{text[match.end(1) :]}"):
+            line = text.count("\n", 0, match.start(1)) + 1
+            return f"begin a new line before the {opening.end} in line {line}: it is an argument there"
+    return ""
+
+
+# A part of bash's message, how the line begins that it names, and the fix.
+_FIXES = [
+    ("in conditional expression", r".*\S\]\]", "write a blank before ]]"),
+    ("`('", r"(?=.*\|).*[!@+?*]\(", "write shopt -s extglob in a line above"),
+    ("", r"\s*//", "begin a comment with #"),
+    ("", r"\s*\w+\s*\(\)\s+[^\s{(]", "call a function without (): they define one"),
+    ("`('", r"[^\"'`]*\(", "write the text with ( in quotes, or # in front of it if it is a comment"),
+]
+_PYTHON = re.compile(r"(?m)^(?:import \w+|from [\w.]+ import )")
+
+
+def _fix_of_line(text: str, line: int, message: str) -> str:
+    """Return the fix of a line that bash cannot read, by its text and the message."""
+    if _PYTHON.search(text):
+        return "write the name of Python in the first line, if the text is Python"
+    lines = [one.partition("#")[0].rstrip(" \\") for one in text.split("\n")]
+    above = next((number for number in range(line - 1, 0, -1) if lines[number - 1]), 0)
+    if above and re.search(r"`(?:fi|done|else|elif|esac|\}|\))'", message):
+        last = re.search(r"&&$|\|+$", lines[above - 1])
+        where = f"the {last[0]} of line {above}" if last else f"line {above}: a comment is none"
+        return f"write a command behind {where}"
+    whole = text.split("\n")[line - 1]
+    fits = (fix for part, form, fix in _FIXES if part in message and re.match(form, whole))
+    return next(fits, "correct the line, or what stands above it")
 
 
 def _ends_before(text: str, line: int) -> bool:
@@ -359,7 +410,7 @@ class _Reader:
     def _without_body(self, top: _Opening, end: str) -> None:
         """Keep the fault of a part whose ``then`` or ``do`` is missing before a word."""
         word, line = ("elif", top.clause) if top.clause else (top.word, top.line)
-        self.fault = Fault(line, f"{word} has no {top.body} before the {end}", f"add {top.body}")
+        self.fault = Fault(line, f"{word} has no {top.body} before the {end}", top.fix_of_body)
         self.lacks_body = True
 
     def _is_in_word(self, at: int) -> bool:
@@ -379,5 +430,7 @@ class _Reader:
         if any(one.word in begins or one.end == word for one in self.open):
             self.fault = self.open[-1].without_end(f" before the {word} in line {self.line}")
         else:
-            remedy = f"remove it, or add {' or '.join(begins)} above"
-            self.fault = Fault(self.line, f"{word} has no {' or '.join(begins)} above it", remedy)
+            fix = f"remove it, or write the {' or '.join(begins)} that it ends above"
+            if word == ")" and any(one.word == "case" for one in self.open):
+                fix = "end the commands of the pattern above with ;;"
+            self.fault = Fault(self.line, f"{word} has no {' or '.join(begins)} above it", fix)

@@ -265,6 +265,21 @@ def test_a_text_in_three_quotes_is_not_the_place_of_an_error() -> None:
         ),
         ("bare-wait", f"{HEAD}srun jupyter lab &\nsrun dask-worker --nthreads 4 &\nwait"),
         ("bare-wait", f"{HEAD}work() {{\nsrun ./a $1 &\n}}\n# work 1\nwait\nwork 2"),
+        # The script judges a run by its log, or stops a container
+        (
+            "no-errexit",
+            f"{HEAD}./a > log\nif grep -q DONE out; then\ncp out /d\nelse\nmkdir error\nfi\nepilog.sh\ndate",
+        ),
+        ("no-errexit", f"{HEAD}./a\nif [ ! -f b.out ]; then\nexit 1\nfi\ndate"),
+        ("no-errexit", f"{HEAD}singularity instance.stop web\nsleep 9"),
+        ("no-errexit", f"{HEAD}$TOOLS/epilog.sh\n$TOOLS/cleansync.sh\ndate"),
+        ("sorted-hosts", f"{PBS}#PBS -l select=2\nsort -u $PBS_NODEFILE > h\njulia --machine-file h a.jl"),
+        *(
+            ("ssh-between-nodes", f"{HEAD}{lines}")
+            for lines in ('O="-N -f -R $P:localhost:$P"\nssh $O $USER@log-1.site', 'ssh -p 22 data "rm $F"')
+        ),
+        ("overwritten-path", f"{HEAD}export SHLVL=1 LOGNAME=a\nexport PATH=/usr/bin"),
+        ("personal-path", f"{HEAD}source venv/bin/activate\nDATA=/home/alice/a/b\n# ./a $DATA\n./a"),
         ("no-pipefail", f"{HEAD}set -e\ngrep x a | sed s/x/y/ | column -t\n./a"),
         ("trap-status", f"{HEAD}end() {{\nif [ $? -gt 0 ]; then\nexit 1\nfi\nexit 0\n}}\ntrap end EXIT\n./a"),
         (
@@ -337,6 +352,16 @@ def test_what_is_no_finding(rule: str, text: str) -> None:
         ("download-in-job", f"{HEAD}curl -O https://a.org/x\nsrun ./a"),
         ("download-in-job", f"{HEAD}git clone https://a.org/x\ngit pull\nsrun ./a"),
         ("bare-wait", f"{HEAD}srun jupyter lab &\nsrun python3 t.py &\nwait"),
+        *(
+            ("personal-path", f"{HEAD}{lines}")
+            for lines in (
+                "DATA=/home/alice/a/b\n. own.sh",
+                "DATA=/home/alice/a/b\nexport DATA\n./a",
+                "export DATA=/home/alice/a/b\n./a",
+                "DATA=/home/alice/a/b ./a",
+                "PATH=/home/alice/a/b:$HOME\n./a",
+            )
+        ),
         ("bare-wait", f"{HEAD}work() {{\nsrun ./a $1 &\n}}\nwork 1\nwait"),
         ("bare-wait", f"{HEAD}for a in 1 2; do\nwait\nsrun ./a $a &\ndone"),
         ("bare-wait", f"{HEAD}all() {{\nwait\n}}\nsrun ./a &\nall"),
@@ -422,6 +447,16 @@ def test_what_is_still_a_finding(rule: str, text: str) -> None:
             "note",
         ),
         ("no-errexit", f"{HEAD}make\nctest -D Nightly\nexit 0", "note"),
+        ("no-errexit", f"{HEAD}./a\neval \"echo $(date -ud '@$T' +'%H hr')\"", "warning"),
+        ("no-walltime", "#!/bin/bash\n#SBATCH -n 2 -p unlimitq -J a\nsrun ./a", "note"),
+        *(
+            ("signal-to-steps", f"{HEAD}#SBATCH --signal=TERM@60\nend() {{\nrm a\n}}\n{lines}", level)
+            for lines, level in (
+                ("trap end TERM\nsrun ./a\nend", "note"),
+                ("trap end TERM\nsrun ./a", "warning"),
+            )
+        ),
+        ("bare-wait", f"{HEAD}cat list | while read -r a; do\nsrun ./a $a &\ndone\nwait", "warning"),
         ("no-errexit", f"{HEAD}ctest -j 4\nexit 0", "warning"),
         ("no-errexit", f"{HEAD}send() {{\nmail -s $1 a@b < log\n}}\nmake\n./a > log\nsend a\ndate", "note"),
         ("no-errexit", f"{HEAD}./a > log\necho done | mail -s done a@b\ndate", "warning"),
@@ -652,9 +687,25 @@ def test_failures_on_which_later_commands_depend(lines: str, line: int) -> None:
     ("lines", "fix"),
     [
         ("srun ./a\ncp out /data", "write status=$? behind it, and exit $status at the end"),
+        *(
+            (f"{lines}\necho done", "write status=$? behind it, and exit $status at the end")
+            for lines in (
+                "srun ./a\ncp out /data",
+                "srun ./a\n\\rm -rf $TMPDIR",
+                "srun ./a\ntouch finished",  # for which others may wait
+                "N=`expr $SLURM_ARRAY_TASK_ID / 10`\nsrun ./a $N",
+                "N=$(grep -c x list)\nsrun ./a $N",
+            )
+        ),
+        ("N=$((A / 10))\nsrun ./a $N\necho done", "write set -eo pipefail after the directives"),
         (
             "srun ./a | tee log\ncp out /data",
             "write status=${PIPESTATUS[0]} behind it, and exit $status at the end",
+        ),
+        ("cat in | srun ./a\ncp out /data", "write status=$? behind it, and exit $status at the end"),
+        (
+            "cat in | srun ./a | tee log\ncp out /data",
+            "write status=${PIPESTATUS[1]} behind it, and exit $status at the end",
         ),
         ("srun ./a\nsbatch next.sh", "write set -eo pipefail after the directives"),
     ],

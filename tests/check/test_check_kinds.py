@@ -118,6 +118,9 @@ FOUND = [
     ),
     ("container-shm", SLURM + "docker run --gpus all -v /d:/d img:1 python t.py --num_workers 8\n"),
     ("counter-errexit", SLURM + "set -e\nn=0\nwhile sleep 1; do let n++; done\n"),
+    ("counter-errexit", SLURM + "set -e\nfor i in 0 1; do n=`expr $i / 1`; done\n"),
+    ("counter-errexit", SLURM + "set -e\nlet cores=$SLURM_NTASKS-1\n"),
+    ("counter-errexit", SLURM + "set -e\n((time = end - begin))\n"),
     ("nounset-environment", SLURM + "set -u\nCPATH=$HOME/i:$CPATH\nsrun ./a\n"),
     ("ranks-mismatch", SLURM + "export MASTER_ADDR=$A\nsrun --gres=gpu:1 python t.py\n"),
     (
@@ -390,6 +393,9 @@ QUIET = [
     ("counter-errexit", SLURM + "set -e\nn=0\nwhile sleep 1; do ((n++)) || true; done\n"),
     ("counter-errexit", SLURM + "set -e\nn=1\nwhile sleep 1; do ((n++)); done\n"),
     ("counter-errexit", SLURM + "n=0\nwhile sleep 1; do ((n++)); done\n"),
+    ("counter-errexit", SLURM + "set -e\nexport n=`expr $i / 1`\nm=$(expr $i + 1)\necho `expr $i / 2`\n"),
+    ("counter-errexit", SLURM + "set -e\nn=`expr $i / 1` || true\nif ((n = i - 1)); then ls; fi\n"),
+    ("counter-errexit", SLURM + 'set -e\nn=7\nlet "m = $n - 1"\n'),
     ("nounset-environment", SLURM + "set -u\nexport PYTHONPATH=${PYTHONPATH:+$PYTHONPATH:}/x\nsrun ./a\n"),
     (
         "nounset-environment",

@@ -78,6 +78,49 @@ def test_the_line_of_the_word_that_is_not_closed(body: str, line: int, reason: s
     assert reason in one.reason
 
 
+@pytest.mark.parametrize(
+    ("body", "fix"),
+    [
+        ("if true; then\n  echo a\necho b\n", "write fi behind its last command"),
+        (
+            "for i in 1; do\n  if a; then\n    b\ndone\n",
+            "write fi behind its last command before the done in line 6",
+        ),
+        (
+            "if a; then\n  qsub b fi\necho\n",
+            "begin a new line before the fi in line 4: it is an argument there",
+        ),
+        (
+            "while a; do\n  b \\\ndone\n",
+            "remove the backslash at the end of line 4: it makes done an argument",
+        ),
+        ("if true\n  echo\nfi\n", "write then behind the condition"),
+        ("for i in 1 2\n  echo\ndone\n", "write do behind the list"),
+        ("if intel\n  a\n", "write then behind the condition, and fi behind its last command"),
+        ("case $1 in\n  a) x\n  b) y;;\nesac\n", "end the commands of the pattern above with ;;"),
+        ("echo\nfi\n", "remove it, or write the if that it ends above"),
+        ('A=$(a\necho "b"\n', "write ) where it ends"),
+        ('A="$(date | sort"\nB="$(date"\n', "write ) before the quote that follows in this line"),
+        ('echo "a\nsrun b\n', 'write " where the text ends, or remove the quote that is one too many'),
+        ("if [[ -s a]]; then b; fi\n", "write a blank before ]]"),
+        ("a=f(1)\n", "write the text with ( in quotes, or # in front of it if it is a comment"),
+        ("ls !(*a*|*b*).csv\n", "write shopt -s extglob in a line above"),
+        ("// a (b)\nsrun c\n", "begin a comment with #"),
+        ("if a; then\n  run() --x 1\nfi\n", "call a function without (): they define one"),
+        ("for i in 1 2; do\n  # x\ndone\n", "write a command behind line 3: a comment is none"),
+        ("if a; then\n  b && \\\n\nfi\n", "write a command behind the && of line 4"),
+        (
+            "import glob\na = glob.glob('b')\n",
+            "write the name of Python in the first line, if the text is Python",
+        ),
+        ("echo 'a' (b)\n", "correct the line, or what stands above it"),
+    ],
+)
+def test_the_fix_says_what_to_write_and_where(body: str, fix: str) -> None:
+    (one,) = found(body)
+    assert one.fix == fix
+
+
 @pytest.mark.parametrize("body", READABLE)
 def test_what_bash_reads_has_no_finding(body: str) -> None:
     assert bash_reads(body)

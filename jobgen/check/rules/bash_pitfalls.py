@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule_once
 from jobgen.launch.wrappers import inputs_start, wrappers
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import is_plain
+from jobgen.script.syntax import Node, is_plain
 
 _COUNTS = re.compile(r"(?:\(\(|let) *[\"']? *(\w+)(?:\+\+|--) *[\"']? *(?:\)\))?")
 _TESTED = ("list", "negated_command", "pipeline")
@@ -22,7 +22,8 @@ _SEARCH_PATHS = ("PYTHONPATH", "LD_PRELOAD", "PKG_CONFIG_PATH", "CPATH", "MANPAT
     ERROR,
     "A counter that ends the script",
     """`((i++))` has the status 1 if `i` was 0, as the value of the expression is 0. With `set -e` the script ends
-    there, without a message.""",
+    there, without a message. (A difference, a quotient or a remainder by `expr`, `let` or `((`, as in
+    ``N=`expr $M / 10` ``, may be 0, too: this is a note.)""",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
@@ -56,6 +57,37 @@ def counter_errexit(script: Script) -> Iterator[Hit]:
             name = match[1]
             reason = f"{node.text} has the status 1 while {name} is 0: with set -e the script ends here"
             yield Hit.at(node, reason, f"write {name}=$(({name} {match[0][match.end(1) - match.start()]} 1))")
+    yield from _results(script)
+
+
+def _results(script: Script) -> Iterator[Hit]:
+    """Yield the assignments of a result that may be 0, which then have the status 1."""
+    found = [(one.name, one.node, _assigned(one.node)) for one in script.named("expr")]
+    found += [("let", one.node, one.node) for one in script.named("let")]
+    found += [
+        ("((", node, node) for node in script.tree.all("compound_statement") if node.text.startswith("((")
+    ]
+    for name, node, whole in found:
+        if whole is None or _MAY_BE_ZERO[name].search(node.text) is None or whole.field == "condition":
+            continue
+        operands = re.findall(r"[A-Za-z_]\w*", node.text.partition("expr" if name == "expr" else "=")[2])
+        values = [value.text for operand in operands for value in script.values.get(operand, [node])]
+        if (whole.parent is None or whole.parent.type not in _TESTED) and not all(map(str.isdigit, values)):
+            reason = f"{name} has the status 1 if the result is 0: with set -e the script ends here"
+            yield Hit.at(whole, reason, "write NAME=$((...)), which has the status 0", level=NOTE)
+
+
+def _assigned(node: Node) -> Node | None:
+    """Return the assignment whose status is that of a command in its value."""
+    above = next((one for one in node.above() if one.type == "command_substitution"), None)
+    whole = above.parent if above is not None else None
+    if whole is None or whole.type != "variable_assignment" or whole.parent is None:
+        return None
+    return None if whole.parent.type in ("declaration_command", "command") else whole
+
+
+_ASSIGNS = re.compile(r"(?:\(\(|let\s+[\"']?)\s*\w+\s*=[^=].*[\w)}]\s*[-/%]\s*[\w$(]")
+_MAY_BE_ZERO = {"expr": re.compile(r"\s[-/%:]\s"), "let": _ASSIGNS, "((": _ASSIGNS}
 
 
 @rule_once(

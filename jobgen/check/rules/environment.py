@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from jobgen.check.ranks.environment import reads_others
 from jobgen.check.rule import NOTE, WARNING, rule, rule_once
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import Node, literal
@@ -68,11 +69,11 @@ def bashrc(script: Script) -> Iterator[Hit]:
     """,
 )
 def personal_path(script: Script) -> Iterator[Hit]:
-    inner = _targets(script.tree.text)
+    inner, read = _targets(script.tree.text), _read(script)
     for node in script.tree.all("word", "string_content", "raw_string"):
         for match in _HOME.finditer(node.text):
             inside = _is_inside(node, match.start()) or _is_behind(node, match.start())
-            inside = inside or f"{match[0]}/".startswith(inner)
+            inside = inside or f"{match[0]}/".startswith(inner) or _is_unread(node, read)
             if not _SHARED.search(match[0]) and not inside:
                 [path] = re.findall(r"^/\w+/[^/]+(?:/[^/](?=/))?(?:/[^/]+)?", match[0])  # /home/GROUP/A/ALICE
                 reason = f"{path} is below the home directory of one user: the script depends on it"
@@ -86,6 +87,25 @@ _SHARED = re.compile(
     r"|^/\w+/(data|groups?|projects?|projets?|proj|soft[\w.-]*|apps?|opt|modules?|modulefiles|scratch|work|store"
     r"|local|user|username|usr|your\w*|my\w*|name|me|x+|ubuntu|centos|rocky|debian|fedora|ec2-user|opc|vagrant|jovyan|runner|docker|container|root|linuxbrew)(/|$)"
 )
+
+
+def _read(script: Script) -> set[str] | None:
+    """Return the variables that a script reads or exports; None if other files may read any."""
+    if reads_others(script.named("source", ".", "eval")):
+        return None
+    declared = script.tree.all("declaration_command")
+    exported = (word.text for one in declared for word in one.all("variable_name"))
+    return {*(name for name, _ in script.expansions), *exported}
+
+
+def _is_unread(node: Node, read: set[str] | None) -> bool:
+    """Return whether a text is the value of a variable that nothing reads."""
+    above = node.around("command", "variable_assignment", "declaration_command")
+    if read is None or above is None or above.type != "variable_assignment" or above.parent is None:
+        return False
+    name = above.text.partition("=")[0]
+    passed = above.parent.type in ("command", "declaration_command") or re.search("PATH|^HOME$|^TMP", name)
+    return not passed and name not in read
 
 
 def _targets(text: str) -> tuple[str, ...]:

@@ -14,8 +14,10 @@ from jobgen.check.ignored_failures import (
     QUERY,
     TEXT,
     Reason,
+    goes_on,
     handled,
     ignored,
+    is_judged,
     is_work,
     named,
     only_cleanup,
@@ -40,7 +42,8 @@ from jobgen.script.syntax import LATER, LOOPS, Node, expansions, function_of
     """Without `set -e` a script continues after a failed command, and exits with the status of its last
     command: a job whose training failed counts as successful if `echo` or `exit 0` follows. Its dependent jobs
     start, and no mail says that it failed. `set -u` ends many scripts at an activation of conda or at a variable
-    that may be unset: add it only after a test. dash, which is `sh` on Debian and Ubuntu, has no `pipefail`. (It
+    that may be unset: add it only after a test. Where later commands save the results, keep the status of the program
+    instead: `status=$?`, and `exit $status` at the end. dash, which is `sh` on Debian and Ubuntu, has no `pipefail`. (It
     is a note if python runs without the environment that is activated above it, or a program of a job with GPUs without
     the module of CUDA, if a later command reads what one makes, such as a compiler, if a later command may fail with the
     program, if the program is one of several runs, and if its failure is reported, by `ctest` to a dashboard or with a
@@ -73,12 +76,13 @@ def no_errexit(script: Script) -> Iterator[Hit]:
         return
     work, end = works[-1], _end(script, works[-1])
     hides = script.in_job and not repeats(works, work) and not _reports(script, work)
-    if hides and end is not None and _is_lost(script, work, end):
+    lost = hides and end is not None and _is_lost(script, work, end)
+    if lost and end is not None and not is_judged(script, works, work):
         yield Hit(
             work.line,
             f"if {work.program or work.words[0].text} fails, the job counts as successful: its status is that of the last command, "
             f"{_shown(end.last)}",
-            _set(script, "-eo"),
+            _remedy(script, work, goes_on(script, work)),
         )
     elif found := ignored(script, works):
         yield _note(script, works, *found)
@@ -92,15 +96,23 @@ def _note(script: Script, works: Sequence[Command], command: Command, why: Reaso
         fix = _COUNT
     elif why is Reason.STATUS and command == works[-1]:
         reason = f"{failure}, the script goes on, and its status is that of a later command"
-        if only_cleanup(script, command):
-            piped = any(above.type == "pipeline" for above in command.node.above())
-            status = "${PIPESTATUS[0]}" if piped else "$?"
-            fix = f"write status={status} behind it, and exit $status at the end"
+        fix = _remedy(script, command, only_cleanup(script, command))
     elif why is not Reason.STATUS:
         reason = f"{reason}: {why.value}"
         if any(value.text == "$?" for _, value, _ in script.assignments):
             fix = "write || exit 1 behind it"
     return Hit(command.line, reason, fix, NOTE)
+
+
+def _remedy(script: Script, work: Command, keeps: bool) -> str:
+    """Return the fix of a lost status: to keep it, where a script with set -e would not reach commands that it needs."""
+    pipeline = next((above for above in work.node.above() if above.type == "pipeline"), None)
+    parts = [part for part in pipeline.children if part.type not in ("|", "|&")] if pipeline else []
+    at = next((at for at, part in enumerate(parts[:-1]) if work.node in part), None)
+    if not keeps or (at is not None and plain_sh(script)):
+        return _set(script, "-eo")
+    status = "$?" if at is None else f"${{PIPESTATUS[{at}]}}"
+    return f"write status={status} behind it, and exit $status at the end"
 
 
 def _reports(script: Script, work: Command) -> bool:
@@ -198,6 +210,8 @@ def _succeeds(script: Script, command: Command) -> bool:
     name, words = command.name, command.literals
     if name in ("exit", "wait"):
         return words == (["0"] if name == "exit" else []) and len(command.arguments) == len(words)
+    if name == "eval":
+        return re.fullmatch(r"eval\s+[\"']?(?:echo|printf)\b[^;&|]*", command.node.text) is not None
     if name in _SUCCEED_WITH:
         return words[:1] in _SUCCEED_WITH[name]
     if name == "rm":

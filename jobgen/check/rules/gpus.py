@@ -200,7 +200,8 @@ def old_nccl(script: Script) -> Iterator[Hit]:
         if name in _OLD_NCCL and not (without_ib and name.startswith("NCCL_IB_")):
             renamed = _OLD_NCCL[name].startswith("TORCH_")
             reason = f"PyTorch 2.2 has renamed {name}" if renamed else f"NCCL ignores {name}"
-            yield Hit(line, reason, f"use {_OLD_NCCL[name]}")
+            older = ", or both names: an older PyTorch knows only the old one" if renamed else ""
+            yield Hit(line, reason, f"use {_OLD_NCCL[name]}{older}")
 
 
 @rule(

@@ -9,9 +9,10 @@ from itertools import pairwise
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule, rule_once
 from jobgen.errors import shown
 from jobgen.launch.command_line import is_python
+from jobgen.script.commands import Command
 from jobgen.script.launches import Launch
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import Node
+from jobgen.script.syntax import Node, expansions
 
 _EXCLUDING = ("NCCL_SOCKET_IFNAME", "HCCL_SOCKET_IFNAME")  # a list of these may begin with ^
 _OPEN_MPI = ("btl_tcp_if_include", "oob_tcp_if_include")  # parameters of --mca
@@ -193,14 +194,28 @@ def ssh_nodes(script: Script) -> Iterator[Hit]:
     way = f"start it with {script.dialect.scheduler.node_step or 'pbs_tmrsh or pbsdsh'}"
     for command in script.named("ssh", "pdsh", "clush", "parallel-ssh", "pssh"):
         variable = any(word.type != "word" for word in command.arguments)
-        # ssh -N runs no command.
-        tunnel = any(re.fullmatch(r"-[A-Za-z]*N", word) for word in command.literals)
-        if variable and not tunnel and not command.node.under("function_definition"):
+        elsewhere = command.name == "ssh" and _is_of_no_node(script, command)
+        if variable and not elsewhere and not command.node.under("function_definition"):
             yield Hit.at(command.node, fix=way)
     for launch in script.launches:
         if _starts_by_ssh(launch) and script.request.several:
             reason = f"{launch.kind} starts its ranks by ssh, which many clusters do not allow between nodes"
             yield Hit(launch.line, reason, f"{way} on each node, or give --launcher")
+
+
+def _is_of_no_node(script: Script, command: Command) -> bool:
+    """Return whether ssh runs no command, with -N, also in a variable, or has a host that the text names."""
+    values = (one.text for name, _ in expansions(command.node) for one in script.values.get(name, ()))
+    words = [*command.literals, *(word for value in values for word in value.strip("\"'").split())]
+    if any(re.fullmatch(r"-[A-Za-z]*N", word) for word in words):
+        return True
+    pairs = pairwise(one.text for one in command.words)
+    hosts = (word for before, word in pairs if word[0] != "-" and not _WITH_VALUE.fullmatch(before))
+    host = next(hosts, "")
+    return re.fullmatch(r"(?:[\w.]+@)?[A-Za-z][\w.-]*", host) is not None
+
+
+_WITH_VALUE = re.compile(r"-[A-Za-z]*[BbcDEeFIiJLlmOopQRSWw]")
 
 
 def _starts_by_ssh(launch: Launch) -> bool:

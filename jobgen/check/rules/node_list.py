@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from jobgen.check.rule import WARNING, rule
 from jobgen.script.commands import Command
@@ -188,9 +189,12 @@ def sorted_nodefile(script: Script) -> Iterator[Hit]:
 
 def _has_first_host(script: Script, statement: Node) -> bool:
     """Return whether the master is the first host of the file to which the list is written: deepspeed takes it as
-    such, or the script itself, by ``head``."""
+    such, or the script itself, by ``head``; or the host of the script, as with julia."""
     words = [word for one in script.launched("deepspeed") for word in one.nodes.values()]
     words += [one.arguments[-1] for one in script.named("head") if one.arguments]
+    words += [
+        file for one in script.named("julia") for word, file in pairwise(one.words) if "machine" in word.text
+    ]
     files = {script.constants.text(word).strip("\"'") for word in words}
     written = (one.get("destination") for one in statement.all("file_redirect"))
     return any(word is not None and script.constants.text(word).strip("\"'") in files for word in written)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise, product
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from jobgen.check.rule import WARNING, rule, rule_once
 from jobgen.script.command_kinds import PRINT
 from jobgen.script.commands import Command, commands
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import LOOPS, Node, function_of
+from jobgen.script.syntax import LOOPS, Node, function_of, in_background
 from jobgen.values.parsers import number
 
 # Commands that end at once, and those that are to end with the script.
@@ -33,7 +33,7 @@ _MONITORS = (
     WARNING,
     "wait that loses the status",
     """`wait` without a process waits for all processes and exits with status 0, even if one has failed: the
-    job succeeds. Wait for each process. (A `wait` above all of them is not meant. Services, such as `jupyter` and `dask worker`, run until the job is cancelled:
+    job succeeds. Wait for each process. It waits for none that a loop behind a `|` has started. (A `wait` above all of them is not meant. Services, such as `jupyter` and `dask worker`, run until the job is cancelled:
     nothing waits for their status.)""",
     message="wait without a process exits with status 0, even if a process has failed",
     fix='keep each $! and wait for it: wait "$pid" || status=$?',
@@ -63,12 +63,30 @@ def bare_wait(script: Script) -> Iterator[Hit]:
     waits = list(script.named("wait"))
     if not works or not waits or any(wait.arguments for wait in waits):
         return
+    if (loop := _piped_loop(works, waits)) is not None:
+        line = next(wait.line for wait in waits if wait.node.start > loop.end)
+        reason = f"wait does not wait for the processes of line {loop.line}: a loop behind a | is a process of its own"
+        yield Hit(line, reason, "give the loop its list without the pipe: done < <(COMMAND), or < FILE")
+        return
     pairs = product((wait.node for wait in waits), (work.node for work in works))
     lost = next((wait for wait, work in pairs if _precedes(script, work, wait)), None)
     loops = set().union(*(_loop(work.node) for work in works))
     lost = lost or next((wait.node for wait in waits if loops & _loop(wait.node)), None)
     if lost is not None:
         yield Hit(lost.line)
+
+
+def _piped_loop(works: Sequence[Command], waits: Sequence[Command]) -> Node | None:
+    """Return the loop of a pipeline that starts all processes in the background, if each wait is behind it."""
+    loops = [
+        above
+        for work in works
+        for above in work.node.above()
+        if above.type in LOOPS and above.parent is not None and above.parent.type == "pipeline"
+    ]
+    ends = [loop.end for loop in loops if not in_background(loop)]
+    all_behind = len(ends) == len(works) and all(wait.node.start > max(ends) for wait in waits)
+    return loops[0] if works and all_behind else None
 
 
 def _loop(node: Node) -> set[int]:

@@ -68,22 +68,37 @@ def bad_value(script: Script) -> Iterator[Hit]:
         found = "" if elsewhere else dialect.value_fault(key, option.value, script.version)
         if found and option.line not in commented:
             level = WARNING if _is_local(script, key, option.value) else None
-            fix = (
-                without_dash(option, dialect)
-                or _without_name(option)
-                or "correct the value, or remove the option"
-            )
-            yield Hit.at(option, found, fix, level)
+            fix = without_dash(option, dialect) or _other_form(key, option)
+            yield Hit.at(option, found, fix or "correct the value, or remove the option", level)
     given = script.heeded
     values = {key: one.value for key, one in given.items()}
     for key, why in dialect.together_faults(values, in_array=script.is_array_by_command):
-        yield Hit(given[key].line, why, "remove it, or add the other option")
+        yield Hit(given[key].line, why, next(fix for part, fix in _TOGETHER if part in why))
 
 
-def _without_name(option: DirectiveOption) -> str:
-    """Return the fix for ``--gpus=gpu:2``, which has the name that only ``--gres`` takes; empty for other values."""
-    count = re.fullmatch(r"gpu:((?:\w+:)?\d+)", option.value)
-    return f"write {option.flag}={count[1]}" if count and option.flag.startswith("--gpus") else ""
+# The fix for options that are refused together, by a part of the reason.
+_TOGETHER = (
+    ("exclude each other", "remove one of them"),
+    *((part, "remove it, or add the other option") for part in ("without", "only for")),
+    ("", "change one of the numbers, or leave one of the options out"),
+)
+
+
+def _other_form(key: str, option: DirectiveOption) -> str:
+    """Return the fix for a value in the form of another option, or with blanks that are no separators; empty for others."""
+    if any(sign.isspace() and not sign.isascii() for sign in option.value):
+        return "replace the no-break spaces in the line by plain ones"
+    count = re.fullmatch(r"gpu:((?:\w+:)?\d+)", option.value)  # as of --gres
+    if count and option.flag.startswith("--gpus"):
+        return f"write {option.flag}={count[1]}"
+    other = re.search(r":(?!ppn=|gpus=|mics=)(\w+)=([^:+]*)", option.value) if key == "-l nodes" else None
+    if other is None:
+        return ""
+    return (
+        f"write ppn={other[2]}"
+        if other[1] == "ncpus"
+        else f"write -l {other[1]}={other[2]} in a line of its own"
+    )
 
 
 def _is_local(script: Script, key: str, value: str) -> bool:

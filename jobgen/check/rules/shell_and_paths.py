@@ -108,6 +108,8 @@ _SYSTEM = r"(^|[\"':])/(usr/)?bin/?(:|$|[\"'])"
     """,
 )
 def overwritten_path(script: Script) -> Iterator[Hit]:
+    if {"SHLVL", "LOGNAME"} <= script.values.keys():
+        return  # a copy of a whole environment, as qbatch writes it
     for name, _, node in script.assignments:
         if name not in _LISTS or not _replaces(script, name, node):
             continue

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from jobgen.check.ranks.environment import reads_others
 from jobgen.check.ranks.model import code, is_work, ranks
-from jobgen.check.rule import WARNING, rule
+from jobgen.check.rule import NOTE, WARNING, rule
 from jobgen.check.rules.traps import caught
 from jobgen.script.commands import commands
 from jobgen.script.script import Hit, Script
@@ -70,16 +70,28 @@ def _caught(script: Script) -> set[str]:
 )
 def signal_to_steps(script: Script) -> Iterator[Hit]:
     yield from _ending_shells(script)
-    own = _caught(script)
+    own, also_called = _caught(script), _called_too(script)
+    waits = any(one.works and one.background for one in script.commands)
     for signal in _signals(script):
         if signal.to_shell:
             continue
         if signal.name in own:
             why = f"without B: the signal goes to the job's steps, and the trap of this script never hears {signal.name}"
-            yield Hit(signal.line, why, f"write --signal=B:{signal.value}")
+            fix = f"write --signal=B:{signal.value}"
+            fix += (
+                "" if waits else ", and start the programs with & and wait: a trap runs only between commands"
+            )
+            yield Hit(signal.line, why, fix, NOTE if signal.name in also_called else None)
         elif reason := _lost_in_steps(script, signal.name):
             fix = "start the ranks with srun, or add B: and catch the signal in this script"
             yield Hit(signal.line, reason, fix)
+
+
+def _called_too(script: Script) -> set[str]:
+    """Return the signals whose traps call a function that the script also calls: nothing is lost without the trap."""
+    called = {one.name for one in script.commands} & script.functions.keys()
+    traps = (one for one in script.named("trap") if one.arguments and one.arguments[0].unquoted in called)
+    return {_NUMBERS.get(name, name) for one in traps for name in caught(one)}
 
 
 def _ending_shells(script: Script) -> Iterator[Hit]:

@@ -149,7 +149,8 @@ def _is_documented(script: Script) -> bool:
     return bool(named) and any(map(line.match, script.lines))
 
 
-_TIME_NAME = re.compile(r"(?i)\d(h|hrs?|hours?|d|days?|mins?|w|weeks?)(?![a-z])")  # in the name of a queue
+# In the name of a queue.
+_TIME_NAME = re.compile(r"(?i)\d(h|hrs?|hours?|d|days?|mins?|w|weeks?)(?![a-z])|unlimit|infinit|no_?limit")
 
 # First numbers that users mean as hours in H:M; others may be minutes.
 _MINUTES = {2, 3, 5, 10, 15, 20}  # of short tests
