@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 from jobgen.check.rule import NOTE, WARNING, rule, rule_once
 from jobgen.errors import shown
+from jobgen.script.command_kinds import PRINT, is_printed
 from jobgen.script.commands import Command
 from jobgen.script.script import Edit, Hit, Script
-from jobgen.script.syntax import Node
+from jobgen.script.syntax import LATER, Node
 
 # Directories that always exist: this one, those above it, the home directory and the root.
 _EXISTING = re.compile(r"\.{1,2}(/\.{1,2})*/?|\$\{?(PWD|OLDPWD|HOME)\}?|\$\(pwd\)|`pwd`|-|~/?|/(tmp/?)?")
@@ -285,3 +286,51 @@ def _is_apart(script: Script, command: Command) -> bool:
 
 def _writes_here(command: Command) -> bool:
     return any(re.match(r"[\w.]*[A-Za-z.]", file.unquoted) for file in command.files())
+
+
+@rule_once(
+    "script-directory",
+    WARNING,
+    "The directory of the script file",
+    """sbatch and qsub copy the script, and the node runs the copy: `$0` and `${BASH_SOURCE[0]}` are a file such as
+    `/var/spool/slurmd/job123/slurm_script`, in whose directory no other file of yours is.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    cd "$(dirname "$0")"
+    srun python3 train.py
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    cd "$SLURM_SUBMIT_DIR"
+    srun python3 train.py
+    """,
+)
+def script_directory(script: Script) -> Iterator[Hit]:
+    variables = script.dialect.job_variables.items()
+    there = next(
+        (f"${name}" for name, meaning in variables if meaning == "submit_dir"),
+        "the directory of the submission",
+    )
+    for node in script.tree.all("command_substitution", "expansion") if script.is_batch else ():
+        around = node.around("list")
+        otherwise = around is not None and node not in around.children[0]  # [ "$DIR" ] || DIR=$(dirname "$0")
+        if otherwise or not _OF_SCRIPT.search(node.text) or node.under(*LATER, "heredoc_body"):
+            continue
+        command, kept = node.around("command"), node.around("variable_assignment")
+        name = kept.text.partition("=")[0] if kept is not None else ""
+        reads = [
+            one for read, one in script.expansions if read == name and not is_printed(one, ("echo", "printf"))
+        ]
+        again = len(script.values.get(name, ())) > 1
+        if (name and reads and not again) or (not name and command is not None and command.name not in PRINT):
+            reason = "$0 is a copy of the script in a directory of the scheduler: the files beside the script are not there"
+            yield Hit(node.line, reason, f"write {there}, from which the job is submitted")
+
+
+_OF_SCRIPT = re.compile(
+    r"(\bdirname\b|\breadlink\b|\brealpath\b).*\$\{?(0|BASH_SOURCE)\b|^\$\{(0|BASH_SOURCE(\[0\])?)%/\*\}"
+)

@@ -18,6 +18,7 @@ from jobgen.check.ranks.model import (
     code_of_tasks,
     cores_of_option,
     cores_of_script,
+    ignores_tasks_of_node,
     ranks,
     ranks_of_machine,
     ranks_of_node,
@@ -208,13 +209,15 @@ def _of_tasks(
     """Yield a program with more tasks on a node than GPUs, or with fewer if each is one rank with one of them."""
     has = _given_devices(one.outer, gpus, script.request.nodes == 1)
     kind = one.outer.kind if one.outer else "the script"
+    ignored = one.outer is not None and ignores_tasks_of_node(script, one.outer)
+    kind += " ignores --ntasks-per-node, which is not that of the job, and" * ignored
     if one.tasks and has and one.tasks > has and not one.sets_ranks and environment.has_devices(one):
         starts = f"{kind} starts {one.tasks} ranks on a node of {counted(has, 'GPU')}"
         yield Hit(one.line, starts, f"write {has}, or request {one.tasks} GPUs")
     if one.tasks and gpus and one.tasks < gpus and _numbers_by_task(one) and script.is_batch:
         starts = f"{kind} starts {counted(one.tasks, 'rank')} on a node of {counted(gpus, 'GPU')}: {gpus - one.tasks} stay idle"
         fix = f"start {gpus} ranks on each node" if script.is_pbs else f"write --ntasks-per-node={gpus}"
-        yield Hit(one.line, starts, fix)
+        yield Hit(one.line, starts, f"{fix} in the directives" if ignored else fix)
 
 
 def _shared_cores(script: Script, one: RankGroup) -> Iterator[Hit]:
