@@ -322,15 +322,15 @@ def script_directory(script: Script) -> Iterator[Hit]:
             continue
         command, kept = node.around("command"), node.around("variable_assignment")
         name = kept.text.partition("=")[0] if kept is not None else ""
-        reads = [
-            one for read, one in script.expansions if read == name and not is_printed(one, ("echo", "printf"))
-        ]
-        again = len(script.values.get(name, ())) > 1
-        if (name and reads and not again) or (not name and command is not None and command.name not in PRINT):
+        found = (one for read, one in script.expansions if read == name)
+        reads = [one for one in found if not is_printed(one, ("echo", "printf"))]
+        asks = len(script.values.get(name, ())) > 1 or any(one.under(*_ASKS) for one in reads)
+        asks |= kept is not None and "basename" in kept.text  # the copy itself
+        if (name and reads and not asks) or (not name and command is not None and command.name not in PRINT):
             reason = "$0 is a copy of the script in a directory of the scheduler: the files beside the script are not there"
             yield Hit(node.line, reason, f"write {there}, from which the job is submitted")
 
 
-_OF_SCRIPT = re.compile(
-    r"(\bdirname\b|\breadlink\b|\brealpath\b).*\$\{?(0|BASH_SOURCE)\b|^\$\{(0|BASH_SOURCE(\[0\])?)%/\*\}"
-)
+_OF_SCRIPT = re.compile(r"\bdirname\b.*\$\{?(0|BASH_SOURCE)\b|^\$\{(0|BASH_SOURCE(\[0\])?)%/\*\}")
+# Where a script asks whether it is the copy: a condition, ${SLURM_SUBMIT_DIR:-$HERE}.
+_ASKS = ("test_command", "expansion", *LATER)
