@@ -316,8 +316,23 @@ FOUND = [
         PBS
         + 'H=h.$PBS_JOBID\ncat $PBS_NODEFILE | sed \'s/$/ slots=4/\' > "$H"\ndeepspeed --hostfile="$H" t.py\n',
     ),
+    ("own-folder", SLURM + 'cd "$(dirname "${BASH_SOURCE[0]}")" || exit 1\nsrun ./a\n'),
+    ("own-folder", PBS + "HERE=$(readlink -f `dirname $0`)\nmpirun $HERE/a\n"),
+    ("own-folder", SLURM + 'source "${0%/*}/env.sh"\nsrun ./a\n'),
+    ("misspelt-variable", SLURM + "module load x\nhead=$(hostname)\nsrun ./a $haed\n"),
 ]
 QUIET = [
+    ("own-folder", "#!/bin/bash\ncd $(dirname $0)\n./a\n"),
+    ("own-folder", SLURM + 'echo "$(dirname "$0")"\nDIR=$(dirname $1)\nsrun ./a $DIR\n'),
+    (
+        "own-folder",
+        SLURM + '[ -n "$D" ] || D=$(dirname "$0")\nif a; then cd $(dirname $0); fi\nsrun $D/a\n',
+    ),
+    ("own-folder", SLURM + "D=$(dirname $0)\n[[ $D == *slurmd* ]] && D2=/x || D2=$D\nsrun $D2/a\n"),
+    ("own-folder", SLURM + "D=$(dirname $0)\ncd ${SLURM_SUBMIT_DIR:-$D}\nsrun ./a\n"),
+    ("own-folder", SLURM + "cp $(readlink -f $0) out\nsrun ./a\n"),
+    ("own-folder", SLURM + "D=$SLURM_SUBMIT_DIR/$(basename $0)\nsrun ./a $D\n"),
+    ("misspelt-variable", SLURM + "module load x\nrun=1\nhead=a\nsrun ./a $urn $dhea $run $head\n"),
     ("array-braces", SLURM + "a=(1 2)\nsrun ./a ${a[1]} $a $b[1] '$a[1]'\n"),
     ("repeated-count", SLURM + "mpirun -np $SLURM_NTASKS ./a\nmpirun -np 8 ./b\n"),
     ("nodefile-count", PBS + "PBS_NODEFILE=$PWD/hosts\nNNODES=$(wc -l < $PBS_NODEFILE)\n"),

@@ -140,7 +140,7 @@ RIGHT = [
     ),
     ("unfinished-copy", SLURM + "cp -r data /tmp/data &\nwait\npython t.py --data /tmp/data\n"),
     ("unfinished-copy", SLURM + "cp -r log /tmp/log &\npython t.py --data /tmp/data\nwait\n"),
-    ("identical-tasks", TASKS + "srun --ntasks-per-node=1 cp data.tar /tmp/\n"),
+    ("identical-tasks", TASKS + "srun --ntasks=1 --ntasks-per-node=1 cp data.tar /tmp/\n"),
     ("identical-tasks", TASKS + "srun bash -c 'cp d.$SLURM_PROCID /tmp/'\nsrun tar -tf a.tar\n"),
     ("module-after-environment", SLURM + f"ml Python\n{VENV}ml cuda cuDNN pythonic-tools\n{RUN}\n"),
     ("module-after-environment", SLURM + VENV + "deactivate\nmodule load python\npython t.py\n"),

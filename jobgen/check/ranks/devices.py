@@ -45,6 +45,8 @@ def visible(environment: RankEnvironment, group: RankGroup) -> Visible | None:
     """Return the setting of the devices that a program or its launcher sees; None if it is unknown."""
     script, place = environment.script, group.command.node
     found = [(name, node) for name, _, node in script.assignments if name in VISIBLE]
+    if group.text is not None and any(name in group.text.text for name in VISIBLE):
+        return None  # the code of the task sets it
     own = [(name, node) for name, node in found if node.parent is place]
     for name in dict.fromkeys(name for name, _ in own or found):
         parts = [] if own else script.constants.parts(name, place)

@@ -18,7 +18,9 @@ _ELSEWHERE = (
     *("function_definition", "command_substitution", "process_substitution", "subshell", "heredoc_body"),
 )
 # Files that set up a shell, and export what they set.
-ACTIVATES = re.compile(r"activate|bashrc|profile|conda|modules?\b|lmod|spack", re.I)
+ACTIVATES = re.compile(
+    r"activate|bashrc|profile|conda|mamba|modules?\b|lmod|spack|set_env\.sh|setvars\.sh|GMXRC", re.I
+)
 _PRINTS = ("echo", "printf", "test", "[", "logger")
 
 

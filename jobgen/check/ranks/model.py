@@ -37,7 +37,8 @@ class RankGroup(NamedTuple):
     """The processes of a program: what starts them, and what each gets. None: the text does not determine it.
 
     ``chain`` are the launchers, the outer one first; without any the shell of the script runs the program on
-    the first node. ``text`` is the code that a shell in each process runs, ``tasks`` the processes of the
+    the first node. ``command`` is that of the script, also for a launcher in code, and begins at ``start``.
+    ``text`` is the code that a shell in each process runs, ``tasks`` the processes of the
     outer launcher on a node, ``each`` the ranks on a node, ``cores`` those of a rank, ``total`` all ranks.
     """
 
@@ -177,14 +178,13 @@ def _of_launch(script: Script, launch: Launch, readable: bool) -> RankGroup:
     nodes, tasks = size(script, outer)
     each = tasks
     if launch.row.once_a_node:
-        each = launch.number(*launch.row.line.local_ranks) if launch.row.line.local_ranks else None
+        each = launch.number(*launch.row.line.local_ranks) or ranks_of_machine(launch)
         each = each * tasks if each and tasks and outer is not launch else each
     cores = _cores(script, outer, tasks, each)
-    node = launch.command.node
     return RankGroup(
         launch.line,
-        node.start,
-        launch.command._replace(words=launch.whole),
+        outer.command.node.start,
+        outer.command._replace(words=launch.whole),
         tuple(chain),
         program(script, words, readable),
         text,
@@ -255,6 +255,16 @@ def ranks_of_node(launch: Launch) -> int | None:
     return launch.number(*A_NODE) if launch.mapped is None else launch.mapped
 
 
+def ranks_of_machine(launch: Launch) -> int | None:
+    """Return the ranks on a node that accelerate starts, which gets the number of those on all machines."""
+    total, machines = launch.number("--num-processes"), launch.number("--num-machines") or 1
+    counts_all = launch.row.line.same.get("--num-processes") == "ranks" and not launch.has("--cpu", "--tpu")
+    in_file = launch.has("--config-file") and not launch.has("--num-machines")
+    if not counts_all or total is None or in_file:
+        return None
+    return total // machines if total % machines == 0 else None
+
+
 def cores_of_option(launch: Launch) -> int | None:
     """Return the cores of each rank that an option of an MPI sets, as ``--map-by ppr:4:node:PE=8``."""
     if not launch.row.of_mpi:
@@ -290,7 +300,7 @@ def _step_size(script: Script, launch: Launch, total: int | None) -> tuple[int |
     nodes = launch.number(*names) if launch.has(*names) else request.nodes
     if launch.has("-w", "--nodelist", "-r", "--relative", "-x", "--exclude") and not launch.has(*names):
         nodes = None
-    each = launch.number("--ntasks-per-node")
+    each = None if ignores_tasks_of_node(script, launch) else launch.number("--ntasks-per-node")
     if total == 1 or (request.ranks == 1 and not launch.has("-n", "--ntasks", "--ntasks-per-node", *names)):
         return 1, 1
     if launch.has("-n", "--ntasks"):
@@ -301,8 +311,10 @@ def _step_size(script: Script, launch: Launch, total: int | None) -> tuple[int |
         if each is None and nodes:
             each = total // nodes if total % nodes == 0 else None
         return nodes, each
-    if launch.has("--ntasks-per-node", *names) and each is None:
-        return nodes, request.ranks_per_node if not launch.has("--ntasks-per-node") else None
+    if launch.has("--ntasks-per-node") and launch.number("--ntasks-per-node") is None:
+        return nodes, None
+    if launch.has(*names) and each is None:
+        return nodes, request.ranks_per_node
     if each is None and request.ranks is None and request.ranks_per_node is None:
         asks = {"--ntasks-per-gpu", "--gpus-per-task"} & set(script.heeded) or launch.has("--ntasks-per-gpu")
         return nodes or (1 if request.nodes is None else None), None if asks else 1
@@ -329,6 +341,17 @@ def _cores(script: Script, outer: Launch, tasks: int | None, each: int | None) -
     if task is None or each is None or not tasks:
         return None
     return task * tasks // each if each >= tasks else None
+
+
+def ignores_tasks_of_node(script: Script, launch: Launch) -> bool:
+    """Return whether a step ignores its --ntasks-per-node: the number of tasks of the job comes first if it
+    differs (measured with 22.05 and 24.11; with --nodes beside it only some versions do so)."""
+    each, request = launch.number("--ntasks-per-node"), script.request
+    own = launch.has("-n", "--ntasks", "-N", "--nodes", "-w", "--nodelist", "--het-group")
+    if not launch.row.by_scheduler or own or each is None or not request.nodes:
+        return False
+    tasks = request.ranks or request.nodes * (request.ranks_per_node or each)
+    return tasks != request.nodes * each
 
 
 class TaskCode(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from jobgen.check.ranks.addresses import (
     addresses,
@@ -139,6 +140,7 @@ def fixed_master(script: Script) -> Iterator[Hit]:
 def master_address(script: Script) -> Iterator[Hit]:
     dynamic = any(launch.has("--rdzv-endpoint") for launch in script.launches)  # any host will do
     fix = f"use the first host: {script.dialect.first_host}"
+    yield from _beside_first(script)
     for one in addresses(script) if script.is_batch and script.request.several else ():
         if fault := host_fault(script, one):
             any_host = "answers first" in fault
@@ -157,6 +159,26 @@ def master_address(script: Script) -> Iterator[Hit]:
                 fix,
                 NOTE,
             )
+
+
+def _beside_first(script: Script) -> Iterator[Hit]:
+    """Yield the launchers of a step on the hosts behind the first one that are to meet at the first one."""
+    for launch in script.launches:
+        step, endpoint = launch.outer, launch.place("--rdzv-endpoint", "--master-addr", "--main-process-ip")
+        hosts = step.place("-w", "--nodelist") if step is not None and step.row.by_scheduler else None
+        if hosts is None or endpoint is None or launch.has("--node-rank", "--machine-rank"):
+            continue
+        of_step = script.constants.text(hosts)
+        texts = (endpoint.text, script.constants.text(endpoint))
+        if _BEHIND_FIRST.search(of_step) and any(map(_OF_FIRST.search, texts)):
+            runs = "this step runs on the nodes behind the first one, but its ranks wait for each other at the first one"
+            yield Hit(launch.line, f"{runs} until the rendezvous times out", "use the first host of the step")
+
+
+_BEHIND_FIRST = re.compile(
+    r"\$\{\w+\[[@*]\]: ?1\}|\btail\s+(-n\s*)?\+2\b|\bsed\s+-?\w*\s*['\"]?1d|\bNR\s*(>|!=)\s*1\b"
+)
+_OF_FIRST = re.compile(r"\$\{\w+\[0\]\}|\bhead\s+-(n\s*)?1\b|\bNR\s*==\s*1\b|\bsed\s+-n\s+['\"]?1p")
 
 
 def _waiting(script: Script) -> str:
@@ -268,6 +290,122 @@ def low_port(script: Script) -> Iterator[Hit]:
             always = greatest <= _SYSTEM
             reason = f"{one.name} {'is' if always else 'may be'} below 1024, a port of root only"
             yield Hit(one.line, reason, level=ERROR if always else None)
+
+
+@rule_once(
+    "other-port",
+    ERROR,
+    "A port at which nothing of the job listens",
+    """Who joins must name the port at which the other one listens: Ray's workers that of `ray start --head` (6379 by
+    default), the nodes of a rendezvous the same `--master_port`. Otherwise the connection is refused, or they wait until
+    the rendezvous times out. (A client on the node of a server, such as `vllm serve`, is a warning.)""",
+    fix="write the port once, in a variable",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=1
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    head=$(scontrol show hostnames | awk 'NR == 1')
+    srun bash -c 'if [ "$SLURM_NODEID" = 0 ]; then ray start --head --block; else ray start --address="$1:6380" --block; fi' _ "$head"
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=1
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    head=$(scontrol show hostnames | awk 'NR == 1')
+    srun bash -c 'if [ "$SLURM_NODEID" = 0 ]; then ray start --head --block; else ray start --address="$1:6379" --block; fi' _ "$head"
+    """,
+)
+def other_port(script: Script) -> Iterator[Hit]:
+    yield from _of_workers(script)
+    yield from _of_nodes(script)
+    yield from _of_clients(script)
+
+
+def _of_workers(script: Script) -> Iterator[Hit]:
+    """Yield the workers of Ray that look for its head at another port."""
+    started = [(one, " ".join(one.texts)) for one in script.started]
+    ray = [(one, text) for one, text in started if re.match(r"\S*\bray start\b", text)]
+    ports = {_port(r"--port", text) or _OF_RAY for _, text in ray if "--head" in text}
+    for one, text in ray if len(ports) == 1 else ():
+        words, port = one.texts, next(iter(ports))
+        given = [
+            after if word == "--address" else word
+            for word, after in pairwise([*words, ""])
+            if "--address" in word
+        ]
+        other = given[-1].strip("\"'").rpartition(":")[2] if given else port
+        if "--head" not in text and port.isdigit() and other.isdigit() and other != port:
+            yield Hit(one.line, f"the worker joins Ray at port {other}, but its head listens at {port}")
+
+
+_OF_RAY = "6379"
+
+
+def _port(name: str, text: str) -> str:
+    """Return the value of an option with a port."""
+    match = re.search(rf"(?:^|\s)(?:{name})[= ][\"']?([^\s\"']+)", text)
+    return match[1] if match else ""
+
+
+def _of_nodes(script: Script) -> Iterator[Hit]:
+    """Yield the launcher of a node that joins the others at another port than that of the first node."""
+    found: list[tuple[Launch, int, str, tuple[str, str]]] = []
+    for launch in script.launches:
+        rank, nodes = (
+            launch.number("--node-rank", "--machine-rank"),
+            launch.number(*launch.row.line.nodes) or 1,
+        )
+        port = launch.text("--master-port", "--main-process-port")
+        if rank is not None and port.isdigit() and nodes > 1:
+            found.append((launch, rank, port, (launch.kind, str(nodes))))
+    first = {key: (launch.line, port) for launch, rank, port, key in found if rank == 0}
+    for launch, rank, port, key in found:
+        line, own = first.get(key, (0, port))
+        if port != own:
+            yield Hit(
+                launch.line, f"node {rank} joins at port {port}, but node 0, in line {line}, listens at {own}"
+            )
+
+
+def _of_clients(script: Script) -> Iterator[Hit]:
+    """Yield the words with a port of this node, if the servers of the script listen at others."""
+    texts = [" ".join(one.texts) for one in script.started]
+    servers = {
+        name: port
+        for text in texts
+        for name, port in _SERVERS.items()
+        if re.search(rf"(^|[\s/]){name}\b", text)
+    }
+    given = [_port("--port|-p", text) for text in texts]
+    if len(servers) != 1 or any(not port.isdigit() for port in given if port):
+        return
+    listening = {port for port in given if port} or set(servers.values())
+    for command in script.commands:
+        for word in command.arguments:
+            match = _CLIENT.search(script.constants.text(word))
+            elsewhere = (
+                re.findall(rf"(?<!\d)(?<!localhost:)(?<!127\.0\.0\.1:){match[2]}(?!\d)", script.tree.text)
+                if match
+                else []
+            )
+            if match and match[2] not in listening and not elsewhere:
+                name, ports = next(iter(servers)).replace("\\s+", " "), " and ".join(sorted(listening))
+                reason = f"{match[0]} is not the port at which {name} listens, {ports}"
+                yield Hit(command.line, reason, level=WARNING)
+
+
+# The programs that serve a model, and their ports.
+_SERVERS = {
+    r"vllm\s+serve": "8000",
+    r"vllm\.entrypoints\.openai\.api_server": "8000",
+    r"trl\s+vllm-serve": "8000",
+    r"sglang\.launch_server": "30000",
+}
+_CLIENT = re.compile(r"https?://(localhost|127\.0\.0\.1):(\d{2,5})\b")
 
 
 @rule_once(

@@ -236,7 +236,7 @@ def cann(script: Script) -> Iterator[Hit]:
     text = " ".join(node.text for node in words)
     named = any(name in text.split() or f" {name}" in text for name in _NPU)
     on_cann = named or script.request.accelerator in _ON_CANN
-    if not on_cann or any(script.named(*_SETS_CANN)):
+    if not on_cann or "set_env.sh" in text or any(script.named(*_SETS_CANN)):
         return
     options = (one.line for one in script.options if any(name in one.value for name in _ON_CANN))
     work = (command.line for command in script.named(*_STARTS))

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from jobgen.check.ranks.model import TRIFLES, RankGroup, code, is_work, ranks
+from jobgen.check.ranks.model import TRIFLES, RankGroup, code, ignores_tasks_of_node, is_work, ranks
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule, rule_once
 from jobgen.launch.launchers import MPI_FLAVOURS
 from jobgen.launch.wrappers import remote_start
@@ -53,12 +53,15 @@ def first_node_only(script: Script) -> Iterator[Hit]:
     yield from _on_this_host(script)
     for one in () if reaches_others(script) else ranks(script):
         launch = one.inner
-        if launch is None or one.outer is not launch or launch.row.line.reaches_nodes:
+        if launch is None or one.outer is not launch:
+            continue
+        if launch.row.line.reaches_nodes and not launch.has("--no-ssh"):
             continue
         apart = launch.command.background or launch.has("--standalone")
         if apart or not script.starts(launch) or depends_on_size(launch.command.node):
             continue
-        count = launch.number(*launch.row.line.nodes) if launch.has(*launch.row.line.nodes) else 1
+        count = None if launch.has("--no-ssh") else 1  # deepspeed counts the nodes of its hostfile
+        count = launch.number(*launch.row.line.nodes) if launch.has(*launch.row.line.nodes) else count
         own = f"ranks 0 to {one.each - 1}" if one.each and one.each > 1 else "the ranks of this node"
         waiting = f"{own} wait forever for those of the other {others(script)}, where nothing starts them"
         effect = "the other nodes stay idle" if count == 1 else waiting
@@ -322,7 +325,7 @@ def identical_tasks(script: Script) -> Iterator[Hit]:
         if several and _writes(name, one.program.arguments[1:]):
             fix = "start it once on each node, or once in the script"
             if outer.row.by_scheduler:
-                fix = f"write {outer.kind} --ntasks-per-node=1, with --ntasks for the number of nodes"
+                fix = f"write {script.dialect.once_a_node}"
             yield Hit(one.line, f"{outer.title} starts {name} {effect}", fix)
         if one.program.is_single and one.total and one.total > 1:
             yield Hit(
@@ -359,9 +362,10 @@ def _writes(name: str, arguments: Sequence[str]) -> bool:
     ERROR,
     "Launchers inside each other",
     """torchrun, accelerate and deepspeed are started once on each node and start the ranks there. `srun`
-    with a task for each GPU starts them once for each GPU, and `pbsdsh` once for each line of `$PBS_NODEFILE`:
+    with a task for each GPU starts them once for each GPU, also with `--ntasks-per-node=1`: the number of tasks of the
+    job comes first, unless the step has `--ntasks`, too (measured). `pbsdsh` starts them once for each line of `$PBS_NODEFILE`:
     `mpiprocs` (PBS Pro) or `ppn` (Torque) times on a node.""",
-    fix="write srun --ntasks-per-node=1",
+    fix="start one of them on each node",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -390,7 +394,10 @@ def nested_tasks(script: Script) -> Iterator[Hit]:
         tasks = one.tasks if named or not outer.row.by_scheduler else script.request.ranks_per_node
         if outer.row.line.reaches_nodes and tasks and tasks > 1 and _starts_several(launch):
             fix = f"start one process on each node: {outer.kind} --map-by ppr:1:node --bind-to none"
-            yield _nested(launch, outer.kind, tasks, "" if outer.row.by_scheduler else fix)
+            fix = f"write {script.dialect.once_a_node}" if outer.row.by_scheduler else fix
+            ignored = f"{outer.kind} ignores --ntasks-per-node, which is not that of the job, and"
+            kind = ignored if ignores_tasks_of_node(script, outer) else outer.kind
+            yield _nested(launch, kind, tasks, fix)
         elif launch.row.remote_shell and (one.nodes or 1) > 1 and hosts and not launch.has(*_OWN_NODE):
             starts = f"{outer.kind} starts {launch.kind} on each of the {one.nodes} nodes, and each starts the ranks of all nodes by its hostfile"
             yield Hit(launch.line, starts, f"leave {outer.kind} out, or add --no_ssh and --node_rank")

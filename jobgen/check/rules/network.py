@@ -185,7 +185,7 @@ def _interfaces(script: Script) -> Iterator[tuple[int, str, str]]:
     #SBATCH --nodes=2
     #SBATCH --time=01:00:00
     set -euo pipefail
-    srun --ntasks-per-node=1 /opt/site/prepare
+    srun --ntasks="$SLURM_NNODES" --ntasks-per-node=1 /opt/site/prepare
     """,
 )
 def ssh_nodes(script: Script) -> Iterator[Hit]:

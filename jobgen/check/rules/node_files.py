@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from jobgen.check.ranks.model import code_of_tasks, ranks
+from jobgen.check.ranks.model import RankGroup, code_of_tasks, ranks
+from jobgen.check.ranks.model import code as tree_of
 from jobgen.check.rule import WARNING, rule_once
 from jobgen.check.rules.deletion import deletes_all
 from jobgen.launch.command_line import is_python
 from jobgen.script.commands import Command, commands
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import Node, assignments, expansions, on_condition
+from jobgen.script.syntax import LOOPS, Node, assignments, expansions, literal, on_condition
 
 _LOCAL = re.compile(
-    r"(/tmp|/var/tmp|/dev/shm|\$\{?(SLURM_TMPDIR|TMPDIR|LOCALSCRATCH|LOCAL_SCRATCH|SLURM_SCRATCH)\b\}?)(/[^\s\"':;]*)?"
+    r"(/tmp|/var/tmp|/dev/shm|/l(?:ocal)?_?scratch|/local|(?:/mnt)?/nvme\d*|\$\{?(SLURM_TMPDIR|TMPDIR|LOCALSCRATCH|LOCAL_SCRATCH|SLURM_SCRATCH)\b\}?)(/[^\s\"':;]*)?"
 )
 _COPIES = (
     "tar", "cp", "rsync", "unzip", "wget", "curl", "git", "virtualenv", "conda-unpack", "unsquashfs",
@@ -47,7 +49,7 @@ _RANKED = re.compile(r"PROCID|LOCALID|NODEID|RANK|\$\$|RANDOM|mktemp|TMPDIR")
     #SBATCH --ntasks-per-node=4
     #SBATCH --time=01:00:00
     set -euo pipefail
-    srun --ntasks-per-node=1 tar -xf env.tar -C /tmp
+    srun --ntasks="$SLURM_NNODES" --ntasks-per-node=1 tar -xf env.tar -C /tmp
     srun /tmp/env/bin/python train.py
     """,
 )
@@ -55,9 +57,16 @@ def first_node_files(script: Script) -> Iterator[Hit]:
     others = any(script.named("sbcast", "pdcp", "ssh", "pbsdsh", "pdsh"))
     if not script.request.several or not script.is_batch or others:
         return
-    fills = ((one, _target(script, one)) for one in script.own_runs if _fills(one))
+    single = [one for one in ranks(script) if _is_on_first(one)]
+    filling = [*script.own_runs, *(command for one in single for command in _commands(one))]
+    fills = ((one, _target(script, one)) for one in filling if _fills(one))
     copies = list(islice(((one, path) for one, path in fills if path), _FIRST))
-    steps = [one.program for one in script.launches if _stages(script, one.program)] if copies else []
+    own = {id(one.inner) for one in single}
+    steps = [
+        one.program
+        for one in script.launches
+        if copies and id(one) not in own and _stages(script, one.program)
+    ]
     everywhere = " ".join(_text(script, word) for words in steps for word in words)
     staged = [(one, path) for one, path in copies if path not in everywhere]
     for one in ranks(script) if staged else ():
@@ -72,6 +81,24 @@ def first_node_files(script: Script) -> Iterator[Hit]:
                 reason = f"{path} is on the first node only: the ranks of the other nodes do not find it"
                 fix = f"start the copy once on each node: {script.dialect.once_a_node}"
                 yield Hit.at(command.node, reason, fix)
+
+
+def _is_on_first(one: RankGroup) -> bool:
+    """Return whether a group is a step of one task, which runs on the first node."""
+    alone = one.is_step and one.inner is one.outer and (one.nodes, one.tasks) == (1, 1)
+    elsewhere = one.inner is not None and one.inner.has(
+        "-w", "--nodelist", "-r", "--relative", "-x", "--exclude"
+    )
+    return alone and not elsewhere and not one.command.node.under(*LOOPS)
+
+
+def _commands(one: RankGroup) -> Iterator[Command]:
+    """Yield the commands that a step runs, with the place of the step."""
+    if one.text is not None:
+        yield from (inner._replace(node=one.command.node) for inner in commands(tree_of(one.text)))
+    elif one.inner is not None and one.inner.program:
+        words = one.inner.program
+        yield Command(one.command.node, os.path.basename(literal(words[0]) or ""), words, one.line)
 
 
 def _activated(script: Script, start: int, end: int) -> str:

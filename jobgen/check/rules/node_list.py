@@ -9,7 +9,7 @@ from itertools import pairwise
 from jobgen.check.rule import WARNING, rule
 from jobgen.script.commands import Command
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import Node, literal, uses
+from jobgen.script.syntax import LOOPS, Node, literal, uses
 
 
 @rule(
@@ -183,7 +183,8 @@ def sorted_nodefile(script: Script) -> Iterator[Hit]:
         )
         around = (above for above in whole.above() if above.type == "command_substitution")
         counts = any("wc" in _names(above) for above in around)  # $(... | wc -l)
-        if unique and kept and not counts and not (written and _has_first_host(script, whole)):
+        ordered = (written and _has_first_host(script, whole)) or _starts_each(script, whole)
+        if unique and kept and not counts and not ordered:
             yield Hit(command.line)
 
 
@@ -195,6 +196,18 @@ def _has_first_host(script: Script, statement: Node) -> bool:
     words += [
         file for one in script.named("julia") for word, file in pairwise(one.words) if "machine" in word.text
     ]
-    files = {script.constants.text(word).strip("\"'") for word in words}
+    texts = (script.constants.text(word) for word in words)
+    files = {re.sub(r"^--\w+=", "", text).replace('"', "").strip("'") for text in texts}
     written = (one.get("destination") for one in statement.all("file_redirect"))
-    return any(word is not None and script.constants.text(word).strip("\"'") in files for word in written)
+    return any(
+        word is not None and script.constants.text(word).replace('"', "").strip("'") in files
+        for word in written
+    )
+
+
+def _starts_each(script: Script, statement: Node) -> bool:
+    """Return whether a loop over the array of the hosts starts the ranks of each, the first one included."""
+    array = statement.around("variable_assignment")
+    name = array.text.partition("=")[0] if array is not None else ""
+    loops = (one.command.node.around(*LOOPS) for one in script.launches if one.remote)
+    return any(loop is not None and re.search(rf"\{{[#!]?{name}\[", loop.text) for loop in loops if name)

@@ -344,7 +344,8 @@ def program_threads(script: Script) -> Iterator[Hit]:
             continue
         cores = group.cores if group else cores_of_script(script)
         for option, threads, word in _threads_of(script, command):
-            if "workers" in option and not request.cpus_per_rank:
+            of_launcher = group is not None and group.sets_ranks and "proc" in option  # see ranks-mismatch
+            if of_launcher or ("workers" in option and not request.cpus_per_rank):
                 continue  # loader-cores
             if cores and threads >= 2 * cores and threads > cores + 1:
                 reason = f"{option} starts {threads}, but the directives request {counted(cores, 'core')}"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from jobgen.check.ranks.environment import reads_others
+from jobgen.check.ranks.environment import ACTIVATES, reads_others
 from jobgen.check.ranks.model import code, is_work, ranks
 from jobgen.check.rule import NOTE, WARNING, rule
 from jobgen.check.rules.traps import caught
@@ -142,8 +142,8 @@ def _lost_in_steps(script: Script, name: str) -> str:
 def _calls_others(script: Script) -> bool:
     """Return whether the script runs other scripts, which may start steps or set traps."""
     words = (word for command in script.commands for word in command.literals)
-    calls = any(script.named("source", ".", "bash", "sh", "eval"))
-    return calls or any(word.endswith(".sh") for word in words)
+    calls = any(script.named("bash", "sh")) or reads_others(script.named("source", ".", "eval"))
+    return calls or any(word.endswith(".sh") and not ACTIVATES.search(word) for word in words)
 
 
 @rule(
@@ -170,7 +170,8 @@ def _calls_others(script: Script) -> bool:
 )
 def signal_without_trap(script: Script) -> Iterator[Hit]:
     own = _caught(script)
-    others = any(script.named("source", ".", "eval", "exec")) or not script.for_a_shell
+    others = reads_others(script.named("source", ".", "eval")) or not script.for_a_shell
+    others |= any(one.arguments for one in script.named("exec"))  # the shell becomes the program
     for signal in _signals(script):
         if signal.to_shell and signal.name in _ENDING and signal.name not in own and not others:
             yield Hit(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Iterator
 from itertools import pairwise
@@ -17,13 +18,16 @@ from jobgen.check.ranks.model import (
     code_of_tasks,
     cores_of_option,
     cores_of_script,
+    ignores_tasks_of_node,
     ranks,
+    ranks_of_machine,
     ranks_of_node,
     size,
 )
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.errors import counted
 from jobgen.launch.launchers import DEFAULT_MPI
+from jobgen.script.commands import Command
 from jobgen.script.launches import Launch
 from jobgen.script.mpi_of_script import recognized_mpi
 from jobgen.script.script import Hit, Script
@@ -102,7 +106,7 @@ def _on_fewer_nodes(script: Script) -> Iterator[Hit]:
             reason = f"{outer.kind} puts {counted(each, 'rank')} on a node: its {total} fill {used} of the {nodes} nodes of the job"
             fix = "compute it from the request"
             if total % nodes == 0:
-                fix = f"start {counted(total // nodes, 'rank')} on each: --map-by ppr:{total // nodes}:node, or -ppn of other MPIs"
+                fix = f"write {each * nodes}, or start {counted(total // nodes, 'rank')} on each: --map-by ppr:{total // nodes}:node, or -ppn of other MPIs"
             yield Hit(one.line, reason, fix, WARNING)
 
 
@@ -114,9 +118,11 @@ def _filled(script: Script, outer: Launch) -> int | None:
     file = outer.place(*HOSTFILES)
     own = file is not None and "PBS_NODEFILE" not in file.text
     placed = any(
-        re.match(r"--?(map-by|rank-by|by|npernode|hosts?$|[HS]$|pernode|spread|ppr|perhost|rr|cyclic)", one)
+        re.match(r"--?(by|npernode|hosts?$|[HS]$|pernode|spread|ppr|perhost|rr|cyclic)", one)
         for one in outer.options
     )
+    mapped = outer.has("--map-by", "-map-by")
+    placed |= mapped and not _FILLS.fullmatch(outer.text("--map-by", "-map-by"))
     placed |= outer.has("-d", "--depth", "-depth") and not cores_of_option(outer)
     request = script.request
     slots = request.lines_per_node if request.chunks else request.ranks_per_node
@@ -124,6 +130,8 @@ def _filled(script: Script, outer: Launch) -> int | None:
     return None if own or placed or slots < 2 else slots
 
 
+# What an MPI is mapped by that fills one node after the other.
+_FILLS = re.compile(r"(?i)((slot|core|hwthread|socket|package|numa|l[123]cache)(:(?!span)[\w=]+)*)")
 _OFTEN = (*LOOPS, "function_definition", "if_statement", "case_statement")
 
 
@@ -174,23 +182,24 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
     seen = {one.start: len(found.numbers) for one in ranks(script) if (found := visible(environment, one))}
     beside = any(one.command.background for one in ranks(script))
     for launch in launches(script):
-        each = launch.number(*launch.row.line.local_ranks) or _of_all_machines(launch)
+        each = launch.number(*launch.row.line.local_ranks) or ranks_of_machine(launch)
         has = _given_devices(launch.outer, of_node, request.nodes == 1)
         more = bool(each and has and each > has)
         # The other devices are for a process in the background.
-        chosen = bool(each and beside and seen.get(launch.command.node.start, each + 1) <= each)
+        chosen = bool(each and beside and seen.get(launch.chain[-1].command.node.start, each + 1) <= each)
         if each and has and each != has and (gpus if more else script.only(launch) and not chosen):
             idle = "" if more else f": {has - each} stay idle"
             idle = idle or f": the ranks from {has} on have none"
             reason = f"{launch.title} starts {counted(each, 'rank')} on a node of {counted(has, 'GPU')}{idle}"
             fix = f"write {has}, or request {counted(each, 'GPU')}"
-            if _of_all_machines(launch) is not None:
+            if ranks_of_machine(launch) is not None:
                 fix = "--num_processes is the number of all ranks: the machines times the GPUs of each"
             yield Hit(launch.line, reason, fix, place=launch.place(*launch.row.line.local_ranks))
         yield from _beyond_slots(script, launch)
         yield from _beyond_cores(script, launch)
         yield from _beyond_devices(script, launch)
     yield from _of_horovodrun(script, gpus)
+    yield from _of_msrun(script, gpus)
     yield from _of_ray(script, gpus)
 
 
@@ -200,13 +209,15 @@ def _of_tasks(
     """Yield a program with more tasks on a node than GPUs, or with fewer if each is one rank with one of them."""
     has = _given_devices(one.outer, gpus, script.request.nodes == 1)
     kind = one.outer.kind if one.outer else "the script"
+    ignored = one.outer is not None and ignores_tasks_of_node(script, one.outer)
+    kind += " ignores --ntasks-per-node, which is not that of the job, and" * ignored
     if one.tasks and has and one.tasks > has and not one.sets_ranks and environment.has_devices(one):
         starts = f"{kind} starts {one.tasks} ranks on a node of {counted(has, 'GPU')}"
         yield Hit(one.line, starts, f"write {has}, or request {one.tasks} GPUs")
     if one.tasks and gpus and one.tasks < gpus and _numbers_by_task(one) and script.is_batch:
         starts = f"{kind} starts {counted(one.tasks, 'rank')} on a node of {counted(gpus, 'GPU')}: {gpus - one.tasks} stay idle"
         fix = f"start {gpus} ranks on each node" if script.is_pbs else f"write --ntasks-per-node={gpus}"
-        yield Hit(one.line, starts, fix)
+        yield Hit(one.line, starts, f"{fix} in the directives" if ignored else fix)
 
 
 def _shared_cores(script: Script, one: RankGroup) -> Iterator[Hit]:
@@ -384,10 +395,9 @@ def _of_horovodrun(script: Script, gpus: int | None) -> Iterator[Hit]:
         values = dict(pairwise(words)) | dict(word.partition("=")[::2] for word in words if "=" in word)
         number = values.get("-np") or values.get("--num-proc")
         total = whole_number(number, 6) or 0
-        hosts = values.get("-H") or values.get("--hosts") or ""
-        slots = sum(int(count) for count in re.findall(r":(\d{1,4})(?=,|$)", hosts))
+        slots = _slots_of_hosts(script, command, values.get("-H") or values.get("--hosts") or "")
         devices = (gpus or 0) * (script.request.nodes or 1)
-        if hosts and total > slots and re.fullmatch(r"[\w.-]+:\d{1,4}(,[\w.-]+:\d{1,4})*", hosts):
+        if 0 < slots < total:
             reason, fix = f"but its hosts have {slots} slots: it refuses that", "write as many slots as ranks"
         elif devices and total > devices:
             reason = f"but the job requests {counted(devices, 'GPU')}"
@@ -395,6 +405,45 @@ def _of_horovodrun(script: Script, gpus: int | None) -> Iterator[Hit]:
         else:
             continue
         yield Hit(command.line, f"horovodrun gets {total} ranks, {reason}", fix)
+
+
+_HOSTS = re.compile(r"[\w.-]+:\d{1,4}(,[\w.-]+:\d{1,4})*")
+_OF_HOST = re.compile(r":(\d{1,4})(?=[,\"'/)\s]|$)")
+
+
+def _slots_of_hosts(script: Script, command: Command, hosts: str) -> int:
+    """Return the slots of horovodrun's list of hosts, also of one with an entry for each host of the job; 0 if
+    the text does not determine them."""
+    if _HOSTS.fullmatch(hosts):
+        return sum(map(int, _OF_HOST.findall(hosts)))
+    flag = next(
+        (at for at, word in enumerate(command.words) if word.text in ("-H", "--hosts")), len(command.words)
+    )
+    texts = [one.text for one in script.values_in(command.words[flag + 1 : flag + 2])]
+    each = set(_OF_HOST.findall(" ".join(texts)))
+    repeats = re.search(r"PBS_NODEFILE", script.tree.text) and not re.search(
+        r"uniq|sort -u|seen", script.tree.text
+    )
+    return int(each.pop()) * (script.request.nodes or 0) if len(each) == 1 and not repeats else 0
+
+
+def _of_msrun(script: Script, gpus: int | None) -> Iterator[Hit]:
+    """Yield the calls of MindSpore's msrun with other ranks on a node than it has devices, or than all ranks."""
+    for one in script.started:
+        words = [one.constants.value(word) or "" for word in (one.file, *one.arguments)]
+        values = dict(pairwise(words)) | dict(word.partition("=")[::2] for word in words if "=" in word)
+        each, total = (
+            whole_number(values.get(f"--{name}"), 6) or 0 for name in ("local_worker_num", "worker_num")
+        )
+        nodes = script.request.nodes or 1
+        if os.path.basename(words[0]) != "msrun" or not each:
+            continue
+        if gpus and each > gpus:
+            reason = f"msrun starts {each} ranks on a node of {counted(gpus, 'device')}: the ranks from {gpus} on have none"
+            yield Hit(one.line, reason, f"write --local_worker_num={gpus}")
+        elif total and total != each * nodes:
+            reason = f"--worker_num is {total}, but {each} ranks on each of {counted(nodes, 'node')} are {each * nodes}"
+            yield Hit(one.line, reason, f"write --worker_num={each * nodes}")
 
 
 def _of_ray(script: Script, gpus: int | None) -> Iterator[Hit]:
@@ -408,15 +457,6 @@ def _of_ray(script: Script, gpus: int | None) -> Iterator[Hit]:
                 f"write --num-gpus={gpus}",
             )
             return
-
-
-def _of_all_machines(launch: Launch) -> int | None:
-    """Return the ranks on a node that accelerate starts, which gets the number of those on all machines."""
-    total, machines = launch.number("--num-processes"), launch.number("--num-machines") or 1
-    counts_all = launch.row.line.same.get("--num-processes") == "ranks"
-    if not counts_all or total is None or launch.has("--config-file", "--cpu", "--tpu"):
-        return None
-    return total // machines if total % machines == 0 else None
 
 
 @rule(

@@ -398,8 +398,13 @@ def _plain(name: str) -> str:
 
 
 def _forms(name: str) -> list[str]:
-    """Return a long name without each of its letters but the first: two with a common form differ in one letter."""
+    """Return a long name without each of its letters but the first: two with a common form differ in one letter.
+
+    A short name has its letters in order: two with a common form differ in the order.
+    """
     plain = _plain(name)
+    if 3 < len(plain) < 6 and plain.isalpha():
+        return [plain, f"{plain[0]} {''.join(sorted(plain[1:]))}"]
     if not 5 < len(plain) < _LONGEST or re.search(r"\d", plain):
         return [plain]
     return [plain, *(f"{plain[:at]}{plain[at + 1 :]}" for at in range(1, len(plain)))]
