@@ -34,6 +34,7 @@ TWO = 'mpirun -np {} --hostfile "$PBS_NODEFILE" --map-by ppr:{}:node --bind-to n
         ("srun --gpus-per-task=1 ./a", TWO.format(4, 2) + " $(mpi_exports) ./a", ["sees all devices"]),
         ("srun -D /x --export=ALL,A=b ./a", f"env A=b {TWO.format(4, 2)} -wdir /x -x A $(mpi_exports) ./a", []),
         ("A=1 B=2 srun ./a", f"A=1 B=2 {TWO.format(4, 2)} $(mpi_exports) -x A -x B ./a", []),
+        ("export PMI_DEBUG=1\nsrun ./a", TWO.format(4, 2) + " $(mpi_exports) -x PMI_DEBUG ./a", []),
         ("timeout 9 env A=1 srun ./a", f"timeout 9 env A=1 {TWO.format(4, 2)} $(mpi_exports) -x A ./a", []),
         ("mpirun -np 4 ./a", 'mpirun --hostfile "$PBS_NODEFILE" $(mpi_exports) -np 4 ./a', []),
         ("module load intel-mpi/2021\nsrun ./a", 'mpirun -n 4 -ppn 2 -genv I_MPI_PIN off -f "$PBS_NODEFILE" ./a', []),

@@ -27,7 +27,7 @@ _OF_NODE = "HOME|HOST|HOSTNAME|USER|LOGNAME|SHELL|SHELLOPTS|SHLVL|TMPDIR|PWD|OLD
 _DEVICES = "_VISIBLE_DEVICES"
 # Those of them that each job has in its environment: a script that sets one exports it.
 IN_ENVIRONMENT = re.compile(rf"HOME|USER|LOGNAME|SHELL|TMPDIR|\w+{_DEVICES}")
-SET_BY_NODE = re.compile(rf"({_STARTS})\w*|{_OF_NODE}|\w+{_DEVICES}")
+SET_BY_NODE = re.compile(rf"({_STARTS}|PMI)\w*|{_OF_NODE}|\w+{_DEVICES}")
 _EXPORTS_LINES = (
     f"{EXPORTS}() {{",
     "  awk 'BEGIN { for (name in ENVIRON) if (name ~ /^[A-Za-z_][A-Za-z0-9_]*$/ &&",
