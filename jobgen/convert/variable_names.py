@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from jobgen.script.bare_names import bare_names
+from jobgen.script.beside import programs
 from jobgen.script.command_kinds import PRINT, TOOLS
 from jobgen.script.constants import certain
 from jobgen.script.dialects.base import Dialect
@@ -87,6 +88,21 @@ def binds_threads(script: Script) -> str:
         if name in values and not unbound and is_exported(script, name):
             return name
     return ""
+
+
+# Programs of Ray and Dask, and code for Python, that start workers and set OMP_NUM_THREADS to 1 for them, if it
+# is not set; only a nanny of Dask does so.
+_WORKERS = re.compile(
+    r"(?m)^[^#\n]*\b(ray\s+start\b|dask([- ]worker|-mpi|-scheduler)\b(?!(\\\n|[^\n])*--no-nanny))"
+)
+_WORKERS_OF_PYTHON = re.compile(r"(?m)^[^#\n]*\b(ray\.init|LocalCluster|LocalCUDACluster)\(")
+
+
+def starts_workers(script: Script, node: Node) -> bool:
+    """Return whether a part of a script starts workers of Ray or Dask, which have one thread by default; also
+    by a program for Python beside the script."""
+    beside = (one.text for one in programs(script) if one.call.command.node in node)
+    return _WORKERS.search(node.text) is not None or any(map(_WORKERS_OF_PYTHON.search, beside))
 
 
 def read_names(root: Node) -> set[str]:

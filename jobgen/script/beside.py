@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
 
 from jobgen.script.code_files import path_here
+from jobgen.script.launches import Start
 from jobgen.script.script import Script, Starter
 
 _LARGEST = 100_000  # bytes of a script that another one starts
@@ -32,6 +35,27 @@ def started(script: Script, depth: int = 1) -> Iterator[tuple[str, Script]]:
         yield name, inner
         if depth < _DEEPEST:
             yield from started(inner, depth + 1)
+
+
+class Program(NamedTuple):
+    """A call of a program beside a script that no shell runs, its path from the folder of the script and its
+    text."""
+
+    call: Start
+    path: str
+    text: str
+
+
+@lru_cache(maxsize=4)  # several remarks look for words in them
+def programs(script: Script) -> tuple[Program, ...]:
+    """Return the calls of programs in Python and the like beside a script."""
+    found: list[Program] = []
+    for call in script.started[:_MOST] if script.folder is not None else ():
+        path = next((one for one in call.texts if re.search(r"\w\.(py|pl|R|r|rb|jl)$", one)), "")
+        name, source = name_and_text(script, path) if path else ("", None)
+        if source is not None:
+            found.append(Program(call, name, source.decode(errors="replace")))
+    return tuple(found)
 
 
 def sourced(script: Script, depth: int = 1) -> tuple[list[Script], list[str]]:

@@ -169,3 +169,17 @@ def test_the_threads_of_a_program_on_a_whole_node(options: str, lines: str, name
     whys = [one.why for one in done.remarks if one.what == "exclusive" and "OMP_NUM_THREADS" in one.why]
     assert len(whys) == bool(named)
     assert named in "".join(whys)
+
+
+@pytest.mark.parametrize(
+    ("code", "key"),
+    [
+        ("srun dask-mpi --scheduler-file s.json", "command"),
+        ("ray start --head\nsource env.sh\npython t.py", "setup"),
+        ("srun dask-mpi --no-nanny", ""),
+    ],
+)
+def test_workers_of_ray_and_dask_set_their_threads(code: str, key: str) -> None:
+    found = values(job_file(f"#!/bin/bash\n#SBATCH -N 1 -n 2 -c 4 -t 10\n{code}\n").text)
+    unset = [name for name, value in found.items() if "OMP_NUM_THREADS" in str(value)]
+    assert unset == [key] * bool(key)

@@ -2412,6 +2412,29 @@ def test_workers_of_ray_and_dask_set_their_threads(line: str) -> None:
     assert "\nunset OMP_NUM_THREADS " in convert(text, "pbspro").text
 
 
+def test_dask_without_a_nanny_sets_no_threads() -> None:
+    text = SLURM.format("-N 2 --ntasks-per-node=1 -c 6", "srun dask-mpi --no-nanny \\\n --nthreads 1")
+    assert "OMP_NUM_THREADS=6" in convert(text, "torque").text
+    assert "unset" not in convert(text, "pbspro").text
+    text = text.replace("\\\n", "--local a \\\n").replace("--no-nanny", "--nanny")
+    assert "\nunset OMP_NUM_THREADS " in convert(text, "pbspro").text
+
+
+@pytest.mark.parametrize(
+    ("code", "sets"),
+    [("import ray\nray.init()", True), ("c = Client(LocalCluster())", True), ("import numpy", False)],
+)
+def test_workers_of_a_program_beside_the_script_set_their_threads(
+    code: str, sets: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "t.py").write_text(f"{code}\n")
+    text = SLURM.format("-n 1 -c 6", "time -v $X/bin/python3 -u ./t.py --a")
+    script = Script(text.encode(), "slurm", str(tmp_path))
+    assert ("export OMP_NUM_THREADS=6" in conversion.convert(script, "torque").text) != sets
+    assert ("\nunset OMP_NUM_THREADS " in conversion.convert(script, "pbspro").text) == sets
+    assert ("-u OMP_NUM_THREADS" in " ".join(values(translation.convert(script).text)["command"])) == sets
+
+
 @pytest.mark.parametrize(
     ("options", "line", "pro", "torque"),
     [

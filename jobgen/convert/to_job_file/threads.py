@@ -19,7 +19,7 @@ from jobgen.convert.result import Remark, hint, remark_on
 from jobgen.convert.to_job_file.blocks import BUILDS
 from jobgen.convert.to_job_file.builder import BLOCKS, JobFile
 from jobgen.convert.to_job_file.effects import TOOLS_OF_SYSTEM, effects_of
-from jobgen.convert.variable_names import is_exported
+from jobgen.convert.variable_names import is_exported, starts_workers
 from jobgen.errors import counted
 from jobgen.schedulers.request import Request
 from jobgen.script.commands import Command
@@ -96,14 +96,14 @@ class Threads:
         """Set the variable to the threads of mdrun, which ends if it is another number.
 
         With several numbers, add a remark on each other one. The block or program of an mdrun with a number
-        that is known only when the job runs does not get the variable, as in the script.
+        that is known only when the job runs, or of workers, does not get the variable, as in the script.
         """
         lines: dict[str, int] = {}
         for one in self.script.runs:
             self.of_mdrun[one.node.start] = threads = self._threads_of(one)
             if threads and threads.isdecimal():
                 lines[threads] = one.line
-            elif threads == _UNKNOWN and self.start == _UNSET:
+            elif self.start == _UNSET and (threads == _UNKNOWN or starts_workers(self.script, one.node)):
                 self._leave_out(one)
         if len(lines) == 1 and _NAME not in self.file.variables:
             self.file.set_variable(_NAME, *lines.popitem())
