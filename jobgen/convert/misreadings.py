@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from jobgen.convert.result import Remark, hint, remark_on, shortened
+from jobgen.errors import counted
 from jobgen.launch.command_line import is_python
 from jobgen.launch.containers import RUNTIMES
 from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS
@@ -68,6 +69,8 @@ def unreadable(script: Script) -> Iterator[Remark]:
         if image and option.flag == "-v":
             why = "is set when the job runs: a site that starts the job in this container does not see it"
             yield Remark(option.line, f"{option.flag} {image[0][:-1]}", why)
+    if source.refuses_comments:
+        yield from _comments(script)
     for number in apart(script.lines, script.directives):
         why = f"{source.command} does not join it with the line above: it is a command"
         yield Remark(number, script.lines[number - 1].strip(), why)
@@ -88,6 +91,16 @@ def unreadable(script: Script) -> Iterator[Remark]:
         yield hint(at, shortened(script.line(at).strip()), why)
     if b"\r\n" in script.source:
         yield hint(1, "carriage returns", "are removed: bash reads them as letters of the words")
+
+
+def _comments(script: Script) -> Iterator[Remark]:
+    """Yield a remark on the first comment behind a directive that the scheduler reads as words of it."""
+    found = [(one.number, one.comment) for one in script.directives.live if one.comment]
+    for number, comment in found[:1]:
+        why = f"is left out: {script.dialect.command} of {script.dialect.title} reads it as words of the "
+        why += "directive, and refuses the script"
+        why += f"; {counted(len(found) - 1, 'more directive')} with a comment" if len(found) > 1 else ""
+        yield hint(number, shortened(comment), why)
 
 
 _MOST_COMMANDS = 100  # lines that are no comments, after which sbatch reads no directives
