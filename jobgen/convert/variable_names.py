@@ -202,15 +202,15 @@ def _named_at(node: Node, start: int) -> Iterator[Node]:
         yield Node("variable_name", None, start, match.end(), node.line, node.source, None)
 
 
-def inner_reads(script: Script) -> Iterator[Node]:
-    """Yield each name in quoted text that another shell expands."""
+def inner_reads(script: Script) -> Iterator[tuple[Node, Node]]:
+    """Yield each name in quoted text that another shell expands, and the text."""
     for node in script.tree.all("raw_string", "string_content"):
-        yield from (one for one, _ in _of_other_shells(node))
+        yield from ((one, node) for one, _ in _of_other_shells(node))
 
 
 def inner_names(script: Script) -> dict[str, int]:
     """Return the variables in quoted text that another shell expands, with the line of their first use."""
     found: dict[str, int] = {}
-    for one in inner_reads(script):
+    for one, _ in inner_reads(script):
         found.setdefault(one.text, one.line)
     return found
