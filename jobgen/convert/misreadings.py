@@ -17,7 +17,7 @@ from jobgen.script.command_kinds import PRINT, STATE, TOOLS
 from jobgen.script.commands import Command
 from jobgen.script.directives import apart
 from jobgen.script.script import Script
-from jobgen.script.syntax import MISSING, Node
+from jobgen.script.syntax import LOOPS, MISSING, Node, expansions
 from jobgen.values import parsers
 
 
@@ -226,9 +226,24 @@ def own_name(script: Script) -> Iterator[Remark]:
     for command in script.runs:
         starts = programs | (_contained(command, script) if script.name else set())
         words = [one for one in command.arguments if one.start not in starts or not folder.match(one.text)]
-        names = [word.text.strip("'\"").rpartition("/")[2] for word in [*words, *_inputs(command.node)]]
-        if script.name and command.name not in PRINT and script.name in names:
-            yield hint(command.line, script.name, "is the file of this script, and not that of the new one")
+        names = [list(_names(word, script)) for word in [*words, *_inputs(command.node)]]
+        if script.name and command.name not in PRINT and any(script.name in one for one in names):
+            may_be = "is" if script.name in [first for first, *_ in names] else "may be"
+            why = f"{may_be} the file of this script, and not that of the new one"
+            yield hint(command.line, script.name, why)
+
+
+def _names(word: Node, script: Script) -> Iterator[str]:
+    """Yield the name of a file in a word, also with each value that the script gives to a variable in it,
+    or that a loop around it does."""
+    text = word.text.strip("'\"").rpartition("/")[2]
+    yield text
+    loops = [one for one in word.above() if one.type in LOOPS]
+    for name, node in expansions(word) if "$" in text else ():
+        of_loops = [one for one in loops if (variable := one.get("variable")) and variable.text == name]
+        values = [value for one in of_loops for value in one.children if value.field == "value"]
+        known = filter(None, map(script.constants.value, [*values, *script.values.get(name, ())]))
+        yield from (text.replace(node.text, value) for value in known)
 
 
 def _contained(command: Command, script: Script) -> set[int]:

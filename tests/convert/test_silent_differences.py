@@ -2144,6 +2144,21 @@ def test_what_another_scheduler_does_by_itself_is_not_lost(directive: str, targe
     assert "each chunk becomes a node" in str(done.remarks)
 
 
+@pytest.mark.parametrize(
+    ("code", "named"),
+    [
+        ("v=4\nif [ -f a ]; then v=$((v+1)); fi\nsbatch job_${v}.sh", True),
+        ('for i in 3 4; do\nsbatch "$D/job_$i.sh"\ndone', True),
+        ("for i in 5 6; do\nsbatch job_$i.sh\ndone", False),
+        ("v=5\nif [ -f a ]; then v=$((v+1)); fi\nsbatch job_${v}.sh", False),
+    ],
+)
+def test_a_name_with_a_variable_may_be_that_of_the_script(code: str, named: bool) -> None:
+    script = Script(SLURM.format("-n 1", f"{code}\n./a").encode(), "slurm", name="job_4.sh")
+    for done in (conversion.convert(script, "pbspro"), translation.convert(script)):
+        assert ("may be the file of this script" in str(done.remarks)) is named
+
+
 def test_names_of_nodes_are_those_of_the_old_cluster() -> None:
     done = convert(SLURM.format("--nodelist=node1", "./a"), "pbspro")
     assert ["of the old cluster" in one.why for one in done.remarks if one.lost] == [True]
