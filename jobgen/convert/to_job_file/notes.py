@@ -522,6 +522,7 @@ def unread(script: Script) -> Iterator[Remark]:
     """Yield a remark on files of the user that may be for the scheduler of the script."""
     found = [one for one in unread_files.files(script) if unread_files.may_be_for(script, one)]
     yield from unread_files.remark(script, found, "another scheduler")
+    yield from unread_files.of_programs(script, "another scheduler")
 
 
 # Variables that compilers, interpreters and libraries read.
