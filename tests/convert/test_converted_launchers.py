@@ -324,13 +324,17 @@ def test_a_step_with_fewer_ranks_a_node_than_the_job() -> None:
         ("mpirun_rsh -np 2 ./a", "pmi2", "MPICH"),
         ("mpiexec_mpt -n 2 ./a", "pmi2", "MPICH"),
         ("export MV2_X=1\nmpirun -np 2 ./a", "pmi2", ""),
-        ("module load cray-mpich\naprun -n 2 ./a", "pmi2", ""),
+        ("module load cray-mpich\naprun -n 2 ./a", "", ""),
+        ("module load PrgEnv-gnu\naprun -n 2 ./a", "", ""),
+        ("module load mpich\naprun -n 2 ./a", "pmi2", ""),
         ("mpirun -np 2 -x A ./a", "pmix", ""),
     ],
 )
 def test_the_plugin_of_srun(text: str, plugin: str, title: str) -> None:
     done = convert(f"#PBS -l select=1:ncpus=2:mpiprocs=2\n{text}", "slurm")
-    assert done.text.splitlines()[-1] == f"srun --ntasks=2 --kill-on-bad-exit=1 --mpi={plugin} ./a"
+    option = f"--mpi={plugin} " if plugin else ""
+    assert done.text.splitlines()[-1] == f"srun --ntasks=2 --kill-on-bad-exit=1 {option}./a"
+    assert ("MpiDefault of the cluster" in str(done.remarks)) == (not plugin)
     assert (f"--mpi={plugin} is for {title}" in str(done.remarks)) == bool(title)
 
 
@@ -373,7 +377,7 @@ def test_devices_that_only_a_property_of_the_node_names(place: str) -> None:
 
 
 HEAD = "#PBS -l nodes=1:ppn=16\n"
-END = "--kill-on-bad-exit=1 --mpi=pmi2 ./a"
+END = "--kill-on-bad-exit=1 ./a"
 
 
 def line(text: str) -> str:

@@ -24,10 +24,11 @@ OTHERS = re.compile(
 EXPORTS = "mpi_exports"
 _STARTS = "SSH_|XDG_|BASH"
 _OF_NODE = "HOME|HOST|HOSTNAME|USER|LOGNAME|SHELL|SHELLOPTS|SHLVL|TMPDIR|PWD|OLDPWD|DISPLAY|_"
+_OF_RANK = r"((LOCAL_)?(RANK|SIZE)|FD|PORT|ID|SPAWNED)\b"  # of PMI, whose other variables are settings
 _DEVICES = "_VISIBLE_DEVICES"
 # Those of them that each job has in its environment: a script that sets one exports it.
 IN_ENVIRONMENT = re.compile(rf"HOME|USER|LOGNAME|SHELL|TMPDIR|\w+{_DEVICES}")
-SET_BY_NODE = re.compile(rf"({_STARTS}|PMI)\w*|{_OF_NODE}|\w+{_DEVICES}")
+SET_BY_NODE = re.compile(rf"({_STARTS}|PMI(?![X2]?_{_OF_RANK}))\w*|{_OF_NODE}|\w+{_DEVICES}")
 _EXPORTS_LINES = (
     f"{EXPORTS}() {{",
     "  awk 'BEGIN { for (name in ENVIRON) if (name ~ /^[A-Za-z_][A-Za-z0-9_]*$/ &&",
