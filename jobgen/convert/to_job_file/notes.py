@@ -473,8 +473,12 @@ def index(script: Script) -> Iterator[Remark]:
 
 
 def own_text(script: Script, file: JobFile) -> Iterator[Remark]:
-    """Yield a remark on each command that reads the text of the script, by a path that it still has."""
-    lost = _own_paths(file)
+    """Yield a remark on each command that reads the text of the script, by a path that it still has, or asks
+    the scheduler for its path."""
+    lost, query = _own_paths(file), script.dialect.show_job[:1]
+    for one in script.running(*query):
+        if (above := one.node.around("pipeline")) and re.search(r"\bCommand\\?=", above.text):
+            yield remark_on(one, "names the script of jobgen, which has another text and folder")
     for one in script.runs:
         reads = one.name in (*_READS_TEXT, "cat", "cp", "less", "md5sum", "more", "sha256sum", "source", ".")
         paths = (re.fullmatch(r"\"?\$\{?(0|BASH_SOURCE)(\[0\])?\}?\"?", word.text) for word in one.arguments)
