@@ -149,14 +149,14 @@ def test_the_status_of_a_script_that_installs_something(last: str, works: bool) 
 
 
 def test_options_of_mpirun_that_print_where_the_ranks_run() -> None:
-    line = "mpirun --display-map -report-bindings --tag-output -np 4 ./a"
+    line = "mpirun -verbose --display-map -report-bindings --tag-output -np 4 ./a"
     text = f"#!/bin/bash\n#PBS -l select=1:ncpus=4:mpiprocs=4\n{line}\n"
     options = values(job_file(text).text)
-    assert options["launcher_arg"] == ["--display-map", "-report-bindings", "--tag-output"]
+    assert options["launcher_arg"] == ["-verbose", "--display-map", "-report-bindings", "--tag-output"]
     done = convert(text, "slurm")
     assert "srun --ntasks=4 --label" in done.text
     printed = [(one.what, one.lost) for one in done.remarks if "does not print" in one.why]
-    assert printed == [("--display-map", False), ("-report-bindings", False)]
+    assert printed == [("-verbose", False), ("--display-map", False), ("-report-bindings", False)]
 
 
 CONTAINERS = [

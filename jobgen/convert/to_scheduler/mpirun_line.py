@@ -58,7 +58,7 @@ _VALUES = {
     "-bootstrap": "", "-launcher": "", "--launcher": "", "-rmk": "", "--prefix": "", "--pmi": "",
 }  # fmt: skip
 OF_NODE = {name for name, meaning in _VALUES.items() if meaning == "each"}  # the ranks of a node
-_SHOWS = re.compile("--?(display-(map|allocation)|report-bindings)")
+_SHOWS = re.compile("--?(display-(map|allocation)|report-bindings|print-rank-map|verbose|v)")
 _SINGLE = {
     **dict.fromkeys(("-pernode", "--pernode"), ("each", "1")),
     **dict.fromkeys(("-l", "--label", "--tag-output", "-tag-output", "-prepend-rank"), ("label", "")),
@@ -100,7 +100,7 @@ def read(words: LaunchWords, request: Request, stays: bool = False) -> LaunchLin
         if re.fullmatch("--?nolocal", name):
             line.lost.append(name)
         if _SHOWS.fullmatch(name):
-            line.notes.append((name, "is left out: srun does not print where the ranks run"))
+            line.notes.append((name, "is left out: srun does not print how and where the ranks start"))
     line.program = words.program
     return line
 
