@@ -80,7 +80,10 @@ def test_the_threads_that_reach_the_program(lines: str, named: str) -> None:
         ("-N 4", "ibrun ./a", "4 nodes"),
         ("-N 4", "srun -n 8 -c 4 ./a", ""),
         ("-N 4 -n 4", "srun ./a", ""),
-        ("-N 1", "./a", ""),
+        ("-N 1", "./a", "1 node"),
+        ("-N 1 -c 1", "./a", ""),
+        ("-N 1 --ntasks-per-node=1", "./a", ""),
+        ("-n 1", "./a", ""),
     ],
 )
 def test_a_script_that_may_rely_on_whole_nodes(options: str, lines: str, what: str) -> None:
@@ -88,6 +91,23 @@ def test_a_script_that_may_rely_on_whole_nodes(options: str, lines: str, what: s
     assert [one.what for one in done.remarks if "if the site gives whole nodes" in one.why] == [what] * bool(
         what
     )
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("select=1:system=x", "1 node"),
+        ("select=2", "2 nodes"),
+        ("nodes=1", "1 node"),
+        ("select=2:ncpus=1", ""),
+        ("nodes=1:ppn=1", ""),
+        ("select=1:ngpus=1", ""),
+    ],
+)
+def test_chunks_without_cores_may_be_whole_nodes(line: str, what: str) -> None:
+    done = job_file(f"#!/bin/bash\n#PBS -l {line}\n./a\n")
+    found = [one.what for one in done.remarks if "if the site gives whole nodes" in one.why]
+    assert found == [what] * bool(what)
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,14 @@ def of_chunk(request: Request) -> int | None:
     return number(request.chunks[0].get("ncpus")) if len(request.chunks) == 1 else None
 
 
+def _names_cores(request: Request) -> bool:
+    """Return whether a request names ranks, cores or, for one node, GPUs, which often come with cores."""
+    if request.chunks:
+        return any({"ncpus", "mpiprocs", "ppn", "ngpus", "gpus"} & chunk.keys() for chunk in request.chunks)
+    of_node = request.cpus_per_rank or request.ranks_per_node or request.gpus_per_node
+    return bool(request.ranks or (request.nodes == 1 and of_node))
+
+
 class Threads:
     """The number of threads at each place of a script, and of its job."""
 
@@ -157,7 +165,7 @@ class Threads:
         if need > self.node and not (self.launch and self.launch.row.once_a_node):
             why = f"uses {need} cores of a node, and the request has {self.node}: {_WHOLE}the cores of a rank"
             yield hint(line, what, why)
-        elif self.node == 1 and (request.nodes or 1) > 1 and not (request.ranks or request.mem):
+        elif self.node == 1 and request.nodes and not (request.mem or _names_cores(request)):
             why = f"without a number of cores: {_WHOLE}the ranks and the cores of a node"
             yield hint(line_of(self.script, "nodes"), counted(request.nodes or 1, "node"), why)
 
