@@ -82,6 +82,7 @@ def test_the_threads_that_reach_the_program(lines: str, named: str) -> None:
         ("-N 4 -n 4", "srun ./a", ""),
         ("-N 1", "./a", "1 node"),
         ("-N 1 -c 1", "./a", ""),
+        ("-N 1 --gres=gpu:1", "./a", ""),
         ("-N 1 --ntasks-per-node=1", "./a", ""),
         ("-n 1", "./a", ""),
     ],

@@ -478,7 +478,7 @@ def own_text(script: Script, file: JobFile) -> Iterator[Remark]:
     lost, query = _own_paths(file), script.dialect.show_job[:1]
     for one in script.running(*query):
         if (above := one.node.around("pipeline")) and re.search(r"\bCommand\\?=", above.text):
-            yield remark_on(one, "names the script of jobgen, which has another text and folder")
+            yield remark_on(one, "names the script of jobgen, and not this one")
     for one in script.runs:
         reads = one.name in (*_READS_TEXT, "cat", "cp", "less", "md5sum", "more", "sha256sum", "source", ".")
         paths = (re.fullmatch(r"\"?\$\{?(0|BASH_SOURCE)(\[0\])?\}?\"?", word.text) for word in one.arguments)

@@ -53,12 +53,15 @@ def of_chunk(request: Request) -> int | None:
     return number(request.chunks[0].get("ncpus")) if len(request.chunks) == 1 else None
 
 
-def _names_cores(request: Request) -> bool:
-    """Return whether a request names ranks, cores or, for one node, GPUs, which often come with cores."""
+def _names_cores(script: Script) -> bool:
+    """Return whether a request names ranks, or for one node cores or GPUs, which often come with cores."""
+    request = script.request
     if request.chunks:
         return any({"ncpus", "mpiprocs", "ppn", "ngpus", "gpus"} & chunk.keys() for chunk in request.chunks)
-    of_node = request.cpus_per_rank or request.ranks_per_node or request.gpus_per_node
-    return bool(request.ranks or (request.nodes == 1 and of_node))
+    alone = request.nodes == 1
+    fields = ("ranks", "ranks_per_node", "cpus_per_rank") if alone else ("ranks",)
+    named = any(script.dialect.origin(script.heeded, one) is not None for one in fields)
+    return named or (alone and bool(request.gpus_per_node or request.gpus))
 
 
 class Threads:
@@ -165,7 +168,7 @@ class Threads:
         if need > self.node and not (self.launch and self.launch.row.once_a_node):
             why = f"uses {need} cores of a node, and the request has {self.node}: {_WHOLE}the cores of a rank"
             yield hint(line, what, why)
-        elif self.node == 1 and request.nodes and not (request.mem or _names_cores(request)):
+        elif self.node == 1 and request.nodes and not (request.mem or _names_cores(self.script)):
             why = f"without a number of cores: {_WHOLE}the ranks and the cores of a node"
             yield hint(line_of(self.script, "nodes"), counted(request.nodes or 1, "node"), why)
 
