@@ -117,7 +117,7 @@ def of_programs(script: Script, other: str, known: Collection[str] = ()) -> Iter
         found = (one for one in word.finditer(program.text) if one[1] not in known)
         if (first := next(found, None)) is not None:
             place = f"{program.path}:{program.text.count(chr(10), 0, first.start(1)) + 1}"
-            what = f"runs {first[1]}, a command of {owners.get(first[1])}"
+            what = f"names {first[1]}, a command of {owners.get(first[1])}"
             why = what if first[1] in owners else f"reads {first[1]}, which {other} does not set"
             yield hint(program.call.line, place, why)
 

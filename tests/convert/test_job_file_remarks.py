@@ -50,6 +50,9 @@ DIFFERENCES = {
         SLURM, "", "s=\"$(scontrol show job ${SLURM_JOB_ID} | awk -F= '/Command=/{print $2}')\"\ncat $s\nsrun ./a", 3,
         "names the script of jobgen", False,
     ),
+    "the text that Slurm has": (
+        SLURM, "", "scontrol write batch_script $SLURM_JOBID own.sh\nsrun ./a", 3, "writes the script of jobgen", False,
+    ),
     "the text of the script": (SLURM, "", "h=$(grep '^##' \"$0\")\nsrun ./a", 3, "reads the script of jobgen", False),
     "the index of an array of the submission": (SLURM, "", "srun ./a $SLURM_ARRAY_TASK_ID", 3, "set array", False),
     "ranks of one node of several": (

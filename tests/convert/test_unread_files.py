@@ -116,8 +116,8 @@ def test_the_node_file_is_on_the_first_node(nodes: int) -> None:
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ('subprocess.run(["sbatch", "a.sh"])', "runs sbatch, a command of Slurm"),
-        ("os.system('/usr/bin/squeue -u me')", "runs squeue, a command of Slurm"),
+        ('subprocess.run(["sbatch", "a.sh"])', "names sbatch, a command of Slurm"),
+        ("os.system('/usr/bin/squeue -u me')", "names squeue, a command of Slurm"),
         ("i = int(os.environ['SLURM_PROCID'])", "reads SLURM_PROCID, which PBS Pro does not set"),
         ("# os.system('sbatch a.sh')", ""),
         ("print('no srun here')", ""),

@@ -477,8 +477,10 @@ def own_text(script: Script, file: JobFile) -> Iterator[Remark]:
     the scheduler for its path."""
     lost, query = _own_paths(file), script.dialect.show_job[:1]
     for one in script.running(*query):
-        if (above := one.node.around("pipeline")) and re.search(r"\bCommand\\?=", above.text):
-            yield remark_on(one, "names the script of jobgen, and not this one")
+        above = one.node.around("pipeline")
+        writes = one.literals[:2] == ["write", "batch_script"]
+        if writes or (above is not None and re.search(r"\bCommand\\?=", above.text)):
+            yield remark_on(one, f"{'writes' if writes else 'names'} the script of jobgen, and not this one")
     for one in script.runs:
         reads = one.name in (*_READS_TEXT, "cat", "cp", "less", "md5sum", "more", "sha256sum", "source", ".")
         paths = (re.fullmatch(r"\"?\$\{?(0|BASH_SOURCE)(\[0\])?\}?\"?", word.text) for word in one.arguments)
