@@ -79,7 +79,9 @@ def test_a_directive_in_a_line_that_torque_joins() -> None:
 
 @pytest.mark.parametrize("target", ["slurm", "torque", "toml"])
 def test_comments_behind_directives_are_no_words_of_them(target: str) -> None:
-    lines = "#PBS -l select=1:ncpus=2 # -q b\n#PBS -l walltime=1:0:0\n#PBS -N 'a # b'\n#PBS -q long\t# an account"
+    lines = (
+        "#PBS -l select=1:ncpus=2 # -q b\n#PBS -l walltime=1:0:0\n#PBS -N 'a # b'\n#PBS -q long\t# an account"
+    )
     script = Script(f"#!/bin/bash\n{lines}\n./a\n".encode(), "pbspro")
     done = translation.convert(script) if target == "toml" else conversion.convert(script, target)
     assert (script.request.queue, script.request.name) == ("long", "a # b")

@@ -384,7 +384,7 @@ def test_ranks_that_share_slots_do_not_share_the_cores_that_each_is_bound_to(
         ("module load mpich\nsrun ./a", "--mpi=pmi2 is added: the script has the plugin of the cluster"),
         (
             "module load cray-mpich\nsrun ./a",
-            "--mpi=cray_shasta is added, which clusters with these modules have: the script has that of the cluster",
+            "--mpi=cray_shasta is added, which clusters with these modules have",
         ),
         ("module load cray-mpich\nsrun --mpi=cray_shasta ./a", ""),
         ("module load openmpi\nsrun --mpi=pmix ./a", ""),

@@ -239,7 +239,7 @@ def set_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> None:
     if own and LAUNCHERS[kind].mpi_plugin and plugin in (None, own):
         file.try_add("launcher_arg", [*file.list("launcher_arg"), f"--mpi={own}"])
         if not plugin:
-            why = f"--mpi={own} is added, which clusters with these modules have: the script has that of the cluster"
+            why = f"--mpi={own} is added, which clusters with these modules have"
             file.hint(launch.line, kind, why)
     elif LAUNCHERS[kind].mpi_plugin and plugin and plugin != new:
         file.hint(launch.line, f"{by}={plugin}", f"becomes --mpi={new}")

@@ -137,11 +137,13 @@ def _starts_beside(script: Script, node: Node, command: Command) -> bool:
     calls = list(script.named(node.name))
     if node.name in script.exported_functions or any(one.background for one in calls):
         return True
-    ends = [loop.end for one in calls for loop in one.node.above() if loop.type in LOOPS]
-    first, last = calls[0].node.start if calls else 0, max([*ends, *(one.node.start for one in calls)], default=0)
+    loops = [loop.end for one in calls for loop in one.node.above() if loop.type in LOOPS]
+    places = sorted([*(one.node.start for one in calls), *loops])
     waits = [one.node.start for one in script.named("wait")]
-    waited = any(command.node.start < one < node.end or first < one < last for one in waits)
-    return command.background and first < last and not waited
+    waited = any(
+        command.node.start < one < node.end or places[0] < one < places[-1] for one in waits if places
+    )
+    return command.background and len(places) > 1 and not waited
 
 
 def _loop_in_background(node: Node) -> Node | None:
