@@ -108,7 +108,8 @@ def is_of_system(file: File) -> bool:
 
 def of_programs(script: Script, other: str, known: Collection[str] = ()) -> Iterator[Remark]:
     """Yield a remark on the first command or variable of the scheduler in each program beside a script, but
-    not in those that a shell runs. ``other`` is the title of the other scheduler, ``known`` are the variables that are set."""
+    not in those that a shell runs. ``other`` is the title of the other scheduler, which sets the ``known``
+    variables."""
     source = script.dialect
     owners = {**source.owners, **dict.fromkeys(filter(None, [source.node_step]), source.title)}
     names = f"{'|'.join(owners)}|{source.variable_prefix}\\w+"

@@ -374,8 +374,8 @@ class MpiFlavour(NamedTuple):
     values. ``own_options`` are the title and a pattern of the modules of an MPI of this kind whose mpirun has
     other options. ``slots`` is the option for a file with a line for each slot, if that of ``place`` takes
     each host of it once. ``pmi_library`` is the variable by which it finds the library of ``srun``, and the
-    ranks find each other. ``own_plugin`` is another plugin of srun, which is the default of the clusters that have
-    modules of this pattern.
+    ranks find each other. ``own_plugin`` is another plugin of srun, the default of clusters with modules of a
+    pattern.
     ``restarts_measured``: its jobs were restarted in place by a test.
     """
 

@@ -134,7 +134,7 @@ class Start(NamedTuple):
 
     @property
     def texts(self) -> list[str]:
-        """The words with the known values of their variables; ``a`` for ``$(which a)`` and ``$(realpath a)``."""
+        """The words with the values of their variables; ``$(which a)`` and ``$(realpath a)`` are ``a``."""
         found = (code_files.real_path(self.constants.text(word)) for word in (self.file, *self.arguments))
         return [_WHICH.sub(r"\1", text) for text in found]
 

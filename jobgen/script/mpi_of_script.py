@@ -92,8 +92,8 @@ def with_own_options(script: Script, key: str) -> str:
 
 
 def own_plugin(script: Script, key: str) -> str:
-    """Return the plugin of srun that is the default of clusters with the modules of a script, if it is not that
-    of the MPI; empty otherwise."""
+    """Return the plugin of srun that clusters with the modules of a script have by default; empty without
+    one that is not that of the MPI."""
     name, pattern = MPI_FLAVOURS[key].own_plugin or ("", "")
     loaded = any(re.search(rf"(?:^|[/_.-])(?:{pattern})(?![a-z])", one) for one in _loaded(script))
     return name if loaded else ""
