@@ -90,8 +90,8 @@ def binds_threads(script: Script) -> str:
     return ""
 
 
-# Programs of Ray and Dask, and code for Python, that start workers and set OMP_NUM_THREADS to 1 for them if it is
-# not set: of Dask only a nanny does so.
+# Programs of Ray and Dask, and code for Python, that start workers. OMP_NUM_THREADS is 1 for these if it is not
+# set: for those of Dask a nanny sets it.
 _WORKERS = re.compile(
     r"(?m)^[^#\n]*\b(ray\s+start\b|dask([- ]worker|-mpi|-scheduler)\b(?!(\\\n|[^\n])*--no-nanny))"
 )
