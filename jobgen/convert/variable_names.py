@@ -90,8 +90,8 @@ def binds_threads(script: Script) -> str:
     return ""
 
 
-# Programs of Ray and Dask, and code for Python, that start workers. OMP_NUM_THREADS is 1 for these if it is not
-# set: for those of Dask a nanny sets it.
+# Programs of Ray and Dask, and code for Python, that start workers. If OMP_NUM_THREADS is not set, these have 1;
+# only a nanny of Dask sets it for them.
 _WORKERS = re.compile(
     r"(?m)^[^#\n]*\b(ray\s+start\b|dask([- ]worker|-mpi|-scheduler)\b(?!(\\\n|[^\n])*--no-nanny))"
 )
