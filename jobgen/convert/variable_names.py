@@ -90,8 +90,8 @@ def binds_threads(script: Script) -> str:
     return ""
 
 
-# Programs of Ray and Dask, and code for Python, that start workers. If OMP_NUM_THREADS is not set, these have 1;
-# only a nanny of Dask sets it for them.
+# Programs of Ray and Dask, and code for Python, that start workers. These have one thread if OMP_NUM_THREADS
+# is not set: Ray, or a nanny of Dask, sets it.
 _WORKERS = re.compile(
     r"(?m)^[^#\n]*\b(ray\s+start\b|dask([- ]worker|-mpi|-scheduler)\b(?!(\\\n|[^\n])*--no-nanny))"
 )
