@@ -90,17 +90,19 @@ def binds_threads(script: Script) -> str:
     return ""
 
 
-# Programs of Ray and Dask, and code for Python, that start workers. These have one thread if OMP_NUM_THREADS
-# is not set: Ray, or a nanny of Dask, sets it.
+# Programs of Ray and Dask, and code for Python, that start workers. If OMP_NUM_THREADS is not set, these have
+# their share of the threads: Ray, a nanny of Dask, and joblib set it.
 _WORKERS = re.compile(
     r"(?m)^[^#\n]*\b(ray\s+start\b|dask([- ]worker|-mpi|-scheduler)\b(?!(\\\n|[^\n])*--no-nanny))"
 )
-_WORKERS_OF_PYTHON = re.compile(r"(?m)^[^#\n]*\b(ray\.init|LocalCluster|LocalCUDACluster)\(")
+_WORKERS_OF_PYTHON = re.compile(
+    r"(?m)^[^#\n]*\b((ray\.init|LocalCluster|LocalCUDACluster)\(|Parallel\(n_jobs)"
+)
 
 
 def starts_workers(script: Script, node: Node) -> bool:
-    """Return whether a part of a script starts workers of Ray or Dask, which have one thread by default; also
-    by a program for Python beside the script."""
+    """Return whether a part of a script starts workers that choose their threads, if OMP_NUM_THREADS does not;
+    also by a program for Python beside the script."""
     beside = (one.text for one in programs(script) if one.call.command.node in node)
     return _WORKERS.search(node.text) is not None or any(map(_WORKERS_OF_PYTHON.search, beside))
 

@@ -2441,7 +2441,12 @@ def test_dask_without_a_nanny_sets_no_threads() -> None:
 
 @pytest.mark.parametrize(
     ("code", "sets"),
-    [("import ray\nray.init()", True), ("c = Client(LocalCluster())", True), ("import numpy", False)],
+    [
+        ("import ray\nray.init()", True),
+        ("c = Client(LocalCluster())", True),
+        ("r = Parallel(n_jobs=6)(delayed(f)(i) for i in a)", True),
+        ("m = DataParallel(n)", False),
+    ],
 )
 def test_workers_of_a_program_beside_the_script_set_their_threads(
     code: str, sets: bool, tmp_path: Path
