@@ -90,8 +90,8 @@ def binds_threads(script: Script) -> str:
     return ""
 
 
-# Programs of Ray and Dask, and code for Python, that start workers. If OMP_NUM_THREADS is not set, these have
-# their share of the threads: Ray, a nanny of Dask, and joblib set it.
+# Programs of Ray and Dask, and code for Python, that start workers. Without OMP_NUM_THREADS these have their
+# share of the threads: Ray, a nanny of Dask, and joblib set it.
 _WORKERS = re.compile(
     r"(?m)^[^#\n]*\b(ray\s+start\b|dask([- ]worker|-mpi|-scheduler)\b(?!(\\\n|[^\n])*--no-nanny))"
 )
