@@ -101,8 +101,8 @@ _WORKERS_OF_PYTHON = re.compile(
 
 
 def starts_workers(script: Script, node: Node) -> bool:
-    """Return whether a part of a script starts workers that choose their threads without OMP_NUM_THREADS; also
-    by a program for Python beside the script."""
+    """Return whether a part of a script starts workers that choose their threads without OMP_NUM_THREADS, or
+    a program for Python beside the script does."""
     beside = (one.text for one in programs(script) if one.call.command.node in node)
     return _WORKERS.search(node.text) is not None or any(map(_WORKERS_OF_PYTHON.search, beside))
 
