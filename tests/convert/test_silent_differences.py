@@ -3267,7 +3267,7 @@ def test_the_threads_of_ranks_with_several_cores(chunk: str, line: str, expected
         ("-o a.log -j oe", ["--output=a.log-%a"]),
         ("-o logs/a.out -e logs/a.err", ["--output=logs/a.out-%a", "--error=logs/a.err-%a"]),
         ("-o a.$PBS_JOBID -j oe", ["--output=a.%j"]),
-        ("-j oe", ["--output=%x.o%j"]),
+        ("-j oe", ["--output=%x.o%A-%a"]),  # as Torque names them: NAME.oID-INDEX
         ("-o a.log -j oe -t 1-9", ["--output=a.log-%a"]),
     ],
 )
