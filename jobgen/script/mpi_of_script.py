@@ -59,7 +59,8 @@ def named_mpi(
                 return key
     marks = {key: sum(mark in options for mark in mpi.marks) for key, mpi in MPI_FLAVOURS.items()}
     by_option = [key for key, count in marks.items() if count == max(marks.values()) > 0]
-    others = {"mpirun"} <= script.program_names and script.program_names.isdisjoint(("srun", "aprun"))
+    others = MPI_FLAVOURS[DEFAULT_MPI].command in script.program_names
+    others &= script.program_names.isdisjoint(("srun", "aprun"))
     for name, _, _ in script.assignments:
         if others and _NETWORK_OF_CRAY.match(name):
             continue  # Cray MPICH has no mpirun
