@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from jobgen.convert.result import Remark, hint, remark_on, shortened
+from jobgen.errors import counted
 from jobgen.launch.command_line import is_python
 from jobgen.launch.containers import RUNTIMES
 from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS
@@ -16,7 +17,7 @@ from jobgen.script.command_kinds import PRINT, STATE, TOOLS
 from jobgen.script.commands import Command
 from jobgen.script.directives import apart
 from jobgen.script.script import Script
-from jobgen.script.syntax import MISSING, Node
+from jobgen.script.syntax import LOOPS, MISSING, Node, expansions
 from jobgen.values import parsers
 
 
@@ -68,6 +69,8 @@ def unreadable(script: Script) -> Iterator[Remark]:
         if image and option.flag == "-v":
             why = "is set when the job runs: a site that starts the job in this container does not see it"
             yield Remark(option.line, f"{option.flag} {image[0][:-1]}", why)
+    if source.refuses_comments:
+        yield from _comments(script)
     for number in apart(script.lines, script.directives):
         why = f"{source.command} does not join it with the line above: it is a command"
         yield Remark(number, script.lines[number - 1].strip(), why)
@@ -88,6 +91,16 @@ def unreadable(script: Script) -> Iterator[Remark]:
         yield hint(at, shortened(script.line(at).strip()), why)
     if b"\r\n" in script.source:
         yield hint(1, "carriage returns", "are removed: bash reads them as letters of the words")
+
+
+def _comments(script: Script) -> Iterator[Remark]:
+    """Yield a remark on the first comment behind a directive that the scheduler reads as words of it."""
+    found = [(one.number, one.comment) for one in script.directives.live if one.comment]
+    for number, comment in found[:1]:
+        why = f"is left out: {script.dialect.command} of {script.dialect.title} reads it as words of the "
+        why += "directive, and refuses the script"
+        why += f"; {counted(len(found) - 1, 'more directive')} with a comment" if len(found) > 1 else ""
+        yield hint(number, shortened(comment), why)
 
 
 _MOST_COMMANDS = 100  # lines that are no comments, after which sbatch reads no directives
@@ -214,9 +227,24 @@ def own_name(script: Script) -> Iterator[Remark]:
     for command in script.runs:
         starts = programs | (_contained(command, script) if script.name else set())
         words = [one for one in command.arguments if one.start not in starts or not folder.match(one.text)]
-        names = [word.text.strip("'\"").rpartition("/")[2] for word in [*words, *_inputs(command.node)]]
-        if script.name and command.name not in PRINT and script.name in names:
-            yield hint(command.line, script.name, "is the file of this script, and not that of the new one")
+        names = [list(_names(word, script)) for word in [*words, *_inputs(command.node)]]
+        if script.name and command.name not in PRINT and any(script.name in one for one in names):
+            may_be = "is" if script.name in [first for first, *_ in names] else "may be"
+            why = f"{may_be} the file of this script, and not that of the new one"
+            yield hint(command.line, script.name, why)
+
+
+def _names(word: Node, script: Script) -> Iterator[str]:
+    """Yield the name of a file in a word, also with each value that the script gives to a variable in it,
+    or that a loop around it does."""
+    text = word.text.strip("'\"").rpartition("/")[2]
+    yield text
+    loops = [one for one in word.above() if one.type in LOOPS]
+    for name, node in expansions(word) if "$" in text else ():
+        of_loops = [one for one in loops if (variable := one.get("variable")) and variable.text == name]
+        values = [value for one in of_loops for value in one.children if value.field == "value"]
+        known = filter(None, map(script.constants.value, [*values, *script.values.get(name, ())]))
+        yield from (text.replace(node.text, value) for value in known)
 
 
 def _contained(command: Command, script: Script) -> set[int]:

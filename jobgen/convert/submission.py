@@ -37,7 +37,7 @@ def remarks(script: Script, target: Dialect, content: ScriptRequest) -> Iterator
     elif passes:
         yield from _of_sourced(script, why)
     if read := index_read(script):
-        content.index_later = True
+        content.index_later, content.index_needed = True, script.is_array_by_command
         how = f"{target.command} {target.scheduler.request_forms.get('array', '').format('FIRST-LAST')}"
         why = f"no directive has the range of the array: {if_array(script, read[0])}submit with {how}"
         yield hint(*read, why)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from jobgen.convert.result import Remark, hint
 from jobgen.launch.command_line import SHELLS, is_python
-from jobgen.script.beside import name_and_text
+from jobgen.script.beside import name_and_text, programs
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS
 from jobgen.script.launches import Start
 from jobgen.script.script import Script
@@ -24,7 +24,7 @@ _SHELL_FILE = re.compile(
 # An argument that is a shell script, or by its name a program in another language that submits jobs.
 _ARGUMENT = re.compile(
     r"(?:--?[\w-]+=)?([^-\s=*][^\s=*]*\.(?:sh|bash|ksh|zsh|slurm|sbatch|pbs)"
-    r"|(?!-)[^\s=]*(?:sbatch|slurm|qsub|pbs|submit)[^/\s=]*\.(?:py|pl|R|rb|jl))"
+    r"|(?!-)[^\s=]*(?:sbatch|slurm|qsub|pbs|submit|launcher|launch_?jobs?)[^/\s=]*\.(?:py|pl|R|rb|jl))"
 )
 _READERS = {*SHELLS, "source", "."}
 _COMPUTED = re.compile(r"[^-+\s]*\$\{?[A-Za-z_]")
@@ -107,9 +107,27 @@ def is_of_system(file: File) -> bool:
     return _OF_SYSTEM.search(file.path) is not None and not _OF_JOBS.search(file.path)
 
 
+def of_programs(script: Script, other: str, known: Collection[str] = ()) -> Iterator[Remark]:
+    """Yield a remark on the first command or variable of the scheduler in each program beside a script, but
+    not in those that a shell runs. ``other`` is the title of the other scheduler, which sets the ``known``
+    variables."""
+    source = script.dialect
+    owners = {**source.owners, **dict.fromkeys(filter(None, [source.node_step]), source.title)}
+    names = f"{'|'.join(owners)}|{source.variable_prefix}\\w+"
+    word = re.compile(rf"(?m)^(?!\s*#).*?[\"'](?:[^\s\"']*/)?({names})(?=[\s\"'])")
+    for program in programs(script):
+        found = (one for one in word.finditer(program.text) if one[1] not in known)
+        if (first := next(found, None)) is not None:
+            place = f"{program.path}:{program.text.count(chr(10), 0, first.start(1)) + 1}"
+            what = f"names {first[1]}, a command of {owners.get(first[1])}"
+            why = what if first[1] in owners else f"reads {first[1]}, which {other} does not set"
+            yield hint(program.call.line, place, why)
+
+
 def files(script: Script) -> Iterator[File]:
     """Yield the shell scripts of the user that a script sources, starts or gives to a program, each once."""
     seen = {script.name, *(os.path.basename(name) for _, _, name in written(script))}
+    seen |= {os.path.basename(one.path) for one in programs(script)}
     for start in script.started:
         for path in _files(script, start):
             name = os.path.basename(path)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from jobgen.script.bare_names import bare_names
+from jobgen.script.beside import programs
 from jobgen.script.command_kinds import PRINT, TOOLS
 from jobgen.script.constants import certain
 from jobgen.script.dialects.base import Dialect
@@ -87,6 +88,23 @@ def binds_threads(script: Script) -> str:
         if name in values and not unbound and is_exported(script, name):
             return name
     return ""
+
+
+# Programs of Ray and Dask, and code for Python, that start workers. Without OMP_NUM_THREADS these have their
+# share of the threads: Ray, a nanny of Dask, and joblib set it.
+_WORKERS = re.compile(
+    r"(?m)^[^#\n]*\b(ray\s+start\b|dask([- ]worker|-mpi|-scheduler)\b(?!(\\\n|[^\n])*--no-nanny))"
+)
+_WORKERS_OF_PYTHON = re.compile(
+    r"(?m)^[^#\n]*\b((ray\.init|LocalCluster|LocalCUDACluster)\(|Parallel\(n_jobs)"
+)
+
+
+def starts_workers(script: Script, node: Node) -> bool:
+    """Return whether a part of a script starts workers that choose their threads without OMP_NUM_THREADS, or
+    a program for Python beside the script does."""
+    beside = (one.text for one in programs(script) if one.call.command.node in node)
+    return _WORKERS.search(node.text) is not None or any(map(_WORKERS_OF_PYTHON.search, beside))
 
 
 def read_names(root: Node) -> set[str]:
@@ -186,15 +204,15 @@ def _named_at(node: Node, start: int) -> Iterator[Node]:
         yield Node("variable_name", None, start, match.end(), node.line, node.source, None)
 
 
-def inner_reads(script: Script) -> Iterator[Node]:
-    """Yield each name in quoted text that another shell expands."""
+def inner_reads(script: Script) -> Iterator[tuple[Node, Node]]:
+    """Yield each name in quoted text that another shell expands, and the text."""
     for node in script.tree.all("raw_string", "string_content"):
-        yield from (one for one, _ in _of_other_shells(node))
+        yield from ((one, node) for one, _ in _of_other_shells(node))
 
 
 def inner_names(script: Script) -> dict[str, int]:
     """Return the variables in quoted text that another shell expands, with the line of their first use."""
     found: dict[str, int] = {}
-    for one in inner_reads(script):
+    for one, _ in inner_reads(script):
         found.setdefault(one.text, one.line)
     return found

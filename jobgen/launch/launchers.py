@@ -374,7 +374,8 @@ class MpiFlavour(NamedTuple):
     values. ``own_options`` are the title and a pattern of the modules of an MPI of this kind whose mpirun has
     other options. ``slots`` is the option for a file with a line for each slot, if that of ``place`` takes
     each host of it once. ``pmi_library`` is the variable by which it finds the library of ``srun``, and the
-    ranks find each other.
+    ranks find each other. ``own_plugin`` is another plugin of srun, the default of clusters with modules of a
+    pattern.
     ``restarts_measured``: its jobs were restarted in place by a test.
     """
 
@@ -403,6 +404,7 @@ class MpiFlavour(NamedTuple):
     commands: tuple[str, ...] = ()
     more_ranks: Mapping[str, str] = MappingProxyType({})
     own_options: tuple[str, str] | None = None
+    own_plugin: tuple[str, str] | None = None
     slots: str = ""
     pmi_library: str = ""
     restarts_measured: bool = True
@@ -474,6 +476,7 @@ MPI_FLAVOURS = {
             "MV2_COMM_WORLD_LOCAL_RANK": "local_rank",
         },
         modules="mpich|mvapich|parastationmpi|psmpi|mpt|hpe-?mpi|sgi-?mpi|mpi-(?:hpe|sgi)",
+        own_plugin=("cray_shasta", r"cray-mpich|prgenv-\w+"),
         own_options=("HPE MPT", "mpt|hpe-?mpi|sgi-?mpi|mpi-(?:hpe|sgi)"),
         passes_all=True,
         own_sessions=True,

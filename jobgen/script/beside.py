@@ -5,18 +5,16 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
 
+from jobgen.script.code_files import path_here
+from jobgen.script.launches import Start
 from jobgen.script.script import Script, Starter
 
 _LARGEST = 100_000  # bytes of a script that another one starts
 _DEEPEST = 3  # scripts that start each other
 _MOST = 20  # scripts that one starts
-_OWN = r"[\"']?\$\{?(0|BASH_SOURCE(\[0\])?)\}?[\"']?"
-_FOLDER = rf"\$\(dirname (-- )?({_OWN}|[\"']?\$\((realpath|readlink -f) {_OWN}\)[\"']?)\)"
-_HERE = re.compile(
-    r"^(\./+|\$\{?(PWD|PBS_O_WORKDIR|SLURM_SUBMIT_DIR)\}?/+|\$\(pwd\)/+|`pwd`/+"
-    rf"|{_FOLDER}/+|\$\( *cd (-- )?[\"']?{_FOLDER}[\"']? *(&>|>)?[^&|;)]*(2>&1)? *&& *pwd( -P)? *\)/+)+"
-)
 _SHELL = re.compile(rb"#!\s*\S*(/|env\s+)(ba|da|z|k)?sh\b")
 _DIRECTIVE = re.compile(rb"(?m)^#(SBATCH|PBS)\s")
 
@@ -28,7 +26,7 @@ def started(script: Script, depth: int = 1) -> Iterator[tuple[str, Script]]:
     """
     seen = {script.name}
     for call in script.programs[:_MOST]:
-        name = _name(script.constants.text(call.file))
+        name = path_here(script.constants.text(call.file))
         if name in seen or (source := _text(script, name)) is None or not _is_script(name, source):
             continue
         seen.add(name)
@@ -39,12 +37,33 @@ def started(script: Script, depth: int = 1) -> Iterator[tuple[str, Script]]:
             yield from started(inner, depth + 1)
 
 
+class Program(NamedTuple):
+    """A call of a program beside a script that no shell runs, its path from the folder of the script and its
+    text."""
+
+    call: Start
+    path: str
+    text: str
+
+
+@lru_cache(maxsize=4)  # several remarks look for words in them
+def programs(script: Script) -> tuple[Program, ...]:
+    """Return the calls of programs in Python and the like beside a script."""
+    found: list[Program] = []
+    for call in script.started[:_MOST] if script.folder is not None else ():
+        path = next((one for one in call.texts if re.search(r"\w\.(py|pl|R|r|rb|jl)$", one)), "")
+        name, source = name_and_text(script, path) if path else ("", None)
+        if source is not None:
+            found.append(Program(call, name, source.decode(errors="replace")))
+    return tuple(found)
+
+
 def sourced(script: Script, depth: int = 1) -> tuple[list[Script], list[str]]:
     """Return the scripts that a script sources, also through others, and the paths of others."""
     found: list[Script] = []
     others: list[str] = []
     for one in list(script.named("source", "."))[:_MOST]:
-        name = _name(script.constants.text(one.arguments[0])) if one.arguments else ""
+        name = path_here(script.constants.text(one.arguments[0])) if one.arguments else ""
         if depth > _DEEPEST or (source := _text(script, name)) is None:
             others.append(name)
             continue
@@ -61,17 +80,12 @@ def name_and_text(script: Script, path: str, shell: bool = False) -> tuple[str, 
     Behind variables without a known value it is the file of this name beside the script. ``shell``: it begins
     with the line of a shell.
     """
-    name = _name(path)
+    name = path_here(path)
     source = _text(script, name)
     if source is None and "$" in name:
         source = _text(script, name.rpartition("/")[2])
         name = name if source is None else name.rpartition("/")[2]
     return name, None if source is None or (shell and not _SHELL.match(source)) else source
-
-
-def _name(path: str) -> str:
-    """Return the path of a file from the folder of the script, as far as the text determines it."""
-    return os.path.normpath(_HERE.sub("", path.strip("\"'"), count=1))
 
 
 def _text(script: Script, name: str) -> bytes | None:

@@ -40,13 +40,14 @@ def changes_shell(name: str, arguments: Sequence[str]) -> bool:
     return name in STATE and (name not in _MANAGERS or not words or not _CHANGES.isdisjoint(words))
 
 
-def is_printed(node: Node, names: Collection[str] = PRINT) -> bool:
+def is_printed(node: Node, names: Collection[str] = PRINT, text: Node | None = None) -> bool:
     """Return whether one of these commands writes a value to the output of the job, and nothing else happens
-    with it."""
+    with it. The command may be in a ``text`` for another shell."""
     command = node.around("command")
     if command is None or os.path.basename(command.name) not in names:
         return False
-    return re.match(r"printf\s+-v\b", command.text) is None and not command.under(*_READ)
+    is_read = command.under(*_READ) or (text is not None and text.under(*_READ))
+    return re.match(r"printf\s+-v\b", command.text) is None and not is_read
 
 
 # Around a command whose output something reads.

@@ -40,6 +40,12 @@ class Line(NamedTuple):
         """The number of its last line."""
         return self.number + self.more
 
+    @property
+    def comment(self) -> str:
+        """The comment behind it; empty without one. The word after -C is the prefix of directives."""
+        parts = re.findall(r"-C\s*#\S*|\"[^\"]*\"|'[^']*'|(?<=\s)#.*", self.rest, re.DOTALL)
+        return next((one for one in parts if one.startswith("#")), "")
+
 
 class Directives(NamedTuple):
     """The directives of a script. ``first_command`` is the number of a line, or 0.
@@ -58,7 +64,10 @@ class Directives(NamedTuple):
         return self.live[0].number if self.live else 1
 
     def options(self, scheduler: Dialect) -> tuple[DirectiveOption, ...]:
-        return tuple(read_directives(((line.number, line.rest) for line in self.live), scheduler.scheduler))
+        texts = [(line.number, line.rest) for line in self.live]
+        if scheduler.refuses_comments:
+            texts = [(line.number, line.rest.removesuffix(line.comment)) for line in self.live]
+        return tuple(read_directives(texts, scheduler.scheduler))
 
 
 class Guess(NamedTuple):

@@ -134,8 +134,8 @@ class Start(NamedTuple):
 
     @property
     def texts(self) -> list[str]:
-        """The words with the known values of their variables; ``$(which a)`` is ``a``."""
-        found = (self.constants.text(word).strip("\"'") for word in (self.file, *self.arguments))
+        """The words with the values of their variables; ``$(which a)`` and ``$(realpath a)`` are ``a``."""
+        found = (code_files.real_path(self.constants.text(word)) for word in (self.file, *self.arguments))
         return [_WHICH.sub(r"\1", text) for text in found]
 
 
@@ -214,7 +214,7 @@ class _Search(NamedTuple):
         """Return the form of a variable with the path of a program that is known only when the job runs."""
         match = _VARIABLE.fullmatch(word.text)
         node = self.constants.node(match[1] or match[2]) if match else None
-        if node is None or (_WHICH.fullmatch(node.text) is None and not _PATH.fullmatch(node.text)):
+        if node is None or not (_WHICH.fullmatch(node.text) or _PATH.fullmatch(node.text) or _is_real(node)):
             return None
         return _form(node, None)
 
@@ -414,7 +414,12 @@ def _form(word: Node, text: str | None) -> str | None:
     if which := _WHICH.fullmatch(word.text):
         return which[1]
     option = word.type != "string" and word.text.startswith("$") and "/" not in word.text
-    return None if option else word.text.strip('"')
+    return None if option and not _is_real(word) else code_files.real_path(word.text)
+
+
+def _is_real(word: Node) -> bool:
+    """Return whether a word is the path that ``$(realpath ...)`` or ``$(readlink -f ...)`` prints."""
+    return code_files.real_path(word.text) != word.text.strip("\"'")
 
 
 def looked_up(word: Node, constants: Constants) -> str:

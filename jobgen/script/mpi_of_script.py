@@ -20,6 +20,7 @@ _BUILT = re.compile(
 _PROGRAMS = r"[-_](?:benchmark|test|example|sample|tutorial)"  # intel-mpi-benchmarks is for any MPI
 # Open MPI before PMIx, which version 2 brought.
 _OPEN_MPI_1 = re.compile(r"(?i)open-?mpi([/_-]?(gcc|gnu|intel|pgi)[\w.]*)?[/_-]?v?1\.\d+(\.\d+)?(?![\d.])")
+_NETWORK_OF_CRAY = re.compile(r"MPICH_(GNI|OFI_NIC|RANK_REORDER|SMP_SINGLE)_")
 _DEEPEST = 4  # functions in each other
 _UNLOADS = ("purge", "reset", "unload", "rm", "del")
 _LAUNCHER = re.compile(r"/(mpirun|mpiexec)[\w.]*$")
@@ -58,7 +59,11 @@ def named_mpi(
                 return key
     marks = {key: sum(mark in options for mark in mpi.marks) for key, mpi in MPI_FLAVOURS.items()}
     by_option = [key for key, count in marks.items() if count == max(marks.values()) > 0]
+    others = MPI_FLAVOURS[DEFAULT_MPI].command in script.program_names
+    others &= script.program_names.isdisjoint(("srun", "aprun"))
     for name, _, _ in script.assignments:
+        if others and _NETWORK_OF_CRAY.match(name):
+            continue  # Cray MPICH has no mpirun
         if keys := [key for key, mpi in MPI_FLAVOURS.items() if name.startswith(mpi.settings)]:
             return next((key for key in keys if key in by_option), keys[0])
     return _named_in(_paths(script), target) or next(iter(by_option), None)
@@ -85,6 +90,22 @@ def with_own_options(script: Script, key: str) -> str:
         if pattern and any(re.search(rf"(?:^|[/_.-])(?:{pattern})(?![a-z])", one) for one in words)
         else ""
     )
+
+
+def own_plugin(script: Script, key: str) -> str:
+    """Return the plugin of srun that clusters with the modules of a script have by default; empty without
+    one that is not that of the MPI."""
+    name, pattern = MPI_FLAVOURS[key].own_plugin or ("", "")
+    loaded = any(re.search(rf"(?:^|[/_.-])(?:{pattern})(?![a-z])", one) for one in _loaded(script))
+    return name if loaded else ""
+
+
+def plugin_of(script: Script, key: str, at: int) -> str:
+    """Return the plugin of srun for the MPI of a launcher at an offset; "none" is that of the cluster."""
+    if own_plugin(script, key):
+        return "none"
+    plugin = MPI_FLAVOURS[key].srun
+    return "pmi2" if plugin == "pmix" and first_open_mpi(script, at) else plugin
 
 
 def of_branch(script: Script, key: str) -> str:

@@ -77,6 +77,20 @@ def test_a_directive_in_a_line_that_torque_joins() -> None:
     assert found == [(2, "trailing-comment")]
 
 
+@pytest.mark.parametrize("target", ["slurm", "torque", "toml"])
+def test_comments_behind_directives_are_no_words_of_them(target: str) -> None:
+    lines = (
+        "#PBS -l select=1:ncpus=2 # -q b\n#PBS -l walltime=1:0:0\n#PBS -N 'a # b'\n#PBS -q long\t# an account"
+    )
+    script = Script(f"#!/bin/bash\n{lines}\n./a\n".encode(), "pbspro")
+    done = translation.convert(script) if target == "toml" else conversion.convert(script, target)
+    assert (script.request.queue, script.request.name) == ("long", "a # b")
+    assert [one for one in done.remarks if one.lost] == []
+    found = [(one.line, one.what, one.why) for one in done.remarks if one.what[0] == "#"]
+    why = "is left out: qsub of PBS Pro reads it as words of the directive, and refuses the script"
+    assert found == [(2, "# -q b", f"{why}; 1 more directive with a comment")]
+
+
 @pytest.mark.parametrize("target", ["pbspro", "toml"])
 def test_options_that_sbatch_does_not_join_are_named(target: str) -> None:
     source = b"#!/bin/bash\n#SBATCH -N 1 -t 10 \\\n  --mem=1G\nsrun ./a\n"

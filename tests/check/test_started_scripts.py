@@ -40,6 +40,8 @@ def errors(folder: Path, body: str) -> set[tuple[str, int, str]]:
         'RUN=./run.sh\nsrun numactl -N 0 "$RUN"',
         'D=$(cd "$(dirname "$0")" && pwd)\nsrun "$D/run.sh"',
         'D=$(cd -- "$(dirname "${BASH_SOURCE[0]}")" &> /dev/null && pwd)\nsrun bash $D/run.sh',
+        'R=$(realpath "run.sh")\nsrun "$R"',
+        "srun bash $(readlink -f $(dirname $0)/run.sh)",
         'D=$(dirname "$(realpath "$0")")\nsrun bash $D/run.sh',
         "srun bash -c 'source env.sh; bash run.sh'",
         "mpirun -np 2 bash $(pwd)/run.sh",

@@ -471,3 +471,13 @@ def test_the_memory_of_several_nodes_of_torque(target: str, memory: str) -> None
     assert "is that of all 2 nodes: each gets 32768 MiB" in [one.why for one in done.remarks if not one.lost]
     back = convert("#SBATCH -N 2\n#SBATCH -n 4\n#SBATCH -c 8\n#SBATCH --mem=32G\n./a", "torque")
     assert "#PBS -l mem=64gb\n" in back.text
+
+
+@pytest.mark.parametrize(
+    "text", ["-W GRES:matlab", "-W x=GRES:matlab", "-l gres=matlab:1", "-l software=matlab", "-l matlab=1"]
+)
+@pytest.mark.parametrize("target", ["slurm", "pbspro"])
+def test_a_resource_that_may_be_a_license(text: str, target: str) -> None:
+    done = convert(f"#!/bin/bash\n#PBS -l nodes=1:ppn=4\n#PBS {text}\n./a\n", target, "torque")
+    why = "may be a license or a resource of the site, which has another name"
+    assert [one.line for one in done.remarks if one.why.startswith(why)] == [3]

@@ -34,6 +34,7 @@ TWO = 'mpirun -np {} --hostfile "$PBS_NODEFILE" --map-by ppr:{}:node --bind-to n
         ("srun --gpus-per-task=1 ./a", TWO.format(4, 2) + " $(mpi_exports) ./a", ["sees all devices"]),
         ("srun -D /x --export=ALL,A=b ./a", f"env A=b {TWO.format(4, 2)} -wdir /x -x A $(mpi_exports) ./a", []),
         ("A=1 B=2 srun ./a", f"A=1 B=2 {TWO.format(4, 2)} $(mpi_exports) -x A -x B ./a", []),
+        ("export PMI_DEBUG=1\nsrun ./a", TWO.format(4, 2) + " $(mpi_exports) -x PMI_DEBUG ./a", []),
         ("timeout 9 env A=1 srun ./a", f"timeout 9 env A=1 {TWO.format(4, 2)} $(mpi_exports) -x A ./a", []),
         ("mpirun -np 4 ./a", 'mpirun --hostfile "$PBS_NODEFILE" $(mpi_exports) -np 4 ./a', []),
         ("module load intel-mpi/2021\nsrun ./a", 'mpirun -n 4 -ppn 2 -genv I_MPI_PIN off -f "$PBS_NODEFILE" ./a', []),
@@ -323,13 +324,17 @@ def test_a_step_with_fewer_ranks_a_node_than_the_job() -> None:
         ("mpirun_rsh -np 2 ./a", "pmi2", "MPICH"),
         ("mpiexec_mpt -n 2 ./a", "pmi2", "MPICH"),
         ("export MV2_X=1\nmpirun -np 2 ./a", "pmi2", ""),
-        ("module load cray-mpich\naprun -n 2 ./a", "pmi2", ""),
+        ("module load cray-mpich\naprun -n 2 ./a", "", ""),
+        ("module load PrgEnv-gnu\naprun -n 2 ./a", "", ""),
+        ("module load mpich\naprun -n 2 ./a", "pmi2", ""),
         ("mpirun -np 2 -x A ./a", "pmix", ""),
     ],
 )
 def test_the_plugin_of_srun(text: str, plugin: str, title: str) -> None:
     done = convert(f"#PBS -l select=1:ncpus=2:mpiprocs=2\n{text}", "slurm")
-    assert done.text.splitlines()[-1] == f"srun --ntasks=2 --kill-on-bad-exit=1 --mpi={plugin} ./a"
+    option = f"--mpi={plugin} " if plugin else ""
+    assert done.text.splitlines()[-1] == f"srun --ntasks=2 --kill-on-bad-exit=1 {option}./a"
+    assert ("MpiDefault of the cluster" in str(done.remarks)) == (not plugin)
     assert (f"--mpi={plugin} is for {title}" in str(done.remarks)) == bool(title)
 
 
@@ -372,7 +377,7 @@ def test_devices_that_only_a_property_of_the_node_names(place: str) -> None:
 
 
 HEAD = "#PBS -l nodes=1:ppn=16\n"
-END = "--kill-on-bad-exit=1 --mpi=pmi2 ./a"
+END = "--kill-on-bad-exit=1 ./a"
 
 
 def line(text: str) -> str:

@@ -342,3 +342,16 @@ def test_a_log_with_the_index_of_an_array_that_only_the_submission_names(target:
     whys = [one.why for one in done.remarks if one.what == "--error=l/%A_%a.err"]
     assert any("no directive has the range of the array" in why for why in whys)
     assert f"in an array, programs that read SLURM_ARRAY_TASK_ID find {index}" in whys
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        ("./a $PBS_ARRAY_INDEX", "%x.o%A.%a"),
+        ("./a ${PBS_ARRAY_INDEX:-0}", "%x.o%j"),
+        ("./a", "%x.o%j"),
+    ],
+)
+def test_the_log_of_a_task_of_an_array_that_the_submission_makes(code: str, name: str) -> None:
+    done = convert(f"#PBS -l select=1:ncpus=1\n{code}", "slurm", "pbspro")
+    assert f"#SBATCH --output={name}\n" in done.text

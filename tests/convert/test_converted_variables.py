@@ -335,6 +335,8 @@ def test_a_variable_that_is_exported_keeps_its_name(name: str, target: str, valu
         ("#PBS -l select=1:ncpus=4:ngpus=1\nTMPDIR=/x; cp a $TMPDIR/b", "slurm", []),
         ("#PBS -l select=1:ncpus=4:ngpus=1\necho $TMPDIR $CUDA_VISIBLE_DEVICES", "slurm", []),
         ("#SBATCH -N 1 --gres=gpu:1\nn=x_$CUDA_VISIBLE_DEVICES", "pbspro", ["$CUDA_VISIBLE_DEVICES"]),
+        ("#SBATCH -N 1\nd=$(bash -c 'echo $TMPDIR' | head -n 1)", "pbspro", ["$TMPDIR"]),
+        ("#SBATCH -N 1\nbash -c 'echo $TMPDIR'", "pbspro", []),
         ("#SBATCH -N 1 --gres=gpu:1\ncp a $TMPDIR", "pbspro", ["$TMPDIR"]),
         ("#SBATCH -N 1\nmkdir $TMPDIR/logs", "torque", ["$TMPDIR"]),
         ("#SBATCH -N 1\nTMPDIR=/x; mkdir $TMPDIR/logs", "torque", []),

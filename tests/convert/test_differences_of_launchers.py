@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from convert.conversions import body, convert, job_file, values
+import tomllib
+from convert.conversions import body, convert, job_file, rendered, values
 
 from jobgen.script.mpi_of_script import named_mpi
 from jobgen.script.script import Script
@@ -389,7 +390,12 @@ def test_ranks_that_share_slots_do_not_share_the_cores_that_each_is_bound_to(
 @pytest.mark.parametrize(
     ("line", "remark"),
     [
-        ("module load cray-mpich\nsrun ./a", "--mpi=pmi2 is added: the script has the plugin of the cluster"),
+        ("module load mpich\nsrun ./a", "--mpi=pmi2 is added: the script has the plugin of the cluster"),
+        (
+            "module load cray-mpich\nsrun ./a",
+            "--mpi=cray_shasta is added, which clusters with these modules have",
+        ),
+        ("module load cray-mpich\nsrun --mpi=cray_shasta ./a", ""),
         ("module load openmpi\nsrun --mpi=pmix ./a", ""),
         ("srun --container-image=i ./a", "jobgen mounts that of the job, and starts there"),
         ("srun --container-image=i --container-workdir=/w ./a", ""),
@@ -399,3 +405,16 @@ def test_what_srun_leaves_to_the_cluster_and_to_the_image(line: str, remark: str
     done = job_file(SLURM.format("-N 2 --ntasks-per-node=2", line))
     found = [one.why for one in done.remarks if "is added" in one.why or "mounts that of" in one.why]
     assert [one.endswith(remark) for one in found] == [True] * bool(remark)
+
+
+@pytest.mark.parametrize("line", ["srun ./a", "srun --mpi=cray_shasta ./a"])
+def test_the_plugin_of_clusters_of_cray_is_kept(line: str) -> None:
+    done = job_file(SLURM.format("-N 2 --ntasks-per-node=2", f"module load cray-mpich\n{line}"))
+    assert tomllib.loads(done.text)["slurm"]["launcher_arg"] == ["--mpi=cray_shasta"]
+    assert "--mpi=cray_shasta bash" in rendered(done.text)
+
+
+@pytest.mark.parametrize(("launcher", "guess"), [("mpirun -n 4", True), ("srun", False)])
+def test_a_setting_of_the_network_of_cray_names_no_mpirun(launcher: str, guess: bool) -> None:
+    text = SLURM.format("-N 2 -n 4", f"export MPICH_GNI_NDREG_ENTRIES=1024\n{launcher} ./a")
+    assert ("is a guess" in str(job_file(text).remarks)) is guess

@@ -46,6 +46,13 @@ DIFFERENCES = {
     "a failure": (SLURM, "", "srun ./a\nexit 3", 4, "ends with the status of the program", False),
     "a status that is dropped": (SLURM, "", "srun ./a || true", 3, "ends with the status of the program", False),
     "an early end": (SLURM, "", "[ -f x ] || exit 0\nsrun ./a", 3, "status 71", False),
+    "the path of the script": (
+        SLURM, "", "s=\"$(scontrol show job ${SLURM_JOB_ID} | awk -F= '/Command=/{print $2}')\"\ncat $s\nsrun ./a", 3,
+        "names the script of jobgen", False,
+    ),
+    "the text that Slurm has": (
+        SLURM, "", "scontrol write batch_script $SLURM_JOBID own.sh\nsrun ./a", 3, "writes the script of jobgen", False,
+    ),
     "the text of the script": (SLURM, "", "h=$(grep '^##' \"$0\")\nsrun ./a", 3, "reads the script of jobgen", False),
     "the index of an array of the submission": (SLURM, "", "srun ./a $SLURM_ARRAY_TASK_ID", 3, "set array", False),
     "ranks of one node of several": (

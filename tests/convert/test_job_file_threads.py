@@ -80,7 +80,11 @@ def test_the_threads_that_reach_the_program(lines: str, named: str) -> None:
         ("-N 4", "ibrun ./a", "4 nodes"),
         ("-N 4", "srun -n 8 -c 4 ./a", ""),
         ("-N 4 -n 4", "srun ./a", ""),
-        ("-N 1", "./a", ""),
+        ("-N 1", "./a", "1 node"),
+        ("-N 1 -c 1", "./a", ""),
+        ("-N 1 --gres=gpu:1", "./a", ""),
+        ("-N 1 --ntasks-per-node=1", "./a", ""),
+        ("-n 1", "./a", ""),
     ],
 )
 def test_a_script_that_may_rely_on_whole_nodes(options: str, lines: str, what: str) -> None:
@@ -88,6 +92,23 @@ def test_a_script_that_may_rely_on_whole_nodes(options: str, lines: str, what: s
     assert [one.what for one in done.remarks if "if the site gives whole nodes" in one.why] == [what] * bool(
         what
     )
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("select=1:system=x", "1 node"),
+        ("select=2", "2 nodes"),
+        ("nodes=1", "1 node"),
+        ("select=2:ncpus=1", ""),
+        ("nodes=1:ppn=1", ""),
+        ("select=1:ngpus=1", ""),
+    ],
+)
+def test_chunks_without_cores_may_be_whole_nodes(line: str, what: str) -> None:
+    done = job_file(f"#!/bin/bash\n#PBS -l {line}\n./a\n")
+    found = [one.what for one in done.remarks if "if the site gives whole nodes" in one.why]
+    assert found == [what] * bool(what)
 
 
 @pytest.mark.parametrize(
@@ -169,3 +190,17 @@ def test_the_threads_of_a_program_on_a_whole_node(options: str, lines: str, name
     whys = [one.why for one in done.remarks if one.what == "exclusive" and "OMP_NUM_THREADS" in one.why]
     assert len(whys) == bool(named)
     assert named in "".join(whys)
+
+
+@pytest.mark.parametrize(
+    ("code", "key"),
+    [
+        ("srun dask-mpi --scheduler-file s.json", "command"),
+        ("ray start --head\nsource env.sh\npython t.py", "setup"),
+        ("srun dask-mpi --no-nanny", ""),
+    ],
+)
+def test_workers_of_ray_and_dask_set_their_threads(code: str, key: str) -> None:
+    found = values(job_file(f"#!/bin/bash\n#SBATCH -N 1 -n 2 -c 4 -t 10\n{code}\n").text)
+    unset = [name for name, value in found.items() if "OMP_NUM_THREADS" in str(value)]
+    assert unset == [key] * bool(key)

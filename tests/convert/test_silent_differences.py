@@ -149,14 +149,14 @@ def test_the_status_of_a_script_that_installs_something(last: str, works: bool) 
 
 
 def test_options_of_mpirun_that_print_where_the_ranks_run() -> None:
-    line = "mpirun --display-map -report-bindings --tag-output -np 4 ./a"
+    line = "mpirun -verbose --display-map -report-bindings --tag-output -np 4 ./a"
     text = f"#!/bin/bash\n#PBS -l select=1:ncpus=4:mpiprocs=4\n{line}\n"
     options = values(job_file(text).text)
-    assert options["launcher_arg"] == ["--display-map", "-report-bindings", "--tag-output"]
+    assert options["launcher_arg"] == ["-verbose", "--display-map", "-report-bindings", "--tag-output"]
     done = convert(text, "slurm")
     assert "srun --ntasks=4 --label" in done.text
     printed = [(one.what, one.lost) for one in done.remarks if "does not print" in one.why]
-    assert printed == [("--display-map", False), ("-report-bindings", False)]
+    assert sorted(printed) == [("--display-map", False), ("-report-bindings", False), ("-verbose", False)]
 
 
 CONTAINERS = [
@@ -1400,6 +1400,10 @@ def test_a_program_that_only_srun_finds(text: str, what: list[str]) -> None:
         ("-N 1 -n 4", "srun -n1 --overlap ./a & srun -n1 --overlap ./b & wait", ""),
         ("-N 2 -n 4", "f() { srun -n1 ./a; }\nf & f & wait", "on the first node"),
         ("-N 2 -n 4", "f() { srun -n1 ./a; }\nexport -f f\nparallel f ::: 1 2", "on the first node"),
+        ("-N 2 -n 4", "f() { srun -n1 ./a & }\nf 1\nf 2\nwait", "on the first node"),
+        ("-N 2 -n 4", "f() { srun -n1 ./a & }\nfor i in 1 2; do f $i; done\nwait", "on the first node"),
+        ("-N 2 -n 4", "f() { srun -n1 ./a & }\nf 1\nwait\nf 2", ""),
+        ("-N 2 -n 4", "f() { srun -n1 ./a & wait; }\nf 1\nf 2", ""),
         ("-N 2 -n 4", "f() { srun -n1 ./a; }\nf; f", ""),
         ("-N 2 -n 4", "srun -n1 ./a", ""),
         ("-N 2 -n 4", "srun -n1 ./a & wait", ""),
@@ -2146,6 +2150,21 @@ def test_what_another_scheduler_does_by_itself_is_not_lost(directive: str, targe
     assert "each chunk becomes a node" in str(done.remarks)
 
 
+@pytest.mark.parametrize(
+    ("code", "named"),
+    [
+        ("v=4\nif [ -f a ]; then v=$((v+1)); fi\nsbatch job_${v}.sh", True),
+        ('for i in 3 4; do\nsbatch "$D/job_$i.sh"\ndone', True),
+        ("for i in 5 6; do\nsbatch job_$i.sh\ndone", False),
+        ("v=5\nif [ -f a ]; then v=$((v+1)); fi\nsbatch job_${v}.sh", False),
+    ],
+)
+def test_a_name_with_a_variable_may_be_that_of_the_script(code: str, named: bool) -> None:
+    script = Script(SLURM.format("-n 1", f"{code}\n./a").encode(), "slurm", name="job_4.sh")
+    for done in (conversion.convert(script, "pbspro"), translation.convert(script)):
+        assert ("may be the file of this script" in str(done.remarks)) is named
+
+
 def test_names_of_nodes_are_those_of_the_old_cluster() -> None:
     done = convert(SLURM.format("--nodelist=node1", "./a"), "pbspro")
     assert ["of the old cluster" in one.why for one in done.remarks if one.lost] == [True]
@@ -2412,6 +2431,34 @@ def test_workers_of_ray_and_dask_set_their_threads(line: str) -> None:
     text = SLURM.format("-N 2 --ntasks-per-node=4 -c 6", line)
     assert "OMP_NUM_THREADS" not in convert(text, "torque").text
     assert "\nunset OMP_NUM_THREADS " in convert(text, "pbspro").text
+
+
+def test_dask_without_a_nanny_sets_no_threads() -> None:
+    text = SLURM.format("-N 2 --ntasks-per-node=1 -c 6", "srun dask-mpi --no-nanny \\\n --nthreads 1")
+    assert "OMP_NUM_THREADS=6" in convert(text, "torque").text
+    assert "unset" not in convert(text, "pbspro").text
+    text = text.replace("\\\n", "--local a \\\n").replace("--no-nanny", "--nanny")
+    assert "\nunset OMP_NUM_THREADS " in convert(text, "pbspro").text
+
+
+@pytest.mark.parametrize(
+    ("code", "sets"),
+    [
+        ("import ray\nray.init()", True),
+        ("c = Client(LocalCluster())", True),
+        ("r = Parallel(n_jobs=6)(delayed(f)(i) for i in a)", True),
+        ("m = DataParallel(n)", False),
+    ],
+)
+def test_workers_of_a_program_beside_the_script_set_their_threads(
+    code: str, sets: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "t.py").write_text(f"{code}\n")
+    text = SLURM.format("-n 1 -c 6", "time -v $X/bin/python3 -u ./t.py --a")
+    script = Script(text.encode(), "slurm", str(tmp_path))
+    assert ("export OMP_NUM_THREADS=6" in conversion.convert(script, "torque").text) != sets
+    assert ("\nunset OMP_NUM_THREADS " in conversion.convert(script, "pbspro").text) == sets
+    assert ("-u OMP_NUM_THREADS" in " ".join(values(translation.convert(script).text)["command"])) == sets
 
 
 @pytest.mark.parametrize(
@@ -3233,7 +3280,7 @@ def test_the_threads_of_ranks_with_several_cores(chunk: str, line: str, expected
         ("-o a.log -j oe", ["--output=a.log-%a"]),
         ("-o logs/a.out -e logs/a.err", ["--output=logs/a.out-%a", "--error=logs/a.err-%a"]),
         ("-o a.$PBS_JOBID -j oe", ["--output=a.%j"]),
-        ("-j oe", ["--output=%x.o%j"]),
+        ("-j oe", ["--output=%x.o%A-%a"]),  # as Torque names them: NAME.oID-INDEX
         ("-o a.log -j oe -t 1-9", ["--output=a.log-%a"]),
     ],
 )

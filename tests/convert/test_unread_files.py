@@ -8,6 +8,7 @@ import pytest
 from convert.conversions import convert, job_file
 
 from jobgen.convert.to_job_file import translation
+from jobgen.convert.to_scheduler import conversion
 from jobgen.script.script import Script
 
 SLURM = "#!/bin/bash\n#SBATCH -N 1\n#SBATCH -t 10\n{}\n"
@@ -55,6 +56,10 @@ def test_the_jobs_of_a_workflow_are_for_the_scheduler_of_the_script(code: str, l
         ("find . -name '*.sh' -exec bash a.sh {} \\;", "a.sh"),
         ("A=$(type -p a.sh)\n$A 1", "a.sh"),
         ("bash $(which a.sh)", "a.sh"),
+        ("bash $(realpath a.sh)", "a.sh"),
+        ("A=$(realpath a.sh)\nbash $A", "a.sh"),
+        ('A=$(realpath "$B/a.sh")\nsrun "$A" "$(realpath $B)"', "a.sh"),
+        ("A=`readlink -f $(dirname $0)/a.sh`\nsource $A", "a.sh"),
         ('parallel -j 4 "./a.sh {}" ::: 1 2', "a.sh"),
         ("ls | xargs -n1 sh a.sh", "a.sh"),
         ('bash -c "cd b; ./a.sh 3"', "a.sh"),
@@ -71,6 +76,7 @@ def test_the_jobs_of_a_workflow_are_for_the_scheduler_of_the_script(code: str, l
         ("`conda info --base`/a.sh\nsource ~/.zshrc\nsource ~/.cshrc", ""),
         ("python run.py --script=a.sh -x b.slurm", "a.sh, b.slurm"),
         ("python ../submit_jobs.py", "submit_jobs.py"),
+        ("python -u a/b_experiment_launcher.py 3", "b_experiment_launcher.py"),
         ("source a.sh\nsnakemake --cluster 'python3 b.py {threads}' --cluster-status ./c", "b.py, c, a.sh"),
         ("snakemake --drmaa ' -p long'", "the configuration of snakemake"),
         ("java -Dconfig.file=a -jar ~/cromwell-47.jar run b.wdl", "the configuration of cromwell-47.jar"),
@@ -113,3 +119,23 @@ def test_the_node_file_is_on_the_first_node(nodes: int) -> None:
     done = convert(f"#!/bin/bash\n#PBS -l select={nodes}:ncpus=4:mpiprocs=4\n{body}\n", "slurm")
     why = next(one.why for one in done.remarks if one.what == "wrap.sh")
     assert ("PBS_NODEFILE" in why) == (nodes > 1)
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ('subprocess.run(["sbatch", "a.sh"])', "names sbatch, a command of Slurm"),
+        ("os.system('/usr/bin/squeue -u me')", "names squeue, a command of Slurm"),
+        ("i = int(os.environ['SLURM_PROCID'])", "reads SLURM_PROCID, which PBS Pro does not set"),
+        ("# os.system('sbatch a.sh')", ""),
+        ("print('no srun here')", ""),
+        ("i = os.environ['PBS_JOBID']", ""),
+    ],
+)
+def test_a_program_beside_the_script_has_words_of_its_scheduler(line: str, why: str, tmp_path: Path) -> None:
+    (tmp_path / "submit.py").write_text(f"import os\n{line}\n")
+    script = Script(SLURM.format("srun python submit.py 1").encode(), "slurm", str(tmp_path))
+    done = [conversion.convert(script, "pbspro"), translation.convert(script)]
+    for one, other in zip(done, ("PBS Pro", "another scheduler"), strict=True):
+        found = [(one.line, one.why) for one in one.remarks if one.what.startswith("submit.py")]
+        assert found == [(4, why.replace("PBS Pro", other))] * bool(why)

@@ -271,15 +271,10 @@ def split(script: Script) -> Iterator[Hit]:
         yield Hit(number, f"{script.dialect.command} does not join this line with the directive above it")
 
 
-def commented(rest: str) -> bool:
-    """Return whether a comment follows a directive; the word after -C is the prefix of directives."""
-    return re.search(r"\s#", re.sub(r"-C\s*#\S*", "", rest)) is not None
-
-
 def trailing(script: Script) -> list[int]:
     """Return the lines that have a comment after a directive, which PBS reads as a part of it."""
     lines = () if script.dialect.scheduler.grammar.comments else script.directives.live
-    return [line.number for line in lines if commented(line.rest)]
+    return [line.number for line in lines if line.comment]
 
 
 @rule(

@@ -22,7 +22,7 @@ from jobgen.launch.wrappers import command_start
 from jobgen.script.command_kinds import TOOLS
 from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.launches import Launch
-from jobgen.script.mpi_of_script import end_together, recognized_mpi
+from jobgen.script.mpi_of_script import end_together, own_plugin, recognized_mpi
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, expansions
 from jobgen.values.parsers import number
@@ -235,7 +235,13 @@ def set_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> None:
     _choose_mpi(file, script, launch, kind)
     plugin, by = _plugin(script, launch)
     new = MPI_FLAVOURS[str(file.values["mpi"])].srun if "mpi" in file.values else "none"
-    if LAUNCHERS[kind].mpi_plugin and plugin and plugin != new:
+    own = own_plugin(script, str(file.values["mpi"])) if "mpi" in file.values else ""
+    if own and LAUNCHERS[kind].mpi_plugin and plugin in (None, own):
+        file.try_add("launcher_arg", [*file.list("launcher_arg"), f"--mpi={own}"])
+        if not plugin:
+            why = f"--mpi={own} is added, which clusters with these modules have"
+            file.hint(launch.line, kind, why)
+    elif LAUNCHERS[kind].mpi_plugin and plugin and plugin != new:
         file.hint(launch.line, f"{by}={plugin}", f"becomes --mpi={new}")
     elif LAUNCHERS[kind].mpi_plugin and not plugin and recognized_mpi(script) and "mpi" in file.values:
         file.hint(launch.line, kind, f"--mpi={new} is added: the script has the plugin of the cluster")

@@ -473,8 +473,14 @@ def index(script: Script) -> Iterator[Remark]:
 
 
 def own_text(script: Script, file: JobFile) -> Iterator[Remark]:
-    """Yield a remark on each command that reads the text of the script, by a path that it still has."""
-    lost = _own_paths(file)
+    """Yield a remark on each command that reads the text of the script, by a path that it still has, or asks
+    the scheduler for its path."""
+    lost, query = _own_paths(file), script.dialect.show_job[:1]
+    for one in script.running(*query):
+        above = one.node.around("pipeline")
+        writes = one.literals[:2] == ["write", "batch_script"]
+        if writes or (above is not None and re.search(r"\bCommand\\?=", above.text)):
+            yield remark_on(one, f"{'writes' if writes else 'names'} the script of jobgen, and not this one")
     for one in script.runs:
         reads = one.name in (*_READS_TEXT, "cat", "cp", "less", "md5sum", "more", "sha256sum", "source", ".")
         paths = (re.fullmatch(r"\"?\$\{?(0|BASH_SOURCE)(\[0\])?\}?\"?", word.text) for word in one.arguments)
@@ -522,6 +528,7 @@ def unread(script: Script) -> Iterator[Remark]:
     """Yield a remark on files of the user that may be for the scheduler of the script."""
     found = [one for one in unread_files.files(script) if unread_files.may_be_for(script, one)]
     yield from unread_files.remark(script, found, "another scheduler")
+    yield from unread_files.of_programs(script, "another scheduler")
 
 
 # Variables that compilers, interpreters and libraries read.

@@ -19,7 +19,7 @@ from jobgen.convert.result import Remark, hint, remark_on
 from jobgen.convert.to_job_file.blocks import BUILDS
 from jobgen.convert.to_job_file.builder import BLOCKS, JobFile
 from jobgen.convert.to_job_file.effects import TOOLS_OF_SYSTEM, effects_of
-from jobgen.convert.variable_names import is_exported
+from jobgen.convert.variable_names import is_exported, starts_workers
 from jobgen.errors import counted
 from jobgen.schedulers.request import Request
 from jobgen.script.commands import Command
@@ -51,6 +51,17 @@ class _Change(NamedTuple):
 def of_chunk(request: Request) -> int | None:
     """Return the cores of a node that all chunks of a select have; None without a select."""
     return number(request.chunks[0].get("ncpus")) if len(request.chunks) == 1 else None
+
+
+def _names_cores(script: Script) -> bool:
+    """Return whether a request names ranks, or for one node cores or GPUs, which often come with cores."""
+    request = script.request
+    if request.chunks:
+        return any({"ncpus", "mpiprocs", "ppn", "ngpus", "gpus"} & chunk.keys() for chunk in request.chunks)
+    alone = request.nodes == 1
+    fields = ("ranks", "ranks_per_node", "cpus_per_rank") if alone else ("ranks",)
+    named = any(script.dialect.origin(script.heeded, one) is not None for one in fields)
+    return named or (alone and bool(request.gpus_per_node or request.gpus))
 
 
 class Threads:
@@ -96,14 +107,14 @@ class Threads:
         """Set the variable to the threads of mdrun, which ends if it is another number.
 
         With several numbers, add a remark on each other one. The block or program of an mdrun with a number
-        that is known only when the job runs does not get the variable, as in the script.
+        that is known only when the job runs, or of workers, does not get the variable, as in the script.
         """
         lines: dict[str, int] = {}
         for one in self.script.runs:
             self.of_mdrun[one.node.start] = threads = self._threads_of(one)
             if threads and threads.isdecimal():
                 lines[threads] = one.line
-            elif threads == _UNKNOWN and self.start == _UNSET:
+            elif self.start == _UNSET and (threads == _UNKNOWN or starts_workers(self.script, one.node)):
                 self._leave_out(one)
         if len(lines) == 1 and _NAME not in self.file.variables:
             self.file.set_variable(_NAME, *lines.popitem())
@@ -161,7 +172,7 @@ class Threads:
             why = f"counts all cores of the node, not the {self.node} of the request: {_WHOLE}"
             why += "the cores of a rank"
             yield hint(*place, why)
-        elif self.node == 1 and (request.nodes or 1) > 1 and not (request.ranks or request.mem):
+        elif self.node == 1 and request.nodes and not (request.mem or _names_cores(self.script)):
             why = f"without a number of cores: {_WHOLE}the ranks and the cores of a node"
             yield hint(line_of(self.script, "nodes"), counted(request.nodes or 1, "node"), why)
 

@@ -109,7 +109,7 @@ def beside_others(script: Script, names: Collection[str]) -> set[int]:
                 running = running[:0] if len(wait.arguments) in (0, len(running)) else running
         loop = _loop_in_background(call.command.node)
         again = loop is not None and not any(call.start < one.node.start < loop.end for one in waits)
-        again |= any(_starts_beside(script, one) for one in call.command.node.above())
+        again |= any(_starts_beside(script, one, call.command) for one in call.command.node.above())
         others = [one for one in running if not _in_other_branch(one.command.node, call.command.node)]
         found |= {one.start for one in (call, *others)} if others or again else set()
         running += [call] * call.command.background
@@ -129,11 +129,21 @@ def _branch_of(node: Node, choice: Node) -> int:
     return next((one.start for one in found if one.type in ("elif_clause", "else_clause", "case_item")), 0)
 
 
-def _starts_beside(script: Script, node: Node) -> bool:
-    """Return whether a node is a function that runs in the background, or that other commands start."""
+def _starts_beside(script: Script, node: Node, command: Command) -> bool:
+    """Return whether a node is a function that runs in the background, or that other commands start, or that
+    starts a command in the background and is called again before a ``wait``."""
     if node.type != "function_definition":
         return False
-    return node.name in script.exported_functions or any(one.background for one in script.named(node.name))
+    calls = list(script.named(node.name))
+    if node.name in script.exported_functions or any(one.background for one in calls):
+        return True
+    loops = [loop.end for one in calls for loop in one.node.above() if loop.type in LOOPS]
+    places = sorted([*(one.node.start for one in calls), *loops])
+    waits = [one.node.start for one in script.named("wait")]
+    waited = any(
+        command.node.start < one < node.end or places[0] < one < places[-1] for one in waits if places
+    )
+    return command.background and len(places) > 1 and not waited
 
 
 def _loop_in_background(node: Node) -> Node | None:

@@ -25,6 +25,7 @@ from jobgen.script.mpi_of_script import (
     mpi_of,
     named_mpi,
     names_mpi_of_python,
+    plugin_of,
 )
 from jobgen.script.script import Script
 from jobgen.script.syntax import LOOPS, Node, assignments
@@ -266,7 +267,7 @@ def _of_all(call: Call, line: LaunchLine, script: Script, target: Dialect) -> It
     key = mpi_of(script, line.marks, call.start, target.name)
     mpi, to_srun = MPI_FLAVOURS[key], script.dialect.node_step is None
     several = mpirun_line.ranks_of(line, script.request) != "1"
-    program = _program_name(call, line, script)
+    program, plugin = _program_name(call, line, script), plugin_of(script, key, call.start)
     if to_srun and mpi.srun == "pmix" and (old := first_open_mpi(script, call.start)):
         why = "has no PMIx: --mpi=pmi2 requires one with the PMI of Slurm, else keep mpirun"
         yield call.hint(why, old)
@@ -274,11 +275,11 @@ def _of_all(call: Call, line: LaunchLine, script: Script, target: Dialect) -> It
         why = f"finds the other ranks by {mpi.pmi_library}, the path of Slurm's libpmi2.so, "
         why += "which modules often set: without it each rank is alone"
         yield call.hint(why, mpi.title)
-    elif to_srun and mpi.srun == "none":
+    elif to_srun and plugin == "none":
         why = "MpiDefault of the cluster must fit the MPI of the program: srun --mpi=list shows the others"
         yield call.hint(why, call.name)
     elif named_mpi(script, line.marks, target=target.name) is None:
-        what = f"--mpi={mpi.srun} is" if to_srun else "the options are"
+        what = f"--mpi={plugin} is" if to_srun else "the options are"
         why = f"no module or variable names the MPI: {what} for {mpi.title}"
         yield call.hint(why, call.name)
     for why in other_options(script, key) if not to_srun else ():
@@ -302,7 +303,7 @@ def _of_all(call: Call, line: LaunchLine, script: Script, target: Dialect) -> It
     names = variables.rank_names(script.dialect, target, key)
     own = [next(iter(names))]
     if to_srun:
-        kept = SRUN_VARIABLES.get(mpi.srun, ())
+        kept = SRUN_VARIABLES.get(plugin, ())
         own = [mpi.ranks.rank[1:], mpi.ranks.local_rank[1:], *mpi.more_ranks]
         own = [name for name in own if not name.endswith("_SIZE") and name not in kept]
     why = f"programs that read {'them' if to_srun else 'it'} find {names[own[0]]}, and so on"
@@ -407,8 +408,7 @@ def _has_input(call: Call) -> bool:
 
 
 def _as_srun(call: Call, line: LaunchLine, script: Script) -> str:
-    mpi = MPI_FLAVOURS[mpi_of(script, line.marks, call.start)]
-    plugin = "pmi2" if mpi.srun == "pmix" and first_open_mpi(script, call.start) else mpi.srun
+    plugin = plugin_of(script, mpi_of(script, line.marks, call.start), call.start)
     return srun_line.write(line, script.request, plugin)
 
 

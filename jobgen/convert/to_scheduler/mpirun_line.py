@@ -24,10 +24,11 @@ OTHERS = re.compile(
 EXPORTS = "mpi_exports"
 _STARTS = "SSH_|XDG_|BASH"
 _OF_NODE = "HOME|HOST|HOSTNAME|USER|LOGNAME|SHELL|SHELLOPTS|SHLVL|TMPDIR|PWD|OLDPWD|DISPLAY|_"
+_OF_RANK = r"((LOCAL_)?(RANK|SIZE)|FD|PORT|ID|SPAWNED)\b"  # of PMI, whose other variables are settings
 _DEVICES = "_VISIBLE_DEVICES"
 # Those of them that each job has in its environment: a script that sets one exports it.
 IN_ENVIRONMENT = re.compile(rf"HOME|USER|LOGNAME|SHELL|TMPDIR|\w+{_DEVICES}")
-SET_BY_NODE = re.compile(rf"({_STARTS})\w*|{_OF_NODE}|\w+{_DEVICES}")
+SET_BY_NODE = re.compile(rf"({_STARTS}|PMI(?![X2]?_{_OF_RANK}))\w*|{_OF_NODE}|\w+{_DEVICES}")
 _EXPORTS_LINES = (
     f"{EXPORTS}() {{",
     "  awk 'BEGIN { for (name in ENVIRON) if (name ~ /^[A-Za-z_][A-Za-z0-9_]*$/ &&",
@@ -57,7 +58,7 @@ _VALUES = {
     "-bootstrap": "", "-launcher": "", "--launcher": "", "-rmk": "", "--prefix": "", "--pmi": "",
 }  # fmt: skip
 OF_NODE = {name for name, meaning in _VALUES.items() if meaning == "each"}  # the ranks of a node
-_SHOWS = re.compile("--?(display-(map|allocation)|report-bindings)")
+_SHOWS = re.compile("--?(display-(map|allocation)|report-bindings|print-rank-map|verbose|v)")
 _SINGLE = {
     **dict.fromkeys(("-pernode", "--pernode"), ("each", "1")),
     **dict.fromkeys(("-l", "--label", "--tag-output", "-tag-output", "-prepend-rank"), ("label", "")),
@@ -99,7 +100,7 @@ def read(words: LaunchWords, request: Request, stays: bool = False) -> LaunchLin
         if re.fullmatch("--?nolocal", name):
             line.lost.append(name)
         if _SHOWS.fullmatch(name):
-            line.notes.append((name, "is left out: srun does not print where the ranks run"))
+            line.notes.append((name, "is left out: srun does not print how and where the ranks start"))
     line.program = words.program
     return line
 

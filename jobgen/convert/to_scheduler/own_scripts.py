@@ -49,6 +49,7 @@ def remarks(script: Script, target: Dialect, text: str) -> Iterator[Remark]:
     # A file of the first node.
     local = {script.dialect.variable("node_file")} if script.request.several else set()
     yield from unread_files.remark(script, unread, target.title, set_here - local)
+    yield from unread_files.of_programs(script, target.title, set_here - local)
     known = {os.path.basename(one.path) for one in unread}
     yield from alone(script, target, set_here, known)
     if "export OMP_NUM_THREADS=" in text and not variable_names.is_exported(script, "OMP_NUM_THREADS"):

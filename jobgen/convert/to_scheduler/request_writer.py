@@ -146,9 +146,10 @@ def _logs(content: ScriptRequest, source: Dialect, target: Dialect, lost: Lost) 
     """
     request, found = content.request, {}
     of_tasks = "%[aA]" if request.array else "%[aAj]"  # that make a name of each task
+    of_array = request.array is not None or (content.index_needed and target.percent_codes)
     for key, path in {"output": request.output, "error": None if request.join else request.error}.items():
         own = "error" if content.joined_as_error else key
-        default = default_log(source, own, bool(path), request.array is not None)
+        default = default_log(source, own, bool(path), of_array)
         if "/" in (request.name or ""):  # a folder for Slurm, which PBS leaves out of the name
             default = default.replace("%x", os.path.basename(request.name or ""))
         if not path and source.family != target.family and not (request.join and key == "error"):

@@ -12,7 +12,7 @@ from jobgen.convert.result import Definition, Edit, Remark, hint
 from jobgen.convert.to_scheduler.launch_calls import in_words, other_launchers
 from jobgen.convert.to_scheduler.mpirun_line import EXPORTS, exports_function
 from jobgen.convert.unread_files import of_engines
-from jobgen.convert.variable_names import binds_threads, is_exported, kept
+from jobgen.convert.variable_names import binds_threads, is_exported, kept, starts_workers
 from jobgen.launch.command_line import is_python
 from jobgen.launch.wrappers import WRAPPERS
 from jobgen.schedulers.base import fill
@@ -37,7 +37,7 @@ _SET = re.compile(r"\s*set( +[-+\w]+)*\s*;?\s*(#.*)?")  # a line with nothing el
 # With -ntomp, mdrun refuses another number.
 _SETS_THREADS = re.compile(
     r"(?m)^[^#\n]*(\btorchrun\b|\btorch\.distributed\.(run|launch)\b|\baccelerate\s+launch\b|\bdeepspeed\s+-"
-    r"|\bray\s+start\b|\bdask([- ]worker|-mpi|-scheduler)\b|\s-ntomp\b)"
+    r"|\s-ntomp\b)"
 )
 
 # mdrun divides the cores itself, and refuses another number; launchers in variables; scripts that read it.
@@ -298,7 +298,8 @@ def _names_threads(script: Script, content: ScriptRequest) -> bool:
 def _starts_threads(script: Script) -> bool:
     """Return whether a program chooses its threads itself, and fails or uses others with OMP_NUM_THREADS."""
     by_launcher = any(launch.row.once_a_node for launch in script.launches)
-    return by_launcher or _SETS_THREADS.search(script.tree.text) is not None
+    by_launcher |= _SETS_THREADS.search(script.tree.text) is not None
+    return by_launcher or starts_workers(script, script.tree)
 
 
 def threads_of_ranks(script: Script, target: Dialect, content: ScriptRequest) -> bool:

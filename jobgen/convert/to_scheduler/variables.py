@@ -314,20 +314,20 @@ def unprefixed(script: Script, target: Dialect) -> Iterator[Edit | Remark]:
     old, new = source.family, target.family
     if old == new:
         old, new = source.title, target.title
-    reads = [(name, node, True) for name, node in script.expansions]
-    reads += [(node.text, node, False) for node in variable_names.inner_reads(script)]
-    for name, node, here in reads:
+    reads: list[tuple[str, Node, Node | None]] = [(name, node, None) for name, node in script.expansions]
+    reads += [(node.text, node, text) for node, text in variable_names.inner_reads(script)]
+    for name, node, text in reads:
         needless = name.endswith("_DEVICES") and not script.request.gpus_per_node
         needless |= name == "HOST" and re.match("#!.*zsh", script.line(1)) is not None  # zsh sets it
-        if name not in other or needless or is_printed(node):
+        if name not in other or needless or is_printed(node, text=text):
             continue
-        if _is_set(name, node, script) if here else _sets([node, *node.above()][-1], name):
+        if _is_set(name, node, script) if text is None else _sets([node, *node.above()][-1], name):
             continue
         if name not in seen:
             elsewhere = target.unprefixed.get(name, "does so at some sites only")
             yield hint(node.line, f"${name}", f"{old} {other[name]}; {new} {elsewhere}")
         seen.add(name)
-        yield from _guard(name, node) if here else ()
+        yield from _guard(name, node) if text is None else ()
     request, hidden = script.request, source.hides_devices and not target.hides_devices
     numbers = [node for name, _, node in script.assignments if name in other and _NUMBERS.match(node.text)]
     if hidden and numbers and request.gpus_per_node and not request.exclusive:

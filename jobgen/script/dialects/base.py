@@ -201,6 +201,11 @@ class Dialect:
         """The commands that only this scheduler or one of its sites has, and whose they are."""
         return {**dict.fromkeys(self.commands, self.title), **self.site_commands}
 
+    @property
+    def refuses_comments(self) -> bool:
+        """Whether a comment behind a directive is read as words of it, with which the script is refused."""
+        return not (self.ignores_words or self.scheduler.grammar.comments)
+
     # Conversion of directives
 
     def option_of(self, beginning: str) -> str | None:

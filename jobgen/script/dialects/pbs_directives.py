@@ -157,7 +157,8 @@ def _read_attribute(dialect: Dialect, content: ScriptRequest, name: str, option:
             if key := dialect.option_of(f"-l {one[1].lower()}"):
                 content.directives.setdefault(key, Directive(option, text, one[2]))
     elif name != "depend":
-        content.unconverted.append((option, text, "has no counterpart"))
+        why = _OF_SITE if re.search(r"(?i)\bgres\b", text) else "has no counterpart"
+        content.unconverted.append((option, text, why))
     elif content.bad_dependency:
         content.unconverted.append((option, f"-W depend={content.bad_dependency}", content.dependency_fault))
 
@@ -224,13 +225,15 @@ def _resource_fault(name: str, value: str, request: Request) -> str:
     if name == "place":
         return f"{odd} has no counterpart"
     if name != "procs" and value.isdigit():
-        return "may be a license or a resource of the site"
+        return _OF_SITE
     return next((why for names, why in _CHOICES if re.fullmatch(names, name)), "has no counterpart")
 
 
 _WORDS = {"place", "naccesspolicy", "wd"}  # no numbers
-# Resources that choose nodes, which every cluster has by other names.
+_OF_SITE = "may be a license or a resource of the site, which has another name"
+# Resources that choose nodes or licenses, which every cluster has by other names.
 _CHOICES = (
+    ("gres|software", _OF_SITE),
     ("partition", "is one of Moab: choose the queue or the partition of these nodes"),
     ("gpu_?(type|model|name)", "is a type of GPUs: request it by its name"),
 )

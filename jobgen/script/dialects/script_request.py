@@ -39,6 +39,7 @@ class ScriptRequest:
     joined_as_error: bool = False  # the output goes to the file of the errors
     script_logs: dict[str, str] = field(default_factory=dict)  # that the script writes itself
     index_later: bool = False  # the script reads the index of an array that only the submission names
+    index_needed: bool = False  # and does not run without one
     default_nodes: bool = False  # the request has one node, because no directive requests nodes or ranks
     components: list[Request] = field(default_factory=list)  # those of a job with several
     # The option, its text, and why.
