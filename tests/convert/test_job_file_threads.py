@@ -80,7 +80,11 @@ def test_the_threads_that_reach_the_program(lines: str, named: str) -> None:
         ("-N 4", "ibrun ./a", "4 nodes"),
         ("-N 4", "srun -n 8 -c 4 ./a", ""),
         ("-N 4 -n 4", "srun ./a", ""),
-        ("-N 1", "./a", ""),
+        ("-N 1", "./a", "1 node"),
+        ("-N 1 -n 1", "./a", ""),
+        ("-N 1 --ntasks-per-node=1", "./a", ""),
+        ("-N 1 --gres=gpu:1", "./a", ""),
+        ("-N 1 --mem=4G", "./a", ""),
     ],
 )
 def test_a_script_that_may_rely_on_whole_nodes(options: str, lines: str, what: str) -> None:
@@ -169,3 +173,10 @@ def test_the_threads_of_a_program_on_a_whole_node(options: str, lines: str, name
     whys = [one.why for one in done.remarks if one.what == "exclusive" and "OMP_NUM_THREADS" in one.why]
     assert len(whys) == bool(named)
     assert named in "".join(whys)
+
+
+@pytest.mark.parametrize(("lines", "unset"), [("./a", True), ("export OMP_NUM_THREADS=1\n./a", False)])
+def test_the_threads_of_nodes_that_may_be_whole(lines: str, unset: bool) -> None:
+    done = job_file(f"#!/bin/bash\n#SBATCH -t 10 -N 2\n{lines}\n")
+    reasons = [one.why for one in done.remarks if one.what == "2 nodes"]
+    assert ["OMP_NUM_THREADS is 1, and unset in the script" in one for one in reasons] == [unset]

@@ -133,7 +133,8 @@ def status(script: Script, parts: Split) -> Iterator[Remark]:
     while own and _OF_PROGRAM.fullmatch(own[-1].text):
         own.pop()
     why = "the job ends with the status of the program, and the script with that of this command"
-    same = [one.text for one in own] == ["exit 0"] and script.errexit and not (parts.piped or parts.last)
+    works = all(one.text == "exit 0" or re.match(r"(echo|printf|true)\b(?!.*[|&>])", one.text) for one in own)
+    same = works and script.errexit and not (parts.piped or parts.last)
     name = re.fullmatch(r"exit \"?\$\{?(\w+)\}?\"?", own[-1].text) if own else None
     kept = name is not None and own[0].text == f"{name[1]}=$?"  # the status of the program
     if own and not same and not kept:
@@ -481,6 +482,10 @@ def own_text(script: Script, file: JobFile) -> Iterator[Remark]:
         if reads and any(path[1] not in lost for path in paths if path):
             why = "reads the script of jobgen, without the comments and the directives of this one"
             yield remark_on(one, why)
+        above = one.node.child_of("pipeline") or one.node
+        if one.name == "scontrol" and "Command" in above.text:
+            why = "finds the script of jobgen, which has another text, and may be in another directory"
+            yield remark_on(above, why)
 
 
 def log_text(script: Script) -> Iterator[Remark]:

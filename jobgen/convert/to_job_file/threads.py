@@ -151,14 +151,18 @@ class Threads:
         request, need = self.script.request, (number(threads) or 1) * self.each
         if request.exclusive or not has_directives(self.script):
             return
+        sizes = (request.ranks_per_node, request.cpus_per_rank, request.gpus_per_node)
+        open_size = not (request.ranks or request.mem) and (request.nodes != 1 or not any(sizes))
+        own = _NAME in self.file.variables or self.changes or self.start
+        unset = "" if own else f"; {_NAME} is {self.rank}, and unset in the script"
         last = max((one.node.line for one in self.changes), default=0)
         uses = [(need, last, _NAME)] if self.changes else []
         need, line, what = max([*uses, named_cores(self.script)], key=lambda one: one[0])
         if need > self.node and not (self.launch and self.launch.row.once_a_node):
             why = f"uses {need} cores of a node, and the request has {self.node}: {_WHOLE}the cores of a rank"
             yield hint(line, what, why)
-        elif self.node == 1 and (request.nodes or 1) > 1 and not (request.ranks or request.mem):
-            why = f"without a number of cores: {_WHOLE}the ranks and the cores of a node"
+        elif self.node == 1 and request.nodes and open_size:
+            why = f"without a number of cores: {_WHOLE}the ranks and the cores of a node{unset}"
             yield hint(line_of(self.script, "nodes"), counted(request.nodes or 1, "node"), why)
 
     def _changes(self) -> Iterator[_Change]:

@@ -273,8 +273,10 @@ def _without_host_code(
     unused = code.find(parts.before, parts.after)
     for one in unused:
         if one not in code.values:
+            address = file.values.get("master_addr") if code.sets_address(one) else None
             why = _OF_ALL if code.is_environment(one) else f"{_OF_HOSTS}{code.loss(one)}"
-            file.remarks.append(remark_on(one, f"is left out: {why}"))
+            why = f"becomes master_addr = {address}" if address else f"is left out: {why}"
+            file.remarks.append(remark_on(one, why))
     before, after = (tuple(without(found, unused)) for found in (parts.before, parts.after))
     return parts._replace(before=before, after=after), [*unused, *code.words]
 
