@@ -1305,6 +1305,20 @@ def test_threads_of_a_job_that_the_script_submits(code: str, named: bool) -> Non
     assert any("the new job gets OMP_NUM_THREADS" in one.why for one in done.remarks) == named
 
 
+@pytest.mark.parametrize(
+    ("options", "code", "named"),
+    [
+        ("-n 1", "set -e\nnvidia-smi\nwhile read A; do sbatch next.sh $A; done < a", ["DS_ACCELERATOR=cpu"]),
+        ("-n 1", "nvidia-smi\n./a\nsbatch next.sh", ["DS_ACCELERATOR=cpu and OMP_NUM_THREADS"]),
+        ("-n 1 --gres=gpu:1", "nvidia-smi\nsbatch next.sh", ["OMP_NUM_THREADS"]),
+        ("-n 1", "sbatch next.sh", ["OMP_NUM_THREADS"]),
+    ],
+)
+def test_the_accelerator_of_a_job_that_the_script_submits(options: str, code: str, named: list[str]) -> None:
+    reasons = [one.why for one in job_file(SLURM.format(options, code)).remarks]
+    assert [one.split(" gets ")[1].split(" of this")[0] for one in reasons if "new job gets" in one] == named
+
+
 @pytest.mark.parametrize("options", ["-n _N_", "-N _N_", "-n 2 -c _C_"])
 def test_a_number_that_cannot_be_read_in_a_job_file(options: str) -> None:
     done = job_file(SLURM.format(options, "./a"))

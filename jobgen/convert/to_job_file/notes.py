@@ -10,7 +10,7 @@ from itertools import takewhile
 
 from jobgen.convert import submission, unread_files
 from jobgen.convert.launch_nodes import ALL, EACH
-from jobgen.convert.misreadings import WHOLE_ENVIRONMENT, is_narrow, narrow_export
+from jobgen.convert.misreadings import WHOLE_ENVIRONMENT, is_narrow, names_devices, narrow_export
 from jobgen.convert.request_reader import has_directives
 from jobgen.convert.result import Remark, hint, remark_on, shortened, shown
 from jobgen.convert.start_directory import path_of
@@ -309,7 +309,7 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
         known = LOGIN.fullmatch(name) or (not name.islower() and inherited.may_be_inherited(script, name))
         ours = known or name.startswith("argument_")
         of_rank = name in of_ranks() or name in RANK_VARIABLES
-        if name.isdigit() or not (of_rank or ours or _is_set(script, name)):
+        if name.isdigit() or not (of_rank or ours or inherited.is_set(script, name)):
             what = "an argument of the script" if name.isdigit() else "not set anywhere in the script"
             alone = any(node.parent is program.node for one, node in expansions(program.node) if one == name)
             several = name in bare_names if name.isdigit() else alone  # or none, such as options
@@ -351,18 +351,6 @@ def arguments(script: Script, file: JobFile) -> Iterator[Remark]:
         why = f"reads arguments of the script: {scheduler.command} of the new script passes them, but "
         why += f"jobgen submit and {' and '.join(others)} pass none"
         yield hint(read[0], read[1], why)
-
-
-def _is_set(script: Script, name: str) -> bool:
-    """Return whether a script may set a variable: by an assignment, a command such as read, or in a sum."""
-    if name in script.values:
-        return True
-    code = re.sub(r"(?m)(^|\s)#.*$", "", script.tree.text)
-    word = rf"(?<![${{\w.-]){name}\b"
-    sets = r"read|export|declare|typeset|readonly|local|mapfile|readarray|for|getopts|printf|let"
-    start = r"(^|[;&|({]|\b(then|do|else)\s)[ \t]*"
-    pattern = rf"(?m){start}{word}(\+?=|\[)|(\b({sets})\s[^\n;|&]*|\(\([^)]*|<<<\s*){word}|\$\{{{name}:?="
-    return re.search(pattern, code) is not None
 
 
 def left_out(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
@@ -507,19 +495,23 @@ def log_text(script: Script) -> Iterator[Remark]:
 
 
 def child_jobs(script: Script, file: JobFile) -> Iterator[Remark]:
-    """Yield a remark on a job that the script submits with its environment, in which jobgen sets threads."""
-    if "OMP_NUM_THREADS" in {*file.variables, *script.values}:
-        return
+    """Yield a remark on a job that the script submits with its environment, in which jobgen sets variables."""
+    given = {*file.variables, *script.values}
+    threads = {"OMP_NUM_THREADS"} - given
+    devices = {"DS_ACCELERATOR=cpu"} if file.values.get("accelerator") == "cpu" and names_devices(script) else set()
     code = "\n".join([*file.blocks[1:], *_shell_code(file)])
     scheduler = script.dialect.scheduler
-    why = "OMP_NUM_THREADS of this one, too, which the script leaves unset"
-    for call in of_engines(script, "snakemake"):  # which sets it for its jobs
-        yield hint(call.line, call.path.rpartition(" ")[2], f"the jobs that it submits get {why}")
+    why = "of this one, too, which the script leaves unset"
+    for call in of_engines(script, "snakemake") if threads else ():  # which sets it for its jobs
+        what = call.path.rpartition(" ")[2]
+        yield hint(call.line, what, f"the jobs that it submits get OMP_NUM_THREADS {why}")
         return
     for one in script.running(scheduler.command):
         passes = "-V" in one.literals if script.is_pbs else "--export" not in one.node.text
-        if passes and one.node.text in code:
-            yield remark_on(one, f"the new job gets {why}")
+        after = threads if one.node.text in code else set[str]()
+        found = sorted({*after, *devices}) if after or one.node.text in file.blocks[0] else []
+        if passes and found:
+            yield remark_on(one, f"the new job gets {' and '.join(found)} {why}")
             return
 
 
@@ -867,6 +859,16 @@ def own_function(
     if name and read:
         why = f"if {name} is a function or an alias of this file, the job does not find it"
         yield remark_on(read[-1], why)
+
+
+def deactivation(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
+    """Yield a remark on the end of a virtual environment in the program, which setup has activated."""
+    code = file.shell_code.partition("deactivate")
+    for one in script.named("deactivate") if code[1] and not re.search(r"activate|(^|[\s;])\. ", code[0]) else ():
+        if one.node.under(*LATER, "compound_statement"):
+            why = "is a function of the environment, which the program, a process of its own, does not have"
+            yield hint(one.line, "deactivate", why)
+            return
 
 
 def run_directory(script: Script, file: JobFile) -> Iterator[Remark]:

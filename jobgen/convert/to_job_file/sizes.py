@@ -279,7 +279,10 @@ def _devices(file: JobFile, script: Script, gpus: int, each: int) -> None:
     if not gpus:
         file.values["accelerator"] = "cpu"
         others = any(re.match(r"--gres|--gpus", one) for one in file.list("directive"))
-        if not others and names_devices(script):
+        unknown = list(launch_nodes.open_devices(script)) if not others else []
+        for at, option in unknown:
+            file.lose(at, option, "the job finds out how many: set gpus_per_node, without which it runs on CPUs")
+        if not (others or unknown) and names_devices(script):
             file.hint(line, "accelerators", "the script requests none: the job of jobgen runs on CPUs")
         return
     whole = _in_one_directive(file, script, alone=each > gpus)

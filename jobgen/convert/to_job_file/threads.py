@@ -37,6 +37,8 @@ _MDRUN = re.compile(r"mdrun(_\w+)?(\.exe)?")
 # A number of threads that is the variable, or the cores of a rank.
 _OF_RANK = re.compile(rf"\"?\$\{{?({_NAME}|SLURM_CPUS_PER_TASK)(:?-\w*)?\}}?\"?")
 _WHOLE = "if the site gives whole nodes, set exclusive, and "
+_SIZE_OF_JOB = re.compile("--(ntasks$|mem)|-l")
+_SIZE_OF_NODE = re.compile("--(n?tasks|cpus|mincpus|mem|gpus|gres)|-l")
 _OWN_SHELL = ("subshell", "command_substitution", "process_substitution")
 _BRANCHES = (*LATER, "list")
 
@@ -151,8 +153,8 @@ class Threads:
         request, need = self.script.request, (number(threads) or 1) * self.each
         if request.exclusive or not has_directives(self.script):
             return
-        sizes = (request.ranks_per_node, request.cpus_per_rank, request.gpus_per_node)
-        open_size = not (request.ranks or request.mem) and (request.nodes != 1 or not any(sizes))
+        sizes = _SIZE_OF_NODE if request.nodes == 1 else _SIZE_OF_JOB
+        open_size = not any(map(sizes.match, self.script.heeded))
         own = _NAME in self.file.variables or self.changes or self.start
         unset = "" if own else f"; {_NAME} is {self.rank}, and unset in the script"
         last = max((one.node.line for one in self.changes), default=0)

@@ -66,7 +66,9 @@ _OF_FILE = (
     *(notes.of_runtime, notes.own_path, notes.contained, notes.arguments, notes.own_text, notes.child_jobs),
     *(notes.run_directory, notes.by_other_command),
 )
-_OF_PROGRAM = (notes.process_number, notes.unset, notes.set_again, notes.left_out, notes.timed)
+_OF_PROGRAM = (
+    *(notes.process_number, notes.unset, notes.set_again, notes.left_out, notes.timed, notes.deactivation),
+)
 
 
 def convert(script: Script) -> Converted:
