@@ -116,7 +116,7 @@ def devices_of_steps(script: Script) -> tuple[int, int, str]:
 
 
 def open_devices(script: Script) -> Iterator[tuple[int, str]]:
-    """Yield the line and the option of each step that requests a number of devices which the job finds out."""
+    """Yield the line and the option of each step whose number of devices only the job finds out."""
     steps = (one for one in script.launches if one.row.by_scheduler)
     for one in steps if not devices_of_steps(script)[0] else ():
         if match := _OPEN_DEVICES.search(one.command.node.text):

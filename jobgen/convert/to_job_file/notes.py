@@ -495,10 +495,12 @@ def log_text(script: Script) -> Iterator[Remark]:
 
 
 def child_jobs(script: Script, file: JobFile) -> Iterator[Remark]:
-    """Yield a remark on a job that the script submits with its environment, in which jobgen sets variables."""
+    """Yield a remark on a job that the script submits with its environment, which jobgen extends."""
     given = {*file.variables, *script.values}
     threads = {"OMP_NUM_THREADS"} - given
-    devices = {"DS_ACCELERATOR=cpu"} if file.values.get("accelerator") == "cpu" and names_devices(script) else set()
+    devices = (
+        {"DS_ACCELERATOR=cpu"} if file.values.get("accelerator") == "cpu" and names_devices(script) else set()
+    )
     code = "\n".join([*file.blocks[1:], *_shell_code(file)])
     scheduler = script.dialect.scheduler
     why = "of this one, too, which the script leaves unset"
@@ -864,7 +866,9 @@ def own_function(
 def deactivation(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
     """Yield a remark on the end of a virtual environment in the program, which setup has activated."""
     code = file.shell_code.partition("deactivate")
-    for one in script.named("deactivate") if code[1] and not re.search(r"activate|(^|[\s;])\. ", code[0]) else ():
+    for one in (
+        script.named("deactivate") if code[1] and not re.search(r"activate|(^|[\s;])\. ", code[0]) else ()
+    ):
         if one.node.under(*LATER, "compound_statement"):
             why = "is a function of the environment, which the program, a process of its own, does not have"
             yield hint(one.line, "deactivate", why)

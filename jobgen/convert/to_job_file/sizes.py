@@ -281,7 +281,9 @@ def _devices(file: JobFile, script: Script, gpus: int, each: int) -> None:
         others = any(re.match(r"--gres|--gpus", one) for one in file.list("directive"))
         unknown = list(launch_nodes.open_devices(script)) if not others else []
         for at, option in unknown:
-            file.lose(at, option, "the job finds out how many: set gpus_per_node, without which it runs on CPUs")
+            file.lose(
+                at, option, "the job finds out how many: set gpus_per_node; without it the job runs on CPUs"
+            )
         if not (others or unknown) and names_devices(script):
             file.hint(line, "accelerators", "the script requests none: the job of jobgen runs on CPUs")
         return
