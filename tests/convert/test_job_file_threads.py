@@ -177,8 +177,10 @@ def test_the_threads_of_a_program_on_a_whole_node(options: str, lines: str, name
     assert named in "".join(whys)
 
 
-@pytest.mark.parametrize(("lines", "unset"), [("./a", True), ("export OMP_NUM_THREADS=1\n./a", False)])
+@pytest.mark.parametrize(
+    ("lines", "unset"), [("./a", True), ("NCORES=32\n./a", True), ("export OMP_NUM_THREADS=1\n./a", False)]
+)
 def test_the_threads_of_nodes_that_may_be_whole(lines: str, unset: bool) -> None:
     done = job_file(f"#!/bin/bash\n#SBATCH -t 10 -N 2\n{lines}\n")
-    reasons = [one.why for one in done.remarks if one.what == "2 nodes"]
+    reasons = [one.why for one in done.remarks if "if the site gives whole nodes" in one.why]
     assert ["OMP_NUM_THREADS is 1, and unset in the script" in one for one in reasons] == [unset]

@@ -152,6 +152,10 @@ def test_a_variable_of_a_command_reaches_the_program(line: str) -> None:
         ("job_dir=/x/$USER\n./tool $job_dir", ["job_dir"]),
         ("./tool --name $job_name", ["job_name"]),
         ("job_path=$(pwd)/a\n./tool $job_path", []),
+        ('echo "usage: model_dir job_dir"\ncp job_dir x\n./tool', []),
+        ("read -r job_dir < f\n./tool", ["job_dir"]),
+        ("((job_nodes = 2))\n./tool", ["job_nodes"]),
+        ("job_say() { echo; }\njob_say\n./tool", ["job_say"]),
     ],
 )
 def test_a_name_of_the_script_of_jobgen_has_a_remark(body: str, names: list[str]) -> None:

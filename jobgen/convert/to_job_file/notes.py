@@ -76,6 +76,8 @@ _WATCH = frozenset(("gdb", "ltrace", "ncu", "nsys", "nvprof", "perf", "strace", 
 _OUTPUT = re.compile(
     r"[\"']?(\$\(|`)(?!.*\b(conda|mamba|micromamba|module\w*|ssh-agent|spack|pyenv|brew|lmod)\b)"
 )
+_SETS = ("read", "mapfile", "readarray", "printf", "let", "eval", "getopts")  # variables, by their names
+_HANDLES = ("cat", "cp", "mv", "tee")
 _READS_TEXT = ("awk", "cut", "diff", "egrep", "grep", "head", "read", "sed", "sort", "tail", "wc")
 _READS_CODE = ("source", ".", "eval", "exec")
 _NODE_FILE = r"\"?\$(?:\{(?:PBS_NODEFILE)\}|(?:PBS_NODEFILE)\b)\"?"
@@ -477,20 +479,30 @@ def own_text(script: Script, file: JobFile) -> Iterator[Remark]:
 
 
 def log_text(script: Script) -> Iterator[Remark]:
-    """Yield a remark on the first command that reads the log, in which jobgen writes lines, too."""
+    """Yield a remark on the first command that reads the log, in which jobgen writes lines, too, or the file
+    of errors, which is a part of it."""
     request, dialect = script.request, script.dialect
     codes = r"%\d*[a-zA-Z]|\$\{?\w+\}?"  # of the log and of the script: any text
-    paths = [request.output] if request.output else [*dialect.own_log_names]
-    logs = {re.sub(codes, "*", os.path.basename(path.replace("%x", request.name or "%x"))) for path in paths}
+    of_log = "reads the log, in which the job of jobgen writes lines of its own, too"
+    of_errors = "handles the file of errors, which the job does not write: they are in its log"
+    whys = dict.fromkeys([request.output] if request.output else dialect.own_log_names, of_log)
+    whys = {request.error: of_errors, **whys} if request.error else whys
+    logs = {
+        re.sub(codes, "*", os.path.basename(path.replace("%x", request.name or "%x"))): why
+        for path, why in whys.items()
+    }
     for one in script.runs:
-        words = one.arguments if one.name in _READS_TEXT else ()
+        words = one.arguments if one.name in (*_READS_TEXT, *_HANDLES) else ()
         files = [script.constants.value(word) or word.text.strip("\"'") for word in words]
         if above := one.node.child_of("redirected_statement"):
             files += re.findall(r"(?<!<)<\s*[\"']?([\w./${}-]+)", above.text)
         names = {re.sub(codes, "*", os.path.basename(name)) for name in files} - {"null"}
         known = [name for name in names if name.strip("*")]
-        if any(name == log or fnmatchcase(log.replace("*", "1"), name) for name in known for log in logs):
-            yield remark_on(one, "reads the log, in which the job of jobgen writes lines of its own, too")
+        pairs = ((name, log) for name in known for log in logs)
+        found = (log for name, log in pairs if name == log or fnmatchcase(log.replace("*", "1"), name))
+        why = next((logs[log] for log in found), "")
+        if why and (one.name not in _HANDLES or why == of_errors):
+            yield remark_on(one, why)
             return
 
 
@@ -556,8 +568,11 @@ def contained(script: Script, file: JobFile) -> Iterator[Remark]:
 
 def of_runtime(script: Script, file: JobFile) -> Iterator[Remark]:
     """Yield a remark on each name in setup and in the program that jobgen's script has for itself."""
-    code = re.sub(r"(?m)^\s*#.*$", "", file.text_of("setup"))
-    words = set(re.findall(r"\bjob_[a-z]\w*", code))
+    code = parse(file.text_of("setup").encode())
+    found = {node.text for node in code.all("variable_name")}
+    found |= {one.name for one in code.all("function_definition")}
+    sets = [one.node.text for one in commands(code) if one.name in _SETS]
+    words = found | set(re.findall(r"\bjob_[a-z]\w*", " ".join(sets)))
     for name in sorted((words | set(names(file.program))) & runtime_names()):
         line = next((at for at, text in enumerate(script.lines, 1) if re.search(rf"\b{name}\b", text)), 1)
         yield Remark(line, name, "jobgen's script has a variable of this name: give it another one")

@@ -161,7 +161,8 @@ class Threads:
         uses = [(need, last, _NAME)] if self.changes else []
         need, line, what = max([*uses, named_cores(self.script)], key=lambda one: one[0])
         if need > self.node and not (self.launch and self.launch.row.once_a_node):
-            why = f"uses {need} cores of a node, and the request has {self.node}: {_WHOLE}the cores of a rank"
+            why = f"uses {need} cores of a node, and the request has {self.node}: "
+            why += f"{_WHOLE}the cores of a rank{unset}"
             yield hint(line, what, why)
         elif self.node == 1 and request.nodes and open_size:
             why = f"without a number of cores: {_WHOLE}the ranks and the cores of a node{unset}"
