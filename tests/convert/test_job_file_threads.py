@@ -87,6 +87,7 @@ def test_the_threads_that_reach_the_program(lines: str, named: str) -> None:
         ("-N 1 --mem=4G", "./a", ""),
         ("-N 1 --ntasks=%N%", "./a", ""),
         ("-N 4 --ntasks=%N%", "./a", ""),
+        ("-N 2 --ntasks-per-node=1", "./a", ""),
     ],
 )
 def test_a_script_that_may_rely_on_whole_nodes(options: str, lines: str, what: str) -> None:

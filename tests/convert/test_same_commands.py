@@ -132,6 +132,23 @@ def test_an_element_without_blanks_is_one_word() -> None:
     assert values(job_file(SLURM + body).text)["command"] == ["./tool", "$one"]
 
 
+@pytest.mark.parametrize(
+    ("line", "exported"),
+    [
+        ("C=$(sed -n 1p list)", True),
+        ("C=`head -n 1 list`", True),
+        ('C="\\$tool x"', True),
+        ("C='$tool x'", True),
+        ('C="./a $tool"', False),
+    ],
+)
+def test_a_line_that_is_evaluated_reads_the_variables_of_the_script(line: str, exported: bool) -> None:
+    found = values(job_file(f"{SLURM}tool=/x/tool\n{line}\neval $C\nlater=1\necho $later\n").text)
+    assert found["command"] == ["bash", "-c", "eval $C"]
+    assert ("export tool\n" in found["setup"]) is exported
+    assert "later" not in found["setup"]
+
+
 def test_a_shell_that_evaluates_a_line_removes_its_quotes() -> None:
     body = 'cfg="a b.json"\nline="srun ./tool"\nline+=" --cfg \\"$cfg\\""\neval $line\n'
     done = job_file(SLURM + body)

@@ -154,7 +154,7 @@ class Threads:
         if request.exclusive or not has_directives(self.script):
             return
         sizes = _SIZE_OF_NODE if request.nodes == 1 else _SIZE_OF_JOB
-        open_size = not any(map(sizes.match, self.script.heeded))
+        open_size = not (request.ranks or any(map(sizes.match, self.script.heeded)))
         own = _NAME in self.file.variables or self.changes or self.start
         unset = "" if own else f"; {_NAME} is {self.rank}, and unset in the script"
         last = max((one.node.line for one in self.changes), default=0)
