@@ -215,8 +215,8 @@ def _ends_secretly(name: str) -> bool:
 
 
 def _is_directory(name: str, value: str) -> bool:
-    """Return whether an option names a directory, as ``--pwd /data`` of Apptainer."""
-    return name.lower().endswith("--pwd") and value.lstrip("'\"").startswith(("/", "./", "../"))
+    """Return whether an option names a directory, as ``--pwd /data`` and ``--pwd $DIR`` of Apptainer."""
+    return name.lower().endswith("--pwd") and value.lstrip("'\"").startswith(("/", "./", "../", "$"))
 
 
 def _mask_named(match: re.Match[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Set
+from collections.abc import Iterator, Set
 from itertools import pairwise
 
 from jobgen.convert import aprun
@@ -109,12 +109,23 @@ def fill_devices(script: Script, content: ScriptRequest) -> None:
         content.unsure.append((DirectiveOption(line, "", "", ""), f"{counted(count, 'GPU')} of a node", why))
 
 
+_OPEN_DEVICES = re.compile(r"(?<!\S)(--gpus(-per-node|-per-task)?[= ]|-G ?|--gres[= ]\S*gpu)\S*[$`%{]\S*")
+
+
 def devices_of_steps(script: Script) -> tuple[int, int, str]:
     """Return the most devices of a node that a step requests, with its line and their type; empty without."""
     request = script.request
     found = ((one, _of_step(one, request)) for one in script.launches if one.row.by_scheduler)
     steps = ((count, one.line, kind) for one, (count, kind) in found)
     return max(steps, default=(0, 0, ""))
+
+
+def open_devices(script: Script) -> Iterator[tuple[int, str]]:
+    """Yield the line and the option of each step whose number of devices only the job finds out."""
+    steps = (one for one in script.launches if one.row.by_scheduler)
+    for one in steps if not devices_of_steps(script)[0] else ():
+        if match := _OPEN_DEVICES.search(one.command.node.text):
+            yield one.line, match[0]
 
 
 def _of_step(launch: Launch, request: Request) -> tuple[int, str]:

@@ -22,7 +22,7 @@ avail av list purge spider unload rm del use unuse help show save restore reset 
 """
 _TOOLS = """
 cp mv rm mkdir rmdir ln ls cat touch chmod tar gzip gunzip zip unzip rsync scp wget curl git pip pip3
-sleep true false test [ head tail grep sed awk sort cut wc find xargs tee df du free top env id groups
+sleep true false : test [ head tail grep sed awk sort cut wc find xargs tee df du free top env id groups
 seq kill pkill killall ps nvcc sbatch qsub lscpu scontrol squeue sacct qstat seff
 sinfo sstat sprio sshare pbsnodes jobinfo jobstats sreport checkjob showq tracejob scancel qdel
 """

@@ -184,6 +184,11 @@ def test_cores_that_only_pbs_pro_names(line: str, named: bool) -> None:
         ("A=1\npython x.py ${A:-2}", ""),
         ("python x.py ${TMPDIR:-/tmp} ${SLURM_JOB_ID:-1} ${1:-x}", ""),
         ("#SBATCH --export=NONE\npython x.py ${A:-2}", ""),
+        ('g="${dataset}_x"\npython x.py $g', "$dataset"),
+        ("module load x\necho $model\npython x.py", "$model"),
+        ("module load x\npython $X_SHARE/x.py $INPUT", ""),
+        ("read a < f\nfor i in 1 2; do echo $i $a; done\npython x.py $((n + 1)) $1z", ""),
+        (". ./env.sh\npython x.py $dataset", ""),
     ],
 )
 def test_variables_of_the_submission_in_a_job_for_pbs(text: str, named: str) -> None:

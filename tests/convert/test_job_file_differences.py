@@ -668,6 +668,11 @@ def test_a_launcher_for_each_input_is_no_program_beside_another() -> None:
         ("./a\n(( $? )) && exit 1\n(cd x && exit 4)\nls | while read x; do exit 5; done\nls", [7]),
         ("./a\nrc=$?\nls\n[ $rc -eq 0 ] || exit 1\nexit $rc", []),
         ("./a\nf() { exit 1; }\nls", [5]),
+        ('set -e\n./a\necho "done: $(date)"\nexit 0', []),
+        ("set -e\n./a\necho x\nprintf y", []),
+        ("set -e\n./a\necho x >> log", [5]),
+        ("set -e\n./a | tee log\necho x", [5]),
+        ("./a\necho x\nexit 0", [5]),
     ],
 )
 def test_an_exit_behind_the_program(lines: str, named: list[int]) -> None:

@@ -100,6 +100,23 @@ DIFFERENCES = {
     "a script that may use MPI": (SLURM, "-n 4", "srun ./a.sh", 3, "starts without an MPI", False),
     "GPUs of a task": (SLURM, "-n 4 --gpus-per-task=1", "srun ./a", 2, "its own GPUs only", False),
     "GPUs and others": (SLURM, "--gres=gpu:1,nvme:5", "srun ./a", 2, "stays a directive", False),
+    "an environment that ends in the program": (
+        SLURM, "", "source v/bin/activate\nif a; then\n  ./b\n  deactivate\n  ./c\nfi", 6, "is a function of the env", False,
+    ),
+    "GPUs of a step that the job counts": (SLURM, "", "R=$(cat n)\nsrun --gpus-per-node=$R ./a", 4, "finds out how many", True),
+    "typed GPUs of a step that the job counts": (SLURM, "", "srun --gres=gpu:a100:$R ./a", 3, "finds out how many", True),
+    "GPUs of a template": (SLURM, "", "srun -G %GPUS% ./a", 3, "finds out how many", True),
+    "GPUs and others of several ranks": (SLURM, "-n 4 --gres=gpu:1,nvme:5", "srun ./a", 2, "prepares nothing for", False),
+    "the type of GPUs beside others": (SLURM, "--gres=gpu:v100:1,nvme:5", "srun ./a", 2, "is a type of Slurm", False),
+    "the file of the script by its job": (
+        SLURM, "", "D=$(dirname $(scontrol show job $SLURM_JOBID | awk -F= '/Command=/{print $2}'))\ncd $D\n./a", 3, "finds the script of jobgen", False,
+    ),
+    "an address of several nodes": (
+        SLURM, "-N 2 -n 2", "export MASTER_ADDR=$(scontrol show hostnames | head -n 1)i\nsrun ./a", 3, "becomes master_addr = {host}i", False,
+    ),
+    "an address of one node": (
+        SLURM, "", "export MASTER_ADDR=$(scontrol show hostnames | head -n 1)i\nsrun ./a", 3, "is left out", False,
+    ),
     "memory of all cores": (SLURM, "--exclusive --mem-per-cpu=1G", "srun ./a", 2, "of an exclusive node", False),
     "both streams in a file": (SLURM, "", "srun ./a >& log.$X", 3, "the output is in the log", False),
     "quotes in a variable": (SLURM, "", "O=\"-a 'x y'\"\nsrun python3 t.py $O", 4, "the script passes them on", False),

@@ -82,9 +82,14 @@ def test_the_threads_that_reach_the_program(lines: str, named: str) -> None:
         ("-N 4 -n 4", "srun ./a", ""),
         ("-N 1", "./a", "1 node"),
         ("-N 1 -c 1", "./a", ""),
-        ("-N 1 --gres=gpu:1", "./a", ""),
-        ("-N 1 --ntasks-per-node=1", "./a", ""),
         ("-n 1", "./a", ""),
+        ("-N 1 -n 1", "./a", ""),
+        ("-N 1 --ntasks-per-node=1", "./a", ""),
+        ("-N 1 --gres=gpu:1", "./a", ""),
+        ("-N 1 --mem=4G", "./a", ""),
+        ("-N 1 --ntasks=%N%", "./a", ""),
+        ("-N 4 --ntasks=%N%", "./a", ""),
+        ("-N 2 --ntasks-per-node=1", "./a", ""),
     ],
 )
 def test_a_script_that_may_rely_on_whole_nodes(options: str, lines: str, what: str) -> None:
@@ -204,3 +209,12 @@ def test_workers_of_ray_and_dask_set_their_threads(code: str, key: str) -> None:
     found = values(job_file(f"#!/bin/bash\n#SBATCH -N 1 -n 2 -c 4 -t 10\n{code}\n").text)
     unset = [name for name, value in found.items() if "OMP_NUM_THREADS" in str(value)]
     assert unset == [key] * bool(key)
+
+
+@pytest.mark.parametrize(
+    ("lines", "unset"), [("./a", True), ("NCORES=32\n./a", True), ("export OMP_NUM_THREADS=1\n./a", False)]
+)
+def test_the_threads_of_nodes_that_may_be_whole(lines: str, unset: bool) -> None:
+    done = job_file(f"#!/bin/bash\n#SBATCH -t 10 -N 2\n{lines}\n")
+    reasons = [one.why for one in done.remarks if "if the site gives whole nodes" in one.why]
+    assert ["OMP_NUM_THREADS is 1, and unset in the script" in one for one in reasons] == [unset]

@@ -197,7 +197,11 @@ VALUES: dict[str, tuple[str, str, str, dict[str, Any]]] = {
     "the end of an environment": (SLURM, "", "source v/bin/activate\n./a\ndeactivate", {"command": ["./a"], "after": None}),
     "GPUs and others": (
         SLURM, "--gres=gpu:v100:1,nvme:5", "srun ./a",
-        {"directive": ["--gres=gpu:v100:1,nvme:5"], "gpus_per_node": None, "accelerator": "cpu"},
+        {"directive": ["--gres=gpu:v100:1,nvme:5"], "gpus_per_node": 1, "accelerator": None},
+    ),
+    "GPUs and others of several ranks": (
+        SLURM, "-n 4 --gres=gpu:1,nvme:5", "srun ./a",
+        {"directive": ["--gres=gpu:1,nvme:5"], "gpus_per_node": None, "accelerator": "cpu"},
     ),
     "the totals of a job": (
         "#!/bin/bash\n#PBS -l {}\n#PBS -l walltime=1:00:00\n{}\n", "ncpus=4,mem=4gb,vmem=5gb,host=a", "mpirun -np 4 ./a",

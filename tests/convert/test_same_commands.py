@@ -132,6 +132,23 @@ def test_an_element_without_blanks_is_one_word() -> None:
     assert values(job_file(SLURM + body).text)["command"] == ["./tool", "$one"]
 
 
+@pytest.mark.parametrize(
+    ("line", "exported"),
+    [
+        ("C=$(sed -n 1p list)", True),
+        ("C=`head -n 1 list`", True),
+        ('C="\\$tool x"', True),
+        ("C='$tool x'", True),
+        ('C="./a $tool"', False),
+    ],
+)
+def test_a_line_that_is_evaluated_reads_the_variables_of_the_script(line: str, exported: bool) -> None:
+    found = values(job_file(f"{SLURM}tool=/x/tool\n{line}\neval $C\nlater=1\necho $later\n").text)
+    assert found["command"] == ["bash", "-c", "eval $C"]
+    assert ("export tool\n" in found["setup"]) is exported
+    assert "later" not in found["setup"]
+
+
 def test_a_shell_that_evaluates_a_line_removes_its_quotes() -> None:
     body = 'cfg="a b.json"\nline="srun ./tool"\nline+=" --cfg \\"$cfg\\""\neval $line\n'
     done = job_file(SLURM + body)
@@ -152,6 +169,10 @@ def test_a_variable_of_a_command_reaches_the_program(line: str) -> None:
         ("job_dir=/x/$USER\n./tool $job_dir", ["job_dir"]),
         ("./tool --name $job_name", ["job_name"]),
         ("job_path=$(pwd)/a\n./tool $job_path", []),
+        ('echo "usage: model_dir job_dir"\ncp job_dir x\n./tool', []),
+        ("read -r job_dir < f\n./tool", ["job_dir"]),
+        ("((job_nodes = 2))\n./tool", ["job_nodes"]),
+        ("job_say() { echo; }\njob_say\n./tool", ["job_say"]),
     ],
 )
 def test_a_name_of_the_script_of_jobgen_has_a_remark(body: str, names: list[str]) -> None:

@@ -1285,11 +1285,27 @@ def test_torque_adds_the_index_to_the_name_of_a_task(text: str, target: str, lin
         ("-N 1", "grep -c done slurm-$SLURM_JOB_ID.out", True),
         ("-o out.txt", "cp out.txt results", False),
         ("-o out.txt", "grep -c done other.txt", False),
+        ("-o out.txt -e err.txt", "grep -c done err.txt", False),
     ],
 )
 def test_lines_of_jobgen_in_a_log_that_the_script_reads(option: str, code: str, named: bool) -> None:
     done = job_file(SLURM.format(option, f"./b\n{code}"))
     assert any("lines of its own" in one.why for one in done.remarks) == named
+
+
+@pytest.mark.parametrize(
+    ("option", "code", "named"),
+    [
+        ("-o x/%j.out -e x/%j.err", "A=$(grep loss x/$SLURM_JOB_ID.err)", True),
+        ("-e err.txt", "mv err.txt results", True),
+        ("-J a -e %x.err", "cat a.err", True),
+        ("-o out.txt -e out.txt", "mv out.txt results", False),
+        ("-e err.txt", "mv other.txt results", False),
+    ],
+)
+def test_the_file_of_errors_that_the_script_reads(option: str, code: str, named: bool) -> None:
+    done = job_file(SLURM.format(option, f"./b\n{code}"))
+    assert any("the file of errors, which the job does not write" in one.why for one in done.remarks) == named
 
 
 @pytest.mark.parametrize(
@@ -1303,6 +1319,20 @@ def test_lines_of_jobgen_in_a_log_that_the_script_reads(option: str, code: str, 
 def test_threads_of_a_job_that_the_script_submits(code: str, named: bool) -> None:
     done = job_file(SLURM.format("-n 1", code))
     assert any("the new job gets OMP_NUM_THREADS" in one.why for one in done.remarks) == named
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "named"),
+    [
+        ("-n 1", "set -e\nnvidia-smi\nwhile read A; do sbatch next.sh $A; done < a", ["DS_ACCELERATOR=cpu"]),
+        ("-n 1", "nvidia-smi\n./a\nsbatch next.sh", ["DS_ACCELERATOR=cpu and OMP_NUM_THREADS"]),
+        ("-n 1 --gres=gpu:1", "nvidia-smi\nsbatch next.sh", ["OMP_NUM_THREADS"]),
+        ("-n 1", "sbatch next.sh", ["OMP_NUM_THREADS"]),
+    ],
+)
+def test_the_accelerator_of_a_job_that_the_script_submits(options: str, code: str, named: list[str]) -> None:
+    reasons = [one.why for one in job_file(SLURM.format(options, code)).remarks]
+    assert [one.split(" gets ")[1].split(" of this")[0] for one in reasons if "new job gets" in one] == named
 
 
 @pytest.mark.parametrize("options", ["-n _N_", "-N _N_", "-n 2 -c _C_"])

@@ -279,7 +279,7 @@ def test_data_is_masked() -> None:
         "env": [["HF_TOKEN", "x y"], ["A", "b"], ["PAD_TOKEN", "c"]],
         "words": [
             *("a.py", "PASSWORD=$my pass word", "--set=a.token=b c", "ALL,TOKEN=b c", "--api-key", "abc"),
-            *("--token", "--lr", "1"),
+            *("--token", "--lr", "1", "--pwd", "$WORK"),
         ],
         "sweep": [["api_key", ["a", "b"]], ["lr", [1, 2]]],
         "db": {"password": 123456, "pad_token": "c", "use_token": True, "secret": None},
@@ -296,6 +296,8 @@ def test_data_is_masked() -> None:
             "--token",
             "--lr",
             "1",
+            "--pwd",
+            "$WORK",
         ],
         "sweep": [["api_key", [MASK, MASK]], ["lr", [1, 2]]],
         "db": {"password": MASK, "pad_token": "c", "use_token": True, "secret": None},

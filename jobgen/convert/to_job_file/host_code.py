@@ -122,6 +122,10 @@ class HostCode:
         """Return whether a statement writes the file with variables for the ranks of other nodes."""
         return not self.environment.isdisjoint(self._named(statement))
 
+    def sets_address(self, statement: Node) -> bool:
+        """Return whether a statement sets the address of the rendezvous."""
+        return "MASTER_ADDR" in _set(statement)
+
     def loss(self, statement: Node) -> str:
         """Return what a remark on a statement that is left out adds: a variable that no program gets."""
         name = next(iter(_set(statement) & self.exported), "")

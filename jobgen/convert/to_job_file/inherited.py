@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 
 from jobgen.convert.misreadings import INSTALLED
 from jobgen.convert.to_job_file import effects
@@ -23,6 +24,10 @@ _USUAL = re.compile(
     r"HOME|USER|LOGNAME|SHELL|HOSTNAME|TERM|DISPLAY|TZ|LANG|LANGUAGE|LC_[A-Z]+|TMP|TEMP|TMPDIR|SCRATCH|WORK"
     r"|\w+_VISIBLE_DEVICES|LD_\w+|\w+_OPTS|\w+_(proxy|PROXY|CACHEDIR|TMPDIR|LICENSE_FILE)|MPLBACKEND"
     r"|(NXF|_?JAVA|(SINGULARITY|APPTAINER)(ENV)?|GMX|JULIA|TF|XLA|JAX|HDF5|KOKKOS|CRAY|ROCR|HIP|XDG)_[A-Z]\w*"
+)
+_OF_SHELL = re.compile(
+    r"IFS|OLDPWD|PPID|REPLY|LINENO|OPT(ARG|IND|ERR)|FUNCNAME|PIPESTATUS|(HOST|MACH|OS)TYPE|DIRSTACK|GROUPS"
+    r"|EPOCH(SECONDS|REALTIME)|LINES|COLUMNS|MAIL|PS\d|_"
 )
 _OF_ENVIRONMENT = (PATHS, effects.OF_INSTALLERS, effects.OF_RANKS, _USUAL)
 _OF_SLURM = re.compile(r"(SLURM|SALLOC|SBATCH)_[A-Z]\w*|SRUN_(CPUS_PER_TASK|EXPORT_ENV)")
@@ -51,20 +56,47 @@ def may_be_inherited(script: Script, name: str) -> bool:
     return name.isupper() and any(map(is_own_file, script.commands))
 
 
+def is_set(script: Script, name: str) -> bool:
+    """Return whether a script may set a variable: by an assignment, a command such as read, or in a sum."""
+    if name in script.values:
+        return True
+    code = re.sub(r"(?m)(^|\s)#.*$", "", script.tree.text)
+    word = rf"(?<![${{\w.-]){name}\b"
+    sets = r"read|export|declare|typeset|readonly|local|mapfile|readarray|for|getopts|printf|let"
+    start = r"(^|[;&|({]|\b(then|do|else)\s)[ \t]*"
+    pattern = rf"(?m){start}{word}(\+?=|\[)|(\b({sets})\s[^\n;|&]*|\(\([^)]*|<<<\s*){word}|\$\{{{name}:?="
+    return re.search(pattern, code) is not None
+
+
 def optional(script: Script) -> Iterator[Node]:
     """Yield the variables that the environment of the submission may have: scripts read them with a default,
-    as in ``${NAME:-DEFAULT}`` and ``[ -z "$NAME" ]``, and do not set them before."""
-    known = (*_OF_ENVIRONMENT, _OF_PBS, _OF_SLURM, LOGIN)
+    as in ``${NAME:-DEFAULT}`` and ``[ -z "$NAME" ]``, and do not set them before; or nothing sets them."""
+    known = (*_OF_ENVIRONMENT, _OF_PBS, _OF_SLURM, LOGIN, _OF_SHELL)
     files = (one.node.start for one in script.commands if is_own_file(one))
     end = min(files, default=script.tree.end)
+    has_others = any(one.name in ("module", "ml", "source", ".", "eval") for one in script.commands)
+    given = cache(lambda name: is_set(script, name) or (has_others and name.isupper()))
     for node in script.tree.all("variable_name"):
-        if node.start > end or not _may_be_unset(node) or node.under("function_definition"):
+        if node.start > end or node.under("function_definition"):
             continue
         if any(one.fullmatch(node.text) for one in known):
+            continue
+        if not _may_be_unset(node) and (not _is_read(node) or given(node.text)):
             continue
         start = (node.around("variable_assignment") or node).start
         if all(one.start >= start for name, _, one in script.assignments if name == node.text):
             yield node
+
+
+def _is_read(name: Node) -> bool:
+    """Return whether a place reads the value of a variable, outside of a sum, which may have its own."""
+    above = name.parent
+    plain = above is not None and re.match(rf"\$\{{?[#!]?{name.text}\b", above.text)
+    return (
+        bool(plain)
+        and not name.text[0].isdigit()
+        and not name.under("arithmetic_expansion", "for_statement", "c_style_for_statement")
+    )
 
 
 def _may_be_unset(name: Node) -> bool:

@@ -10,7 +10,7 @@ from itertools import takewhile
 
 from jobgen.convert import submission, unread_files
 from jobgen.convert.launch_nodes import ALL, EACH
-from jobgen.convert.misreadings import WHOLE_ENVIRONMENT, is_narrow, narrow_export
+from jobgen.convert.misreadings import WHOLE_ENVIRONMENT, is_narrow, names_devices, narrow_export
 from jobgen.convert.request_reader import has_directives
 from jobgen.convert.result import Remark, hint, remark_on, shortened, shown
 from jobgen.convert.start_directory import path_of
@@ -76,6 +76,8 @@ _WATCH = frozenset(("gdb", "ltrace", "ncu", "nsys", "nvprof", "perf", "strace", 
 _OUTPUT = re.compile(
     r"[\"']?(\$\(|`)(?!.*\b(conda|mamba|micromamba|module\w*|ssh-agent|spack|pyenv|brew|lmod)\b)"
 )
+_SETS = ("read", "mapfile", "readarray", "printf", "let", "eval", "getopts")  # variables, by their names
+_HANDLES = ("cat", "cp", "mv", "tee")
 _READS_TEXT = ("awk", "cut", "diff", "egrep", "grep", "head", "read", "sed", "sort", "tail", "wc")
 _READS_CODE = ("source", ".", "eval", "exec")
 _NODE_FILE = r"\"?\$(?:\{(?:PBS_NODEFILE)\}|(?:PBS_NODEFILE)\b)\"?"
@@ -133,7 +135,8 @@ def status(script: Script, parts: Split) -> Iterator[Remark]:
     while own and _OF_PROGRAM.fullmatch(own[-1].text):
         own.pop()
     why = "the job ends with the status of the program, and the script with that of this command"
-    same = [one.text for one in own] == ["exit 0"] and script.errexit and not (parts.piped or parts.last)
+    works = all(one.text == "exit 0" or re.match(r"(echo|printf|true)\b(?!.*[|&>])", one.text) for one in own)
+    same = works and script.errexit and not (parts.piped or parts.last)
     name = re.fullmatch(r"exit \"?\$\{?(\w+)\}?\"?", own[-1].text) if own else None
     kept = name is not None and own[0].text == f"{name[1]}=$?"  # the status of the program
     if own and not same and not kept:
@@ -308,7 +311,7 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
         known = LOGIN.fullmatch(name) or (not name.islower() and inherited.may_be_inherited(script, name))
         ours = known or name.startswith("argument_")
         of_rank = name in of_ranks() or name in RANK_VARIABLES
-        if name.isdigit() or not (of_rank or ours or _is_set(script, name)):
+        if name.isdigit() or not (of_rank or ours or inherited.is_set(script, name)):
             what = "an argument of the script" if name.isdigit() else "not set anywhere in the script"
             alone = any(node.parent is program.node for one, node in expansions(program.node) if one == name)
             several = name in bare_names if name.isdigit() else alone  # or none, such as options
@@ -350,18 +353,6 @@ def arguments(script: Script, file: JobFile) -> Iterator[Remark]:
         why = f"reads arguments of the script: {scheduler.command} of the new script passes them, but "
         why += f"jobgen submit and {' and '.join(others)} pass none"
         yield hint(read[0], read[1], why)
-
-
-def _is_set(script: Script, name: str) -> bool:
-    """Return whether a script may set a variable: by an assignment, a command such as read, or in a sum."""
-    if name in script.values:
-        return True
-    code = re.sub(r"(?m)(^|\s)#.*$", "", script.tree.text)
-    word = rf"(?<![${{\w.-]){name}\b"
-    sets = r"read|export|declare|typeset|readonly|local|mapfile|readarray|for|getopts|printf|let"
-    start = r"(^|[;&|({]|\b(then|do|else)\s)[ \t]*"
-    pattern = rf"(?m){start}{word}(\+?=|\[)|(\b({sets})\s[^\n;|&]*|\(\([^)]*|<<<\s*){word}|\$\{{{name}:?="
-    return re.search(pattern, code) is not None
 
 
 def left_out(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
@@ -487,40 +478,60 @@ def own_text(script: Script, file: JobFile) -> Iterator[Remark]:
         if reads and any(path[1] not in lost for path in paths if path):
             why = "reads the script of jobgen, without the comments and the directives of this one"
             yield remark_on(one, why)
+        above = one.node.child_of("pipeline") or one.node
+        if one.name == "scontrol" and "Command" in above.text:
+            why = "finds the script of jobgen, which has another text, and may be in another directory"
+            yield remark_on(above, why)
 
 
 def log_text(script: Script) -> Iterator[Remark]:
-    """Yield a remark on the first command that reads the log, in which jobgen writes lines, too."""
+    """Yield a remark on the first command that reads the log, in which jobgen writes lines, too, or the file
+    of errors, which is a part of it."""
     request, dialect = script.request, script.dialect
     codes = r"%\d*[a-zA-Z]|\$\{?\w+\}?"  # of the log and of the script: any text
-    paths = [request.output] if request.output else [*dialect.own_log_names]
-    logs = {re.sub(codes, "*", os.path.basename(path.replace("%x", request.name or "%x"))) for path in paths}
+    of_log = "reads the log, in which the job of jobgen writes lines of its own, too"
+    of_errors = "handles the file of errors, which the job does not write: they are in its log"
+    whys = dict.fromkeys([request.output] if request.output else dialect.own_log_names, of_log)
+    whys = {request.error: of_errors, **whys} if request.error else whys
+    logs = {
+        re.sub(codes, "*", os.path.basename(path.replace("%x", request.name or "%x"))): why
+        for path, why in whys.items()
+    }
     for one in script.runs:
-        words = one.arguments if one.name in _READS_TEXT else ()
+        words = one.arguments if one.name in (*_READS_TEXT, *_HANDLES) else ()
         files = [script.constants.value(word) or word.text.strip("\"'") for word in words]
         if above := one.node.child_of("redirected_statement"):
             files += re.findall(r"(?<!<)<\s*[\"']?([\w./${}-]+)", above.text)
         names = {re.sub(codes, "*", os.path.basename(name)) for name in files} - {"null"}
         known = [name for name in names if name.strip("*")]
-        if any(name == log or fnmatchcase(log.replace("*", "1"), name) for name in known for log in logs):
-            yield remark_on(one, "reads the log, in which the job of jobgen writes lines of its own, too")
+        pairs = ((name, log) for name in known for log in logs)
+        found = (log for name, log in pairs if name == log or fnmatchcase(log.replace("*", "1"), name))
+        why = next((logs[log] for log in found), "")
+        if why and (one.name not in _HANDLES or why == of_errors):
+            yield remark_on(one, why)
             return
 
 
 def child_jobs(script: Script, file: JobFile) -> Iterator[Remark]:
-    """Yield a remark on a job that the script submits with its environment, in which jobgen sets threads."""
-    if "OMP_NUM_THREADS" in {*file.variables, *script.values}:
-        return
+    """Yield a remark on a job that the script submits with its environment, which jobgen extends."""
+    given = {*file.variables, *script.values}
+    threads = {"OMP_NUM_THREADS"} - given
+    devices = (
+        {"DS_ACCELERATOR=cpu"} if file.values.get("accelerator") == "cpu" and names_devices(script) else set()
+    )
     code = "\n".join([*file.blocks[1:], *_shell_code(file)])
     scheduler = script.dialect.scheduler
-    why = "OMP_NUM_THREADS of this one, too, which the script leaves unset"
-    for call in of_engines(script, "snakemake"):  # which sets it for its jobs
-        yield hint(call.line, call.path.rpartition(" ")[2], f"the jobs that it submits get {why}")
+    why = "of this one, too, which the script leaves unset"
+    for call in of_engines(script, "snakemake") if threads else ():  # which sets it for its jobs
+        what = call.path.rpartition(" ")[2]
+        yield hint(call.line, what, f"the jobs that it submits get OMP_NUM_THREADS {why}")
         return
     for one in script.running(scheduler.command):
         passes = "-V" in one.literals if script.is_pbs else "--export" not in one.node.text
-        if passes and one.node.text in code:
-            yield remark_on(one, f"the new job gets {why}")
+        after = threads if one.node.text in code else set[str]()
+        found = sorted({*after, *devices}) if after or one.node.text in file.blocks[0] else []
+        if passes and found:
+            yield remark_on(one, f"the new job gets {' and '.join(found)} {why}")
             return
 
 
@@ -564,8 +575,11 @@ def contained(script: Script, file: JobFile) -> Iterator[Remark]:
 
 def of_runtime(script: Script, file: JobFile) -> Iterator[Remark]:
     """Yield a remark on each name in setup and in the program that jobgen's script has for itself."""
-    code = re.sub(r"(?m)^\s*#.*$", "", file.text_of("setup"))
-    words = set(re.findall(r"\bjob_[a-z]\w*", code))
+    code = parse(file.text_of("setup").encode())
+    found = {node.text for node in code.all("variable_name")}
+    found |= {one.name for one in code.all("function_definition")}
+    sets = [one.node.text for one in commands(code) if one.name in _SETS]
+    words = found | set(re.findall(r"\bjob_[a-z]\w*", " ".join(sets)))
     for name in sorted((words | set(names(file.program))) & runtime_names()):
         line = next((at for at, text in enumerate(script.lines, 1) if re.search(rf"\b{name}\b", text)), 1)
         yield Remark(line, name, "jobgen's script has a variable of this name: give it another one")
@@ -869,6 +883,18 @@ def own_function(
     if name and read:
         why = f"if {name} is a function or an alias of this file, the job does not find it"
         yield remark_on(read[-1], why)
+
+
+def deactivation(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
+    """Yield a remark on the end of a virtual environment in the program, which setup has activated."""
+    code = file.shell_code.partition("deactivate")
+    for one in (
+        script.named("deactivate") if code[1] and not re.search(r"activate|(^|[\s;])\. ", code[0]) else ()
+    ):
+        if one.node.under(*LATER, "compound_statement"):
+            why = "is a function of the environment, which the program, a process of its own, does not have"
+            yield hint(one.line, "deactivate", why)
+            return
 
 
 def run_directory(script: Script, file: JobFile) -> Iterator[Remark]:

@@ -22,6 +22,7 @@ from jobgen.script import foreign_variables
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.script import Script
+from jobgen.script.syntax import Node
 
 _NO_CODE = ("launcher", "launcher_arg", "directive")
 _NAME = BY_KEY["name"].default  # of a job
@@ -68,7 +69,9 @@ def _of_submission(script: Script, target: Dialect) -> Iterator[Remark]:
     option = target.scheduler.request_forms.get("all_variables")
     if not option or script.is_pbs or "--export" in script.heeded:
         return
-    found = {one.text: one for one in inherited.optional(script)}
+    found: dict[str, Node] = {}
+    for one in inherited.optional(script):
+        found.setdefault(one.text, one)
     if found:
         first, *others = found
         more = f" ({', '.join(f'${one}' for one in others)} as well)" * bool(others)

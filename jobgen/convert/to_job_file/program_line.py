@@ -419,10 +419,22 @@ def of_statement(script: Script, statement: Node, last: Node) -> ProgramWords:
 def _code_of(script: Script, lines: Sequence[str], needs: Definitions, nodes: Sequence[Node]) -> ProgramWords:
     """Return code as a program, with the arguments of the script that it reads."""
     names = [name for name in needs.names if re.fullmatch(r"[A-Za-z_]\w*", name)]
+    names += [name for name in _evaluated(script, nodes) if name not in names]
     if not any(is_argument(one) for node in nodes for one in expansions(node)):
         return ProgramWords(["bash", "-c", "\n".join(lines)], used=names)
     words = ["bash", "-c", "\n".join([*SET_ARGUMENTS, *lines])]
     return ProgramWords(words, list(PRINT_ARGUMENTS), [*names, ARGUMENTS_SET])
+
+
+def _evaluated(script: Script, nodes: Sequence[Node]) -> Iterator[str]:
+    """Yield the variables that the text of an ``eval`` may read, if a command or a quoted ``$`` makes it."""
+    evaluated = [one.node for node in nodes for one in commands(node) if one.name == "eval"]
+    read = {name for node in evaluated for name, _ in expansions(node)}
+    texts = [value.text for name in read for value in script.values.get(name, ())]
+    if any(re.search(r"\$\(|`|\\\$|'[^']*\$", text) for text in texts):
+        for name, values in script.values.items():
+            if not any(one.type == "array" or one.start > nodes[-1].end for one in values):
+                yield name
 
 
 def by_python(launch: Launch | None, first: str) -> bool:

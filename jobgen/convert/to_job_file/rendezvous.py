@@ -18,7 +18,12 @@ _HOST = r"(?i)hostname|NODEFILE|NODENAME|MASTER_ADDR"  # what the name of a host
 
 
 def master_addr(file: JobFile, script: Script) -> None:
-    """Set the option to the text around the name of the first host, or to the interface that is read."""
+    """Set the option to the text around the name of the first host, or to the interface that is read.
+
+    On one node the ranks reach each other by its name, which other clusters have, too.
+    """
+    if file.values.get("nodes", 1) == 1:
+        return
     before = after = interface = ""
     line = 0
     for name, value, assignment in script.assignments:

@@ -279,10 +279,16 @@ def _devices(file: JobFile, script: Script, gpus: int, each: int) -> None:
     if not gpus:
         file.values["accelerator"] = "cpu"
         others = any(re.match(r"--gres|--gpus", one) for one in file.list("directive"))
-        if not others and names_devices(script):
+        unknown = list(launch_nodes.open_devices(script)) if not others else []
+        for at, option in unknown:
+            file.lose(
+                at, option, "the job finds out how many: set gpus_per_node; without it the job runs on CPUs"
+            )
+        if not (others or unknown) and names_devices(script):
             file.hint(line, "accelerators", "the script requests none: the job of jobgen runs on CPUs")
         return
-    if _in_one_directive(file, script):
+    whole = _in_one_directive(file, script, alone=each > gpus)
+    if whole and each > gpus:
         return
     for flag in ("--gres", "--gpus-per-node", "--gpus", "--gpus-per-task"):
         if (value := _given(script, flag)) and re.search(r"[^\w:,./()-]", value):
@@ -299,17 +305,21 @@ def _devices(file: JobFile, script: Script, gpus: int, each: int) -> None:
         file.lose(line, what, "jobgen gives each rank a device of its own")
         gpus = each
     directives = [without_devices(one, script.request.accelerator) for one in file.list("directive")]
-    file.values["directive"] = [one for one in directives if one]
+    if not whole:
+        file.values["directive"] = [one for one in directives if one]
     typed = f"{kind}:{gpus}"
-    if not (kind and file.try_add("gpus_per_node", typed)):
+    if whole or not (kind and file.try_add("gpus_per_node", typed)):
         file.add("gpus_per_node", gpus, line)
-    elif not script.is_pbs:
+    if kind and not script.is_pbs and (whole or file.values["gpus_per_node"] == typed):
         why = f"is a type of {script.dialect.title}: the job of another scheduler may get other GPUs"
         file.hint(line, kind, why)
 
 
-def _in_one_directive(file: JobFile, script: Script) -> bool:
-    """Keep a directive that requests accelerators and other devices; return whether there is one."""
+def _in_one_directive(file: JobFile, script: Script, alone: bool) -> bool:
+    """Keep a directive that requests accelerators and other devices; return whether there is one.
+
+    The job prepares nothing for the accelerators if it gets them by the directive ``alone``.
+    """
     directives = file.list("directive")
     rest = next((one for one in directives if one.startswith("--gres=")), None)
     given = script.heeded.get("--gres")
@@ -318,8 +328,10 @@ def _in_one_directive(file: JobFile, script: Script) -> bool:
     if not file.accepts("directive", whole := f"--gres={given.value}"):
         return False
     file.values["directive"] = [whole if one is rest else one for one in directives]
-    file.values["accelerator"] = "cpu"
-    why = "stays a directive, because jobgen requests GPUs only: its job prepares nothing for them"
+    why = "stays a directive, because jobgen requests GPUs only"
+    if alone:
+        file.values["accelerator"] = "cpu"
+        why += ": its job prepares nothing for them"
     file.hint(given.line, given.value, why)
     return True
 

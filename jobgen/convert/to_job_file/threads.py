@@ -37,6 +37,8 @@ _MDRUN = re.compile(r"mdrun(_\w+)?(\.exe)?")
 # A number of threads that is the variable, or the cores of a rank.
 _OF_RANK = re.compile(rf"\"?\$\{{?({_NAME}|SLURM_CPUS_PER_TASK)(:?-\w*)?\}}?\"?")
 _WHOLE = "if the site gives whole nodes, set exclusive, and "
+_SIZE_OF_JOB = re.compile("--(ntasks$|mem)")
+_SIZE_OF_NODE = re.compile("--(n?tasks|cpus|mincpus|mem|gpus|gres)")
 _OWN_SHELL = ("subshell", "command_substitution", "process_substitution")
 _BRANCHES = (*LATER, "list")
 
@@ -162,18 +164,24 @@ class Threads:
         request, need = self.script.request, (number(threads) or 1) * self.each
         if request.exclusive or not has_directives(self.script):
             return
+        sizes = _SIZE_OF_NODE if request.nodes == 1 else _SIZE_OF_JOB
+        sized = any(map(sizes.match, self.script.heeded))
+        open_size = not (request.ranks or request.mem or sized or _names_cores(self.script))
+        own = _NAME in self.file.variables or self.changes or self.start
+        unset = "" if own else f"; {_NAME} is {self.rank}, and unset in the script"
         last = max((one.node.line for one in self.changes), default=0)
         uses = [(need, last, _NAME)] if self.changes else []
         need, line, what = max([*uses, named_cores(self.script)], key=lambda one: one[0])
         if need > self.node and not (self.launch and self.launch.row.once_a_node):
-            why = f"uses {need} cores of a node, and the request has {self.node}: {_WHOLE}the cores of a rank"
+            why = f"uses {need} cores of a node, and the request has {self.node}: "
+            why += f"{_WHOLE}the cores of a rank{unset}"
             yield hint(line, what, why)
         elif place := counts_node(self.script):
             why = f"counts all cores of the node, not the {self.node} of the request: {_WHOLE}"
             why += "the cores of a rank"
             yield hint(*place, why)
-        elif self.node == 1 and request.nodes and not (request.mem or _names_cores(self.script)):
-            why = f"without a number of cores: {_WHOLE}the ranks and the cores of a node"
+        elif self.node == 1 and request.nodes and open_size:
+            why = f"without a number of cores: {_WHOLE}the ranks and the cores of a node{unset}"
             yield hint(line_of(self.script, "nodes"), counted(request.nodes or 1, "node"), why)
 
     def _changes(self) -> Iterator[_Change]:

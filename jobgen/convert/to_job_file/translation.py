@@ -66,7 +66,9 @@ _OF_FILE = (
     *(notes.of_runtime, notes.own_path, notes.contained, notes.arguments, notes.own_text, notes.child_jobs),
     *(notes.run_directory, notes.by_other_command),
 )
-_OF_PROGRAM = (notes.process_number, notes.unset, notes.set_again, notes.left_out, notes.timed)
+_OF_PROGRAM = (
+    *(notes.process_number, notes.unset, notes.set_again, notes.left_out, notes.timed, notes.deactivation),
+)
 
 
 def convert(script: Script) -> Converted:
@@ -273,8 +275,10 @@ def _without_host_code(
     unused = code.find(parts.before, parts.after)
     for one in unused:
         if one not in code.values:
+            address = file.values.get("master_addr") if code.sets_address(one) else None
             why = _OF_ALL if code.is_environment(one) else f"{_OF_HOSTS}{code.loss(one)}"
-            file.remarks.append(remark_on(one, f"is left out: {why}"))
+            why = f"becomes master_addr = {address}" if address else f"is left out: {why}"
+            file.remarks.append(remark_on(one, why))
     before, after = (tuple(without(found, unused)) for found in (parts.before, parts.after))
     return parts._replace(before=before, after=after), [*unused, *code.words]
 
