@@ -62,6 +62,8 @@ def test_a_job_file_names_the_launcher_of_another_scheduler(module: str, named: 
         ("spack load intel-oneapi-mpi\nsrun ./a", "-ppn", True),
         ("spack load mpich\nspack unload mpich\nspack load openmpi\nsrun ./a", "ppr:", True),
         ("spack install mpich\nsrun ./a", "ppr:", False),
+        ("spack load hpcc@develop fft=fftw3 %gcc ^openmpi\nsrun ./a", "ppr:", True),
+        ("spack load amber^mpich\nsrun ./a", "-ppn", True),
     ],
 )
 def test_an_mpi_that_spack_loads(text: str, option: str, named: bool) -> None:

@@ -80,7 +80,10 @@ def test_the_threads_that_reach_the_program(lines: str, named: str) -> None:
         ("-N 4", "ibrun ./a", "4 nodes"),
         ("-N 4", "srun -n 8 -c 4 ./a", ""),
         ("-N 4 -n 4", "srun ./a", ""),
-        ("-N 1", "./a", ""),
+        ("-N 1", "./a", "1 node"),
+        ("-N 1 --ntasks-per-node=1", "./a", ""),
+        ("-N 1 --gres=gpu:1", "./a", ""),
+        ("-t 5", "./a", ""),
     ],
 )
 def test_a_script_that_may_rely_on_whole_nodes(options: str, lines: str, what: str) -> None:

@@ -317,6 +317,8 @@ def _choose_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> Non
             file.hint(launch.line, f"mpi = {named}", why)
     if named is None:
         why = f"the script does not name its MPI: mpi = {DEFAULT_MPI} is a guess"
+        if LAUNCHERS[kind].mpi_plugin and not _plugin(script, launch)[0]:
+            why += f", for which srun gets --mpi={MPI_FLAVOURS[DEFAULT_MPI].srun}"
         file.hint(launch.line, name_of(launch), why)
 
 

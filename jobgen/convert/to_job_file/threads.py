@@ -53,6 +53,13 @@ def of_chunk(request: Request) -> int | None:
     return number(request.chunks[0].get("ncpus")) if len(request.chunks) == 1 else None
 
 
+def _is_without_cores(request: Request) -> bool:
+    """Return whether a request names nodes alone: one node is named with nothing else."""
+    alone = not (request.ranks or request.mem)
+    own = request.ranks_per_node or request.cpus_per_rank or request.gpus or request.gpus_per_node
+    return alone and ((request.nodes or 1) > 1 or (request.nodes == 1 and not own))
+
+
 class Threads:
     """The number of threads at each place of a script, and of its job."""
 
@@ -157,7 +164,7 @@ class Threads:
         if need > self.node and not (self.launch and self.launch.row.once_a_node):
             why = f"uses {need} cores of a node, and the request has {self.node}: {_WHOLE}the cores of a rank"
             yield hint(line, what, why)
-        elif self.node == 1 and (request.nodes or 1) > 1 and not (request.ranks or request.mem):
+        elif self.node == 1 and _is_without_cores(request):
             why = f"without a number of cores: {_WHOLE}the ranks and the cores of a node"
             yield hint(line_of(self.script, "nodes"), counted(request.nodes or 1, "node"), why)
 

@@ -226,6 +226,7 @@ def _notes(
         for of_program in _OF_PROGRAM:
             yield from of_program(script, file, command)
         yield from notes.left_running(file, parts, command)
+        yield from notes.lost_files(script, file, parts, command)
     yield from notes.tasks(script, file, launch)
     yield from notes.ends(file, parts)
     yield from notes.own_state(script, file, parts)
