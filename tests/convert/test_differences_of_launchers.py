@@ -48,7 +48,9 @@ def test_one_host(target: str, option: str) -> None:
     assert option in convert(SLURM.format("-N 2 --ntasks-per-node=2", text), target).text
 
 
-@pytest.mark.parametrize(("module", "named"), [("cray-mpich", True), ("mpich", False), ("openmpi", False)])
+@pytest.mark.parametrize(
+    ("module", "named"), [("cray-mpich", True), ("PrgEnv-gnu", True), ("mpich", False), ("openmpi", False)]
+)
 def test_a_job_file_names_the_launcher_of_another_scheduler(module: str, named: bool) -> None:
     done = job_file(SLURM.format("-N 2 --ntasks-per-node=2", f"module load {module}\nmpirun ./a"))
     assert ("mpi = pals" in str(done.remarks)) == named
