@@ -79,6 +79,7 @@ def convert(script: Script) -> Converted:
     file = components.join(files, script) if len(files) > 1 else files[0]
     unpack(file, script)
     _own_launcher(file, script)
+    _open_binding(file, script)
     make_portable(file, source.scheduler.command_name)
     _own_index(file, script)
     text = accepted(file, source.scheduler.command_name, partial(line_of, script))
@@ -148,12 +149,22 @@ def _own_launcher(file: JobFile, script: Script) -> None:
     alone = all(file.values.get(key, 1) == 1 for key in ("ranks_per_node", "nodes"))
     alone &= not file.components and script.values.keys().isdisjoint(RANK_VARIABLES)
     file.keep_own("launcher", "none" if alone else "mpirun")
-    if not alone and "cpu_bind" not in file.values and (name := binds_threads(script)):
-        line = next(node.line for one, _, node in script.assignments if one == name)
-        why = "binds threads to the cores of their rank: for another scheduler add cpu_bind = cores"
-        file.hint(line, name, why)
     for key in ("launcher_arg", *(("mpi",) if alone else ())):
         file.keep_own(key)
+
+
+def _open_binding(file: JobFile, script: Script) -> None:
+    """Add a remark on threads that are bound to the cores of their rank, to which mpirun binds none."""
+    own = file.values.get("launcher")
+    several = file.count("ranks_per_node") > 1 and file.values.get("mpi") == "openmpi"
+    others = "launcher" in file.own and file.shared.get("launcher") == "mpirun"
+    if not (others or (own == "mpirun" and several)) or "cpu_bind" in file.values:
+        return
+    if name := binds_threads(script, file.variables):
+        lines = (node.line for one, _, node in script.assignments if one == name)
+        where = "for another scheduler add" if others else "jobgen binds none: add"
+        why = f"binds threads to the cores of their rank: {where} cpu_bind = cores"
+        file.hint(next(lines, max((one.line for one in script.launches), default=1)), name, why)
 
 
 def _own_index(file: JobFile, script: Script) -> None:
@@ -477,7 +488,8 @@ def _is_old(launch: Launch) -> bool:
 
 def _launcher(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]:
     """Set the launcher's options; return lines for setup."""
-    word = next(iter(expanded(wrappers.launcher_word(launch), script.constants)))
+    named = wrappers.launcher_word(launch)
+    word = next(iter(expanded(named, script.constants, named)))
     if "/" in (first := script.constants.value(word) or word.text):
         file.hint(launch.line, shortened(first), f"jobgen starts the {kind} that the job finds in PATH")
     if kind != launch.kind:
