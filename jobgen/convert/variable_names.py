@@ -76,6 +76,8 @@ def is_exported(script: Script, name: str) -> bool:
 
 
 # Variables by which OpenMP binds the threads of a program to the cores that it has.
+# Commands that set OMP_NUM_THREADS for their workers, if it is not set.
+SET_FOR_WORKERS = r"\bray\s+start\b|\bdask([- ]worker|-mpi|-scheduler)\b"
 _OF_THREADS = ("OMP_PLACES", "OMP_PROC_BIND", "KMP_AFFINITY")
 
 

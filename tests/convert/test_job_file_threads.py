@@ -172,3 +172,20 @@ def test_the_threads_of_a_program_on_a_whole_node(options: str, lines: str, name
     whys = [one.why for one in done.remarks if one.what == "exclusive" and "OMP_NUM_THREADS" in one.why]
     assert len(whys) == bool(named)
     assert named in "".join(whys)
+
+
+@pytest.mark.parametrize(
+    ("options", "body", "key"),
+    [
+        ("-c 8", "dask-worker tcp://a:1 --nworkers 8", "command"),
+        ("-c 8", "ray start --head\npython t.py", "before"),
+        ("-c 8", "./a\ndask worker tcp://a:1", "after"),
+        ("-c 1", "ray start --head\npython t.py", ""),
+        ("-c 8", "export OMP_NUM_THREADS=2\nray start --head\npython t.py", ""),
+    ],
+)
+def test_a_command_that_sets_the_threads_of_its_workers(options: str, body: str, key: str) -> None:
+    found = values(job_file(f"#!/bin/bash\n#SBATCH -N 1 -n 1 -t 10 {options}\n{body}\n").text)
+    unset = {name for name in ("setup", "before", "after") if "unset OMP_NUM_THREADS" in found.get(name, "")}
+    unset |= {"command"} if found["command"][:3] == ["env", "-u", "OMP_NUM_THREADS"] else set()
+    assert unset == {key} - {""}

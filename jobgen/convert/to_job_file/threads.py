@@ -19,7 +19,7 @@ from jobgen.convert.result import Remark, hint, remark_on
 from jobgen.convert.to_job_file.blocks import BUILDS
 from jobgen.convert.to_job_file.builder import BLOCKS, JobFile
 from jobgen.convert.to_job_file.effects import TOOLS_OF_SYSTEM, effects_of
-from jobgen.convert.variable_names import is_exported
+from jobgen.convert.variable_names import SET_FOR_WORKERS, is_exported
 from jobgen.errors import counted
 from jobgen.schedulers.request import Request
 from jobgen.script.commands import Command
@@ -96,6 +96,7 @@ class Threads:
             self.file.remarks += self._of_program()
         if not found:
             self._of_mdrun()
+            self._of_workers()
         self.file.remarks += self._of_whole_nodes(value)
         self.file.remarks += self._of_others()
 
@@ -118,6 +119,12 @@ class Threads:
             if count != str(self.rank):
                 why = f"mdrun ends if {_NAME} is another number, here {self.rank}: set it before the command"
                 self.file.hint(line, f"-ntomp {count}", why)
+
+    def _of_workers(self) -> None:
+        """Leave the variable to the commands that set it for their workers, if it is not set in the script."""
+        for one in self.script.runs if self.start == _UNSET and self.rank > 1 else ():
+            if re.search(SET_FOR_WORKERS, one.node.text):
+                self._leave_out(one)
 
     def _threads_of(self, command: Command) -> str | None:
         """Return the threads of a rank that the options of mdrun set; None if they are the variable, or those

@@ -12,7 +12,7 @@ from jobgen.convert.result import Definition, Edit, Remark, hint
 from jobgen.convert.to_scheduler.launch_calls import in_words, other_launchers
 from jobgen.convert.to_scheduler.mpirun_line import EXPORTS, exports_function
 from jobgen.convert.unread_files import of_engines
-from jobgen.convert.variable_names import binds_threads, is_exported, kept
+from jobgen.convert.variable_names import SET_FOR_WORKERS, binds_threads, is_exported, kept
 from jobgen.launch.command_line import is_python
 from jobgen.schedulers.base import fill
 from jobgen.schedulers.request import Request
@@ -36,7 +36,7 @@ _SET = re.compile(r"\s*set( +[-+\w]+)*\s*;?\s*(#.*)?")  # a line with nothing el
 # With -ntomp, mdrun refuses another number.
 _SETS_THREADS = re.compile(
     r"(?m)^[^#\n]*(\btorchrun\b|\btorch\.distributed\.(run|launch)\b|\baccelerate\s+launch\b|\bdeepspeed\s+-"
-    r"|\bray\s+start\b|\bdask([- ]worker|-mpi|-scheduler)\b|\s-ntomp\b)"
+    rf"|{SET_FOR_WORKERS}|\s-ntomp\b)"
 )
 
 # mdrun divides the cores itself, and refuses another number; launchers in variables; scripts that read it.
