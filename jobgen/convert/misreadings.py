@@ -214,8 +214,22 @@ def own_name(script: Script) -> Iterator[Remark]:
         starts = programs | (_contained(command, script) if script.name else set())
         words = [one for one in command.arguments if one.start not in starts or not folder.match(one.text)]
         names = [word.text.strip("'\"").rpartition("/")[2] for word in [*words, *_inputs(command.node)]]
-        if script.name and command.name not in PRINT and script.name in names:
+        named = script.name and any(_may_be(script, one, script.name) for one in names)
+        if named and command.name not in PRINT:
             yield hint(command.line, script.name, "is the file of this script, and not that of the new one")
+
+
+def _may_be(script: Script, text: str, name: str) -> bool:
+    """Return whether a word is a name, with one of the known values of each variable in it."""
+    if "$" not in text:
+        return text == name
+    pattern, at = "", 0
+    for one in re.finditer(r"\$(\w+)|\$\{(\w+)\}", text):
+        known = [script.constants.value(value) for value in script.values.get(one[1] or one[2], ())]
+        values = "|".join(re.escape(value) for value in known if value)
+        pattern += f"{re.escape(text[at : one.start()])}(?:{values or '(?!)'})"
+        at = one.end()
+    return re.fullmatch(pattern + re.escape(text[at:]), name) is not None
 
 
 def _contained(command: Command, script: Script) -> set[int]:

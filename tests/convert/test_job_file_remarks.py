@@ -47,6 +47,13 @@ DIFFERENCES = {
     "a status that is dropped": (SLURM, "", "srun ./a || true", 3, "ends with the status of the program", False),
     "an early end": (SLURM, "", "[ -f x ] || exit 0\nsrun ./a", 3, "status 71", False),
     "the text of the script": (SLURM, "", "h=$(grep '^##' \"$0\")\nsrun ./a", 3, "reads the script of jobgen", False),
+    "the text of the script by its path": (
+        SLURM, "", "S=$(scontrol show job $SLURM_JOB_ID | awk -F= '/Command=/{print $2}')\ncp $S .\nsrun ./a", 4,
+        "reads the script of jobgen", False,
+    ),
+    "the text of the script from Slurm": (
+        SLURM, "", "scontrol write batch_script $SLURM_JOB_ID x.sh\nsrun ./a", 3, "reads the script of jobgen", False,
+    ),
     "the index of an array of the submission": (SLURM, "", "srun ./a $SLURM_ARRAY_TASK_ID", 3, "set array", False),
     "ranks of one node of several": (
         "#SBATCH -t 10 -n 8 {}\n{}\n", "", "mpirun -np 8 ./a", 1, "all on one node", False,

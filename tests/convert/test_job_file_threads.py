@@ -179,7 +179,7 @@ def test_the_threads_of_a_program_on_a_whole_node(options: str, lines: str, name
     [
         ("-c 8", "dask-worker tcp://a:1 --nworkers 8", "command"),
         ("-c 8", "ray start --head\npython t.py", "before"),
-        ("-c 8", "./a\ndask worker tcp://a:1", "after"),
+        ("-c 8", "module load openmpi\nsrun ./a\ndask worker tcp://a:1", "after"),
         ("-c 1", "ray start --head\npython t.py", ""),
         ("-c 8", "export OMP_NUM_THREADS=2\nray start --head\npython t.py", ""),
     ],

@@ -79,6 +79,8 @@ _OUTPUT = re.compile(
 _READS_TEXT = ("awk", "cut", "diff", "egrep", "grep", "head", "read", "sed", "sort", "tail", "wc")
 _WITH_FILES = ("command", "test_command", "file_redirect")
 _WORDS = ("word", "string", "raw_string", "concatenation", "simple_expansion", "expansion")
+_FINDS_SCRIPT = re.compile(r"scontrol (-\S+ )*show job\b.*\bCommand=")
+_WRITES_SCRIPT = re.compile(r"scontrol (-\S+ )*write batch_script\b")
 _NAMES_ONLY = {*PRINT, "rm", "mkdir", "tee"}
 _READS_CODE = ("source", ".", "eval", "exec")
 _NODE_FILE = r"\"?\$(?:\{(?:PBS_NODEFILE)\}|(?:PBS_NODEFILE)\b)\"?"
@@ -480,10 +482,14 @@ def index(script: Script) -> Iterator[Remark]:
 def own_text(script: Script, file: JobFile) -> Iterator[Remark]:
     """Yield a remark on each command that reads the text of the script, by a path that it still has."""
     lost = _own_paths(file)
+    paths = [name for name, value, _ in script.assignments if _FINDS_SCRIPT.search(value.text)]
+    own = re.compile(rf"\"?\$\{{?({'|'.join(['0', 'BASH_SOURCE', *paths])})(\[0\])?\}}?\"?")
     for one in script.runs:
         reads = one.name in (*_READS_TEXT, "cat", "cp", "less", "md5sum", "more", "sha256sum", "source", ".")
-        paths = (re.fullmatch(r"\"?\$\{?(0|BASH_SOURCE)(\[0\])?\}?\"?", word.text) for word in one.arguments)
-        if reads and any(path[1] not in lost for path in paths if path):
+        found = (own.fullmatch(word.text) for word in one.arguments)
+        if (reads and any(path[1] not in lost for path in found if path)) or _WRITES_SCRIPT.match(
+            one.node.text
+        ):
             why = "reads the script of jobgen, without the comments and the directives of this one"
             yield remark_on(one, why)
 
@@ -558,9 +564,10 @@ def _is_file(text: str, name: str) -> bool:
 
 def child_jobs(script: Script, file: JobFile) -> Iterator[Remark]:
     """Yield a remark on a job that the script submits with its environment, in which jobgen sets threads."""
+    texts = (*file.blocks[1:], *_shell_code(file))
+    code = "\n".join(text for text in texts if not re.search(r"(?m)^unset OMP_NUM_THREADS$", text))
     if "OMP_NUM_THREADS" in {*file.variables, *script.values}:
         return
-    code = "\n".join([*file.blocks[1:], *_shell_code(file)])
     scheduler = script.dialect.scheduler
     why = "OMP_NUM_THREADS of this one, too, which the script leaves unset"
     for call in of_engines(script, "snakemake"):  # which sets it for its jobs

@@ -63,7 +63,7 @@ _OF_SCRIPT = (
     *(misreadings.own_name, misreadings.unreadable),
 )
 _OF_FILE = (
-    *(notes.of_runtime, notes.own_path, notes.contained, notes.arguments, notes.own_text, notes.child_jobs),
+    *(notes.of_runtime, notes.own_path, notes.contained, notes.arguments, notes.own_text),
     *(notes.run_directory, notes.by_other_command),
 )
 _OF_PROGRAM = (notes.process_number, notes.unset, notes.set_again, notes.left_out, notes.timed)
@@ -111,6 +111,7 @@ def _file(script: Script) -> JobFile:
         _body(file, script, launch)
         command = main_command(script, launch)
         threads.Threads(file, script, command, launch).write()
+        file.remarks += notes.child_jobs(script, file)
     sizes.variables(file, script)
     return file
 
