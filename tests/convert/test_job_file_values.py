@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import tomllib
-from convert.conversions import job_file, values
+from convert.conversions import job_file, rendered, values
 
 from jobgen.convert.to_job_file.builder import JobFile, accepted, refusal
 
@@ -528,6 +528,17 @@ def test_the_binding_of_the_ranks(options: str, cpus: int, bind: str | None) -> 
     assert values(done.text).get("cpu_bind") == bind
     whys = [one.why for one in done.remarks if "places the ranks itself" in one.why]
     assert [why.endswith("set cpu_bind") for why in whys] == [True] * (bind is None)
+
+
+@pytest.mark.parametrize(
+    ("bind", "whys"),
+    [("depth", []), ("list:0:1", ["jobgen places and binds the ranks itself: see cpu_bind"])],
+)
+def test_the_binding_that_a_launcher_has(bind: str, whys: list[str]) -> None:
+    lines = f"module load PrgEnv-gnu\nmpiexec -n 2 --ppn 2 --depth 4 --cpu-bind {bind} ./a"
+    done = job_file(f"#!/bin/bash\n#PBS -l select=1:ncpus=8:mpiprocs=2\n{lines}\n")
+    assert [one.why for one in done.remarks if "the ranks itself" in one.why] == whys
+    assert "--cpu-bind depth" in rendered(done.text)
 
 
 @pytest.mark.parametrize("place", ["socket", "numa", "ppr:1:socket"])

@@ -114,8 +114,7 @@ def write(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]
             file.lose(launch.line, given, why, of_program=True)
         elif name in _PLACES and not launch.row.mpi_plugin:
             if not _binds(file, texts[-1] or ""):
-                open_binding = _PLACES[name] == _ITSELF and "cpu_bind" not in file.values
-                file.hint(launch.line, given, _PLACES[name] + _HOW_TO_BIND * open_binding)
+                file.hint(launch.line, given, _place_of_ranks(file, _PLACES[name]))
         elif not is_known:
             boxed = name.startswith("--container-")
             file.lose(launch.line, given, "is known only when the job runs", of_program=boxed)
@@ -219,7 +218,7 @@ def _is_own_file(script: Script, word: Node, text: str | None) -> bool:
 def _aprun_remark(launch: Launch, kind: str, name: str, given: str) -> Remark | None:
     """Return the remark on an option that only aprun has; None for another option."""
     if name in aprun.NOTES or name in _PLACES_OF_APRUN:
-        return hint(launch.line, given, aprun.NOTES.get(name, _ITSELF + _HOW_TO_BIND))
+        return hint(launch.line, given, aprun.NOTES.get(name, _ITSELF))
     if name in aprun.FLAGS:
         return Remark(launch.line, given, f"jobgen starts {kind} without it")
     return None
@@ -337,6 +336,8 @@ def _binds(file: JobFile, value: str) -> bool:
     """Set the binding of the ranks; return whether jobgen has this one, or this order of them."""
     value = re.sub(r"^--?(by(?=slot$)|[\w-]+=)", "", value).lower()
     place, _, each = value.partition(":pe=")
+    if value == "depth" and _binds_by_default(file):
+        return True
     in_order = place == "slot" or re.fullmatch(r"ppr:\d+:node", place, re.ASCII) is not None
     if in_order and not each:
         return True
@@ -344,6 +345,20 @@ def _binds(file: JobFile, value: str) -> bool:
     kind = "cores" if each == str(file.values.get("cpus_per_rank", 1)) else value
     is_set = kind in ("cores", "numa", "none") and file.try_add("cpu_bind", kind)
     return is_set and (in_order or place == value)
+
+
+def _place_of_ranks(file: JobFile, why: str) -> str:
+    """Return why jobgen leaves out an option of placement, and what binds the ranks."""
+    if why != _ITSELF or "cpu_bind" in file.values:
+        return why
+    binds_itself = "jobgen places and binds the ranks itself: see cpu_bind"
+    return binds_itself if _binds_by_default(file) else why + _HOW_TO_BIND
+
+
+def _binds_by_default(file: JobFile) -> bool:
+    """Return whether the launcher of the MPI gets a binding to the cores of a rank without cpu_bind."""
+    mpi = MPI_FLAVOURS.get(str(file.values.get("mpi")))
+    return mpi is not None and any("{bind}" in line for line in mpi.place)
 
 
 def _container(file: JobFile, launch: Launch, texts: list[str | None]) -> bool:
