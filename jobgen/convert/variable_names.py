@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from jobgen.script.bare_names import bare_names
@@ -80,12 +80,16 @@ def is_exported(script: Script, name: str) -> bool:
 _OF_THREADS = ("OMP_PLACES", "OMP_PROC_BIND", "KMP_AFFINITY")
 
 
-def binds_threads(script: Script) -> str:
-    """Return the variable by which programs of a script bind their threads to cores; empty without one."""
-    values = {name: script.constants.value(value) for name, value, _ in script.assignments}
+def binds_threads(script: Script, more: Mapping[str, str | None] | None = None) -> str:
+    """Return the variable by which programs of a script bind their threads to cores; empty without one.
+
+    ``more`` are variables that they have beside those of the script.
+    """
+    more = more or {}
+    values = {name: script.constants.value(value) for name, value, _ in script.assignments} | {**more}
     for name in _OF_THREADS if (values.get("OMP_PROC_BIND") or "").lower() != "false" else ():
         unbound = re.search(r"^$|\b(none|disabled)\b", values.get(name) or "x")
-        if name in values and not unbound and is_exported(script, name):
+        if name in values and not unbound and (name in more or is_exported(script, name)):
             return name
     return ""
 

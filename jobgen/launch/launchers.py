@@ -475,7 +475,8 @@ MPI_FLAVOURS = {
             "MV2_COMM_WORLD_SIZE": "size",
             "MV2_COMM_WORLD_LOCAL_RANK": "local_rank",
         },
-        modules="mpich|mvapich|parastationmpi|psmpi|mpt|hpe-?mpi|sgi-?mpi|mpi-(?:hpe|sgi)",
+        modules="mpich|mvapich|parastationmpi|psmpi|mpt|hpe-?mpi|sgi-?mpi|mpi-(?:hpe|sgi)"
+        "|prgenv-(?:amd|aocc|cray|gnu|intel|nvhpc|nvidia|pathscale|pgi)",  # which load Cray MPICH
         own_plugin=("cray_shasta", r"cray-mpich|prgenv-\w+"),
         own_options=("HPE MPT", "mpt|hpe-?mpi|sgi-?mpi|mpi-(?:hpe|sgi)"),
         passes_all=True,

@@ -75,7 +75,7 @@ def _named_in(words: Sequence[str], target: str | None) -> str | None:
     fitting.sort(key=lambda one: not one[1].dialects)
     for word in reversed(words):
         for key, mpi in fitting:
-            if mpi.modules and re.search(rf"(?:^|[\s/_.-])(?:{mpi.modules})(?![a-z]|{_PROGRAMS})", word):
+            if mpi.modules and re.search(rf"(?:^|[\s/_.^-])(?:{mpi.modules})(?![a-z]|{_PROGRAMS})", word):
                 return key
     return None
 

@@ -49,7 +49,9 @@ def test_one_host(target: str, option: str) -> None:
     assert option in convert(SLURM.format("-N 2 --ntasks-per-node=2", text), target).text
 
 
-@pytest.mark.parametrize(("module", "named"), [("cray-mpich", True), ("mpich", False), ("openmpi", False)])
+@pytest.mark.parametrize(
+    ("module", "named"), [("cray-mpich", True), ("PrgEnv-gnu", True), ("mpich", False), ("openmpi", False)]
+)
 def test_a_job_file_names_the_launcher_of_another_scheduler(module: str, named: bool) -> None:
     done = job_file(SLURM.format("-N 2 --ntasks-per-node=2", f"module load {module}\nmpirun ./a"))
     assert ("mpi = pals" in str(done.remarks)) == named
@@ -63,6 +65,8 @@ def test_a_job_file_names_the_launcher_of_another_scheduler(module: str, named: 
         ("spack load intel-oneapi-mpi\nsrun ./a", "-ppn", True),
         ("spack load mpich\nspack unload mpich\nspack load openmpi\nsrun ./a", "ppr:", True),
         ("spack install mpich\nsrun ./a", "ppr:", False),
+        ("spack load hpcc@develop fft=fftw3 %gcc ^openmpi\nsrun ./a", "ppr:", True),
+        ("spack load amber^mpich\nsrun ./a", "-ppn", True),
     ],
 )
 def test_an_mpi_that_spack_loads(text: str, option: str, named: bool) -> None:

@@ -41,3 +41,10 @@ def test_a_variable_in_quotes_is_one_word_in_the_script_too(words: str, named: l
     lines = f'A=$1\nB=$2\nC="${{3}}"\nFLAGS="-a $A"\nsrun ./a {words}'
     done = job_file(f"#!/bin/bash\n#SBATCH -N 1 -n 1 -t 10\n{lines}\n")
     assert [one.what for one in done.remarks if "one word, also if it is missing" in one.why] == named
+
+
+@pytest.mark.parametrize(("strict", "named"), [("", True), ("set -u", False), ("set +u", True)])
+def test_an_argument_that_the_script_may_lack(strict: str, named: bool) -> None:
+    done = job_file(f"#!/bin/bash\n#SBATCH -N 1 -n 1 -t 10\n{strict}\nA=$1\nsrun ./a $A\n")
+    whys = [one.why for one in done.remarks if "in the program it is one word" in one.why]
+    assert [why.endswith(", also if it is missing") for why in whys] == [named]

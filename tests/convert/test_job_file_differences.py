@@ -74,8 +74,25 @@ def test_commands_that_change_the_environment_of_the_shell_stay_in_it() -> None:
     assert "before" not in found
 
 
+@pytest.mark.parametrize("options", ["-N 1 -n 8", "-N 1 --exclusive -c 8"])
+def test_no_remark_on_threads_that_mdrun_does_not_get(options: str) -> None:
+    """Nor do the jobs that it submits get them."""
+    lines = "if [ -f a ]; then\ngmx mdrun -deffnm a\nsbatch next.sh\nfi"
+    done = job_file(f"#!/bin/bash\n#SBATCH -t 10 {options}\n{lines}\n")
+    assert "unset OMP_NUM_THREADS" in values(done.text)["command"][2]
+    assert not [one for one in done.remarks if "OMP_NUM_THREADS" in one.why]
+
+
 @pytest.mark.parametrize(
-    ("command", "named"), [("sbatch < job.sh", True), ("sbatch job.sh", True), ("sbatch < next.sh", False)]
+    ("command", "named"),
+    [
+        ("sbatch < job.sh", True),
+        ("sbatch job.sh", True),
+        ("sbatch < next.sh", False),
+        ("A=o\nsbatch j${A}b.sh\nA=$((A + 1))", True),
+        ("A=o\nsbatch j${A}x.sh\nA=$((A + 1))", False),
+        ("sbatch $A", False),
+    ],
 )
 def test_a_script_that_submits_its_own_file(command: str, named: bool) -> None:
     from jobgen.convert.to_job_file import translation
@@ -690,6 +707,11 @@ def test_an_exit_behind_the_program(lines: str, named: list[int]) -> None:
         ("gmx mdrun -nt 6 -deffnm a\n./b", None, {"before"}),
         ("MD='gmx mdrun -ntmpi 4'\n$MD -deffnm a", None, {"command"}),
         ("gmx mdrun -ntmpi 1", None, set()),
+        ("gmx mdrun -deffnm a", None, {"command"}),
+        ("srun gmx mdrun -deffnm a", None, {"command"}),
+        ("gmx mdrun -deffnm a\nsrun ./c", None, {"before"}),
+        ("gmx_mpi mdrun -deffnm a", None, set()),
+        ("mpirun -np 1 gmx_mpi mdrun -deffnm a", None, set()),
         ("n=2\ngmx mdrun -ntomp $n", "2", set()),
         ("T=$SLURM_CPUS_PER_TASK\nsrun gmx_mpi mdrun -ntomp ${T}", "8", set()),
         ("gmx mdrun -ntomp $OMP_NUM_THREADS", None, set()),

@@ -54,6 +54,13 @@ DIFFERENCES = {
         SLURM, "", "scontrol write batch_script $SLURM_JOBID own.sh\nsrun ./a", 3, "writes the script of jobgen", False,
     ),
     "the text of the script": (SLURM, "", "h=$(grep '^##' \"$0\")\nsrun ./a", 3, "reads the script of jobgen", False),
+    "the text of the script by its path": (
+        SLURM, "", "S=$(scontrol show job $SLURM_JOB_ID | awk -F= '/Command=/{print $2}')\ncp $S .\nsrun ./a", 4,
+        "reads the script of jobgen", False,
+    ),
+    "the text of the script from Slurm": (
+        SLURM, "", "scontrol write batch_script $SLURM_JOB_ID x.sh\nsrun ./a", 3, "writes the script of jobgen", False,
+    ),
     "the index of an array of the submission": (SLURM, "", "srun ./a $SLURM_ARRAY_TASK_ID", 3, "set array", False),
     "ranks of one node of several": (
         "#SBATCH -t 10 -n 8 {}\n{}\n", "", "mpirun -np 8 ./a", 1, "all on one node", False,
@@ -96,7 +103,13 @@ DIFFERENCES = {
     "an old launcher": (GPUS, "", "python3 -m torch.distributed.launch --nproc_per_node=2 t.py", 3, "since 1.10", False),
     "another shell": ("#!/bin/zsh\n#SBATCH -n 1 {}\n{}\n", "", "./a", 1, "splits words", False),
     "tasks that differ": (SLURM, "-n 4", "make -j $SLURM_NTASKS\nmake x", 3, "and 4 in the script", False),
-    "an unknown MPI": (SLURM, "-n 4", "srun ./a", 3, "is a guess", False),
+    "an unknown MPI": (SLURM, "-n 4", "srun ./a", 3, "is a guess, for which srun gets --mpi=pmix", False),
+    "options of srun that are those of an MPI": (SLURM, "-n 4", "srun -x node3 ./a", 3, "is a guess", False),
+    "output that is read": (SLURM, "", "O=x-$A\nsrun ./a > ${O}\ngrep e $O", 5, "does not write", True),
+    "output of tee": (SLURM, "", "srun ./a | tee -a d/x.log\ncp d/*.log y", 4, "does not write", True),
+    "output behind a sign": (SLURM, "", "srun ./a &> x\nn=$(wc -l < x)\ncp x y", 4, "does not write", True),
+    "output that is tested": (SLURM, "", "mpirun ./a 2> $E\nif [ -s $E ]; then ./b; fi", 4, "does not write", True),
+    "output in an option": (SLURM, "", "srun ./a > d/x\ncd d\npython b.py --log=x", 5, "does not write", True),
     "a script that may use MPI": (SLURM, "-n 4", "srun ./a.sh", 3, "starts without an MPI", False),
     "GPUs of a task": (SLURM, "-n 4 --gpus-per-task=1", "srun ./a", 2, "its own GPUs only", False),
     "GPUs and others": (SLURM, "--gres=gpu:1,nvme:5", "srun ./a", 2, "stays a directive", False),
@@ -109,7 +122,7 @@ DIFFERENCES = {
     "GPUs and others of several ranks": (SLURM, "-n 4 --gres=gpu:1,nvme:5", "srun ./a", 2, "prepares nothing for", False),
     "the type of GPUs beside others": (SLURM, "--gres=gpu:v100:1,nvme:5", "srun ./a", 2, "is a type of Slurm", False),
     "the file of the script by its job": (
-        SLURM, "", "D=$(dirname $(scontrol show job $SLURM_JOBID | awk -F= '/Command=/{print $2}'))\ncd $D\n./a", 3, "finds the script of jobgen", False,
+        SLURM, "", "D=$(dirname $(scontrol show job $SLURM_JOBID | awk -F= '/Command=/{print $2}'))\ncd $D\n./a", 3, "names the script of jobgen", False,
     ),
     "an address of several nodes": (
         SLURM, "-N 2 -n 2", "export MASTER_ADDR=$(scontrol show hostnames | head -n 1)i\nsrun ./a", 3, "becomes master_addr = {host}i", False,
@@ -151,8 +164,8 @@ DIFFERENCES = {
     "a python of a launcher": (
         GPUS, "", "PATH=/x/cuda/bin:$PATH\npython -m torch.distributed.run --nproc_per_node=2 t.py", 4, "it as python3", False,
     ),
-    "a file of ranks": (SLURM, "-n 2", "module load openmpi\nmpirun --rankfile f ./a", 4, "places and binds", False),
-    "ranks by nodes": (SLURM, "-n 2", "module load openmpi\nmpirun --bynode ./a", 4, "places and binds", False),
+    "a file of ranks": (SLURM, "-n 2", "module load openmpi\nmpirun --rankfile f ./a", 4, "places the ranks itself", False),
+    "ranks by nodes": (SLURM, "-n 2", "module load openmpi\nmpirun --bynode ./a", 4, "places the ranks itself", False),
     "an MPI of ranks of Python": (
         GPUS, "-n 2", "module load openmpi\nexport MASTER_ADDR=$H\nsrun python3 t.py", 5, "without an MPI", False,
     ),
@@ -222,9 +235,14 @@ EQUAL = {
     "an exit in a text of the program": (SLURM, "", "./a $1 -r 'x; exit' > y\ncp y z", "after an exit"),
     "an exit of a shell in the program": (SLURM, "", "ls | while read a; do ./a $a || exit; done\ncp y z", "after an exit"),
     "ranks with an address": (GPUS, "-n 2", "export MASTER_ADDR=$H\nsrun python3 t.py", "without an MPI"),
-    "ranks in the order of jobgen": (SLURM, "-n 2", "mpirun --byslot ./a", "places and binds"),
+    "ranks in the order of jobgen": (SLURM, "-n 2", "mpirun --byslot ./a", "places the ranks itself"),
     "GPUs with cores": (SLURM, "--gres=gpu:1 -c 4", "./a", "several with each GPU"),
     "GPUs of whole nodes": (SLURM, "--gres=gpu:1 --exclusive", "./a", "several with each GPU"),
+    "output of a shell": (SLURM, "", "./a > x\ngrep e x", "does not write"),
+    "another file than the output": (SLURM, "", "srun ./a > d/x\ngrep e y/x\ncat *\nrm d/x", "does not write"),
+    "a file for no output": (SLURM, "", "srun ./a 2> /dev/null\n./b 2> /dev/null", "does not write"),
+    "a setting of an MPI": (SLURM, "-n 4", "export MPICH_X=1\nsrun --cpu-bind=cores ./a", "is a guess"),
+    "a guess with a plugin": (SLURM, "-n 4", "srun --mpi=none ./a", "srun gets"),
     "a variable in a comment": (
         GPUS, "", "date\n# $A --node_rank $SLURM_PROCID\nls; srun bash -c \"torchrun --nproc_per_node 2 --node_rank \\$SLURM_PROCID t.py\"",
         "is not set by PBS Pro",

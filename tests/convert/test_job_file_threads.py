@@ -90,6 +90,7 @@ def test_the_threads_that_reach_the_program(lines: str, named: str) -> None:
         ("-N 1 --ntasks=%N%", "./a", ""),
         ("-N 4 --ntasks=%N%", "./a", ""),
         ("-N 2 --ntasks-per-node=1", "./a", ""),
+        ("-t 5", "./a", ""),
     ],
 )
 def test_a_script_that_may_rely_on_whole_nodes(options: str, lines: str, what: str) -> None:
@@ -218,3 +219,20 @@ def test_the_threads_of_nodes_that_may_be_whole(lines: str, unset: bool) -> None
     done = job_file(f"#!/bin/bash\n#SBATCH -t 10 -N 2\n{lines}\n")
     reasons = [one.why for one in done.remarks if "if the site gives whole nodes" in one.why]
     assert ["OMP_NUM_THREADS is 1, and unset in the script" in one for one in reasons] == [unset]
+
+
+@pytest.mark.parametrize(
+    ("options", "body", "key"),
+    [
+        ("-c 8", "dask-worker tcp://a:1 --nworkers 8", "command"),
+        ("-c 8", "ray start --head\npython t.py", "before"),
+        ("-c 8", "module load openmpi\nsrun ./a\ndask worker tcp://a:1", "after"),
+        ("-c 1", "ray start --head\npython t.py", ""),
+        ("-c 8", "export OMP_NUM_THREADS=2\nray start --head\npython t.py", ""),
+    ],
+)
+def test_a_command_that_sets_the_threads_of_its_workers(options: str, body: str, key: str) -> None:
+    found = values(job_file(f"#!/bin/bash\n#SBATCH -N 1 -n 1 -t 10 {options}\n{body}\n").text)
+    unset = {name for name in ("setup", "before", "after") if "unset OMP_NUM_THREADS" in found.get(name, "")}
+    unset |= {"command"} if found["command"][:3] == ["env", "-u", "OMP_NUM_THREADS"] else set()
+    assert unset == {key} - {""}

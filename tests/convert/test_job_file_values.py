@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import tomllib
-from convert.conversions import job_file, values
+from convert.conversions import job_file, rendered, values
 
 from jobgen.convert.to_job_file.builder import JobFile, accepted, refusal
 
@@ -522,13 +522,67 @@ def test_a_variable_that_another_one_is_made_of(body: str, command: list[str], k
         ("--map-by ppr:2:node:PE=4", 4, "cores"),
         ("--map-by ppr:2:node:PE=2", 4, None),
         ("--map-by ppr:1:socket", 4, None),
+        ("--map-by slot:PE=$SLURM_CPUS_PER_TASK", 4, "cores"),
+        ("--map-by slot:PE=2", 4, None),
     ],
 )
 def test_the_binding_of_the_ranks(options: str, cpus: int, bind: str | None) -> None:
     head = f"#!/bin/bash\n#SBATCH -N 1 --ntasks-per-node=2 -c {cpus}\n"
     done = job_file(f"{head}mpirun -np 2 {options} ./a\n")
     assert values(done.text).get("cpu_bind") == bind
-    assert any("places and binds the ranks" in one.why for one in done.remarks) == (bind is None)
+    whys = [one.why for one in done.remarks if "places the ranks itself" in one.why]
+    assert [why.endswith("set cpu_bind") for why in whys] == [True] * (bind is None)
+
+
+@pytest.mark.parametrize(
+    ("bind", "whys"),
+    [("depth", []), ("list:0:1", ["jobgen places and binds the ranks itself: see cpu_bind"])],
+)
+def test_the_binding_that_a_launcher_has(bind: str, whys: list[str]) -> None:
+    lines = f"module load PrgEnv-gnu\nmpiexec -n 2 --ppn 2 --depth 4 --cpu-bind {bind} ./a"
+    done = job_file(f"#!/bin/bash\n#PBS -l select=1:ncpus=8:mpiprocs=2\n{lines}\n")
+    assert [one.why for one in done.remarks if "the ranks itself" in one.why] == whys
+    assert "--cpu-bind depth" in rendered(done.text)
+
+
+@pytest.mark.parametrize("place", ["socket", "numa", "ppr:1:socket"])
+def test_a_binding_in_another_order_of_the_ranks(place: str) -> None:
+    done = job_file(f"#!/bin/bash\n#SBATCH -N 1 -n 2 -c 4\nmpirun --map-by {place}:PE=4 ./a\n")
+    assert values(done.text)["cpu_bind"] == "cores"
+    assert [one.why for one in done.remarks if "itself" in one.why] == ["jobgen places the ranks itself"]
+
+
+@pytest.mark.parametrize(
+    ("options", "body", "named"),
+    [
+        ("-n 2", "export OMP_PLACES=cores\nmodule load openmpi\nmpirun ./a", True),
+        ("-n 2", "module load openmpi\nmpirun -x OMP_PROC_BIND=close ./a", True),
+        ("-n 2", "export OMP_PROC_BIND=false\nmodule load openmpi\nmpirun ./a", False),
+        ("-n 2", "export OMP_PLACES=cores\nmodule load openmpi\nmpirun --map-by slot:PE=4 ./a", False),
+        ("-n 1", "export OMP_PLACES=cores\nmodule load openmpi\nmpirun ./a", False),
+        ("-n 2", "export OMP_PLACES=cores\nmodule load intel-mpi\nmpirun ./a", False),
+    ],
+)
+def test_threads_of_ranks_that_are_not_bound(options: str, body: str, named: bool) -> None:
+    done = job_file(f"#!/bin/bash\n#SBATCH -N 1 {options} -c 4\n{body}\n")
+    assert any("jobgen binds none: add cpu_bind = cores" in one.why for one in done.remarks) == named
+
+
+@pytest.mark.parametrize(
+    ("options", "value", "cores", "unknown"),
+    [
+        ("", "16", 16, False),
+        ("-c 4", "$SLURM_CPUS_PER_TASK", 4, False),
+        ("", "$X", 1, True),
+        ("-c 4", "2", 2, False),
+    ],
+)
+def test_the_cores_of_a_step_in_a_variable(options: str, value: str, cores: int, unknown: bool) -> None:
+    body = f"export SRUN_CPUS_PER_TASK={value}\nmodule load openmpi\nsrun ./a"
+    done = job_file(f"#!/bin/bash\n#SBATCH -N 1 -n 2 {options}\n{body}\n")
+    assert values(done.text)["cpus_per_rank"] == cores
+    assert any("the cores of a rank are known only" in one.why for one in done.remarks) == unknown
+    assert unknown or not [one for one in done.remarks if "mpirun does not read it" in one.why]
 
 
 @pytest.mark.parametrize(

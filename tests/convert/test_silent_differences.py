@@ -448,7 +448,15 @@ def test_ranks_that_only_print_are_no_program_beside_another(lines: str, command
 @pytest.mark.parametrize(
     "mpirun", ["/opt/mpi/bin/mpirun", "$HOME/mpi/bin/mpirun", "${MPI}/bin/mpirun --mca a 1"]
 )
-@pytest.mark.parametrize("form", ["{} -n 4 ./a", "M='{}'\n$M -n 4 ./a", 'export M="{}"\n$M -n 4 ./a'])
+@pytest.mark.parametrize(
+    "form",
+    [
+        "{} -n 4 ./a",
+        "M='{}'\n$M -n 4 ./a",
+        'export M="{}"\n$M -n 4 ./a',
+        'if [ -f x ]; then\nM="{}"\n$M -n 4 ./a\nfi',
+    ],
+)
 def test_a_launcher_with_a_path_is_named(mpirun: str, form: str) -> None:
     done = job_file(SLURM.format("-N 1 -n 4", form.format(mpirun)))
     assert any("that the job finds in PATH" in one.why for one in done.remarks)

@@ -64,14 +64,15 @@ _OF_PROGRAM = {
     "--bcast": "copies the program to each node: the ranks of jobgen start it from its own path",
     "--pty": "the ranks have no terminal",
 }
-# Options of placement: jobgen places and binds the ranks itself. Open MPI refuses many beside --map-by.
+# Options of placement: jobgen places the ranks itself. Open MPI refuses many beside --map-by.
 _PLACING = """
 --map-by -map-by --bind-to -bind-to --cpu-bind --host -H -host --nodelist -w --bynode -bynode --byslot -byslot
 --bycore -bycore --rankfile -rankfile -rf --cpu-set -cpu-set --cpu-list -cpu-list --nolocal -nolocal
 --npersocket -npersocket"""
 _PLACES_OF_APRUN = ("-cc", "-cp", "-L", "-S", "-sl", "-sn", "-ss")
+_ITSELF, _HOW_TO_BIND = "jobgen places the ranks itself", ": to bind them set cpu_bind"
 _PLACES = {
-    **dict.fromkeys(_PLACING.split(), "jobgen places and binds the ranks itself: see cpu_bind"),
+    **dict.fromkeys(_PLACING.split(), _ITSELF),
     "--launcher": "jobgen starts the ranks of all nodes itself",
 }
 
@@ -113,7 +114,7 @@ def write(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]
             file.lose(launch.line, given, why, of_program=True)
         elif name in _PLACES and not launch.row.mpi_plugin:
             if not _binds(file, texts[-1] or ""):
-                file.hint(launch.line, given, _PLACES[name])
+                file.hint(launch.line, given, _place_of_ranks(file, _PLACES[name]))
         elif not is_known:
             boxed = name.startswith("--container-")
             file.lose(launch.line, given, "is known only when the job runs", of_program=boxed)
@@ -217,7 +218,7 @@ def _is_own_file(script: Script, word: Node, text: str | None) -> bool:
 def _aprun_remark(launch: Launch, kind: str, name: str, given: str) -> Remark | None:
     """Return the remark on an option that only aprun has; None for another option."""
     if name in aprun.NOTES or name in _PLACES_OF_APRUN:
-        return hint(launch.line, given, aprun.NOTES.get(name, _PLACES["--bind-to"]))
+        return hint(launch.line, given, aprun.NOTES.get(name, _ITSELF))
     if name in aprun.FLAGS:
         return Remark(launch.line, given, f"jobgen starts {kind} without it")
     return None
@@ -282,12 +283,13 @@ def without_terminal(script: Script, launch: Launch) -> Iterator[Remark]:
 
 def _choose_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> None:
     """Set the MPI of mpirun, or that of a program that srun starts; add a remark if it is a guess."""
-    options = [name for one in (launch, launch.outer) if one for name in one.options]
+    own = [one for one in (launch, launch.outer) if one and not one.row.by_scheduler]
+    options = [name for one in own for name in one.options]  # those of srun are not those of an MPI
     named = recognized_mpi(script, options, target=script.scheduler)
     if LAUNCHERS[kind].mpi_plugin:
         plugin = re.sub(r"_v\d+$", "", _plugin(script, launch)[0] or "none")
         given = next((key for key, mpi in MPI_FLAVOURS.items() if mpi.srun == plugin != "none"), None)
-        of_script = recognized_mpi(script)  # the options of srun are not those of an MPI
+        of_script = recognized_mpi(script)
         if given and of_script and MPI_FLAVOURS[of_script].srun == plugin:
             given = of_script
         elif given and of_script:
@@ -323,6 +325,8 @@ def _choose_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> Non
             file.hint(launch.line, f"mpi = {named}", why)
     if named is None:
         why = f"the script does not name its MPI: mpi = {DEFAULT_MPI} is a guess"
+        if LAUNCHERS[kind].mpi_plugin and not _plugin(script, launch)[0]:
+            why += f", for which srun gets --mpi={MPI_FLAVOURS[DEFAULT_MPI].srun}"
         file.hint(launch.line, name_of(launch), why)
 
 
@@ -337,12 +341,30 @@ def _meets_by_address(script: Script) -> bool:
 def _binds(file: JobFile, value: str) -> bool:
     """Set the binding of the ranks; return whether jobgen has this one, or this order of them."""
     value = re.sub(r"^--?(by(?=slot$)|[\w-]+=)", "", value).lower()
-    if value == "slot" or re.fullmatch(r"ppr:\d+:node", value, re.ASCII):
+    place, _, each = value.partition(":pe=")
+    if value == "depth" and _binds_by_default(file):
         return True
-    cores = re.fullmatch(r"ppr:\d+:node:pe=(\d+)", value, re.ASCII)
-    each = cores[1] if cores else "1" if value == "core" else ""
+    in_order = place == "slot" or re.fullmatch(r"ppr:\d+:node", place, re.ASCII) is not None
+    if in_order and not each:
+        return True
+    each = "1" if value == "core" else each
     kind = "cores" if each == str(file.values.get("cpus_per_rank", 1)) else value
-    return kind in ("cores", "numa", "none") and file.try_add("cpu_bind", kind)
+    is_set = kind in ("cores", "numa", "none") and file.try_add("cpu_bind", kind)
+    return is_set and (in_order or place == value)
+
+
+def _place_of_ranks(file: JobFile, why: str) -> str:
+    """Return why jobgen leaves out an option of placement, and what binds the ranks."""
+    if why != _ITSELF or "cpu_bind" in file.values:
+        return why
+    binds_itself = "jobgen places and binds the ranks itself: see cpu_bind"
+    return binds_itself if _binds_by_default(file) else why + _HOW_TO_BIND
+
+
+def _binds_by_default(file: JobFile) -> bool:
+    """Return whether the launcher of the MPI gets a binding to the cores of a rank without cpu_bind."""
+    mpi = MPI_FLAVOURS.get(str(file.values.get("mpi")))
+    return mpi is not None and any("{bind}" in line for line in mpi.place)
 
 
 def _container(file: JobFile, launch: Launch, texts: list[str | None]) -> bool:

@@ -79,6 +79,10 @@ _OUTPUT = re.compile(
 _SETS = ("read", "mapfile", "readarray", "printf", "let", "eval", "getopts")  # variables, by their names
 _HANDLES = ("cat", "cp", "mv", "tee")
 _READS_TEXT = ("awk", "cut", "diff", "egrep", "grep", "head", "read", "sed", "sort", "tail", "wc")
+_WITH_FILES = ("command", "test_command", "file_redirect")
+_WORDS = ("word", "string", "raw_string", "concatenation", "simple_expansion", "expansion")
+_FINDS_SCRIPT = re.compile(r"scontrol (-\S+ )*show job\b.*\bCommand=")
+_NAMES_ONLY = {*PRINT, "rm", "mkdir", "tee"}
 _READS_CODE = ("source", ".", "eval", "exec")
 _NODE_FILE = r"\"?\$(?:\{(?:PBS_NODEFILE)\}|(?:PBS_NODEFILE)\b)\"?"
 _COUNTS_LINES = "|".join(
@@ -331,7 +335,9 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
     if given and ARGUMENTS not in script.changed:
         what = ", ".join(sorted({one.unquoted for one in given}))
         verb, each = ("are arguments", "each") if "," in what else ("is an argument", "it")
-        why = f"{verb} of the script: in the program {each} is one word, also if it is missing"
+        why = f"{verb} of the script: in the program {each} is one word"
+        strict = all(script.has_option("u", "nounset", one.start) for one in given)
+        why += ", also if it is missing" if not strict else ""
         yield hint(min(one.line for one in given), what, why)
 
 
@@ -471,17 +477,18 @@ def own_text(script: Script, file: JobFile) -> Iterator[Remark]:
         above = one.node.around("pipeline")
         writes = one.literals[:2] == ["write", "batch_script"]
         if writes or (above is not None and re.search(r"\bCommand\\?=", above.text)):
-            yield remark_on(one, f"{'writes' if writes else 'names'} the script of jobgen, and not this one")
+            yield remark_on(
+                one,
+                f"{'writes' if writes else 'names'} the script of jobgen, which has another text, and maybe another folder",
+            )
+    paths = [name for name, value, _ in script.assignments if _FINDS_SCRIPT.search(value.text)]
+    own = re.compile(rf"\"?\$\{{?({'|'.join(['0', 'BASH_SOURCE', *paths])})(\[0\])?\}}?\"?")
     for one in script.runs:
         reads = one.name in (*_READS_TEXT, "cat", "cp", "less", "md5sum", "more", "sha256sum", "source", ".")
-        paths = (re.fullmatch(r"\"?\$\{?(0|BASH_SOURCE)(\[0\])?\}?\"?", word.text) for word in one.arguments)
-        if reads and any(path[1] not in lost for path in paths if path):
+        found = (own.fullmatch(word.text) for word in one.arguments)
+        if reads and any(path[1] not in lost for path in found if path):
             why = "reads the script of jobgen, without the comments and the directives of this one"
             yield remark_on(one, why)
-        above = one.node.child_of("pipeline") or one.node
-        if one.name == "scontrol" and "Command" in above.text:
-            why = "finds the script of jobgen, which has another text, and may be in another directory"
-            yield remark_on(above, why)
 
 
 def log_text(script: Script) -> Iterator[Remark]:
@@ -512,6 +519,56 @@ def log_text(script: Script) -> Iterator[Remark]:
             return
 
 
+def lost_files(script: Script, file: JobFile, parts: Split, program: Command) -> Iterator[Remark]:
+    """Yield a remark on the first command after the program that names a file with its output, for each file
+    that the job does not write."""
+    after = [one for statement in parts.behind for one in statement.all(*_WITH_FILES)]
+    for place, target in _outputs(program):
+        name = _path(script, target)
+        if place.text in file.shell_code or name == "/dev/null":
+            continue
+        for one in after:
+            if any(_is_file(_path(script, word), name) for word in _files(one)):
+                why = f"names {shortened(name)}, which the job does not write: the output is in its log"
+                yield remark_on(one, why, lost=True)
+                break
+
+
+def _outputs(program: Command) -> Iterator[tuple[Node, Node]]:
+    """Yield each file with output of the program: its redirection, or its tee, and its name."""
+    for above in program.node.above():
+        for part in above.children if above.type in ("redirected_statement", "pipeline") else ():
+            target = part.get("destination") if part.type == "file_redirect" else None
+            if target is not None and re.match(r"\d*&?>>?(?!&)", part.text):
+                yield part, target
+            for one in commands(part) if part.start > program.node.start else ():
+                words = one.arguments if one.name == "tee" else ()
+                yield from ((part, word) for word in words if not word.text.startswith("-"))
+
+
+def _files(node: Node) -> Iterator[Node]:
+    """Yield the words that may be files which a command, a test or a redirection reads."""
+    if node.type == "test_command":
+        yield from (one for one in node.all(*_WORDS) if not one.under("string", "concatenation"))
+    elif node.type == "command":
+        yield from node.children[1:] if node.name not in _NAMES_ONLY else ()
+    elif node.text.startswith("<"):
+        yield from node.children[1:]
+
+
+def _path(script: Script, word: Node) -> str:
+    return re.sub(r"\$\{(\w+)\}", r"$\1", re.sub("[\"']", "", script.constants.text(word)))
+
+
+def _is_file(text: str, name: str) -> bool:
+    """Return whether a word, maybe a pattern or the value of an option, names a file."""
+    folder, base = os.path.split(text.rpartition("=")[2])
+    other, of_name = os.path.split(name)
+    if folder == other:
+        return bool(base.strip("*")) and fnmatchcase(of_name, base)
+    return base == of_name and not (folder and other)
+
+
 def child_jobs(script: Script, file: JobFile) -> Iterator[Remark]:
     """Yield a remark on a job that the script submits with its environment, which jobgen extends."""
     given = {*file.variables, *script.values}
@@ -519,7 +576,8 @@ def child_jobs(script: Script, file: JobFile) -> Iterator[Remark]:
     devices = (
         {"DS_ACCELERATOR=cpu"} if file.values.get("accelerator") == "cpu" and names_devices(script) else set()
     )
-    code = "\n".join([*file.blocks[1:], *_shell_code(file)])
+    texts = (*file.blocks[1:], *_shell_code(file))
+    code = "\n".join(text for text in texts if not re.search(r"(?m)^unset OMP_NUM_THREADS$", text))
     scheduler = script.dialect.scheduler
     why = "of this one, too, which the script leaves unset"
     for call in of_engines(script, "snakemake") if threads else ():  # which sets it for its jobs

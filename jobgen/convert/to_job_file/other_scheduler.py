@@ -12,6 +12,7 @@ from jobgen.convert.result import Edit, Remark, hint
 from jobgen.convert.to_job_file import inherited
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.main_command import last_launch
+from jobgen.convert.to_job_file.sizes import CORES_OF_STEP
 from jobgen.convert.to_scheduler import launch_calls, own_scripts, variables
 from jobgen.errors import JobgenError
 from jobgen.jobfile.reader import decode, layer_of
@@ -53,6 +54,8 @@ def remarks(script: Script, file: JobFile, text: str) -> Iterator[Remark]:
     commands = differences.commands(script)
     found += [one for command, one in commands if command.name not in warned]
     set_names = {*warned, *([index] if indexed else ())}
+    if file.variables.get(CORES_OF_STEP) == str(file.count("cpus_per_rank")):
+        warned.add(CORES_OF_STEP)  # the job requests them
     seen = [*found, *ranks, *(Remark(0, f"${name}", "") for name in set_names)]
     found += leftovers.remarks(script, target, own, seen, job_file=True)
     code = _code(file)

@@ -31,6 +31,7 @@ from jobgen.values.parsers import mebibytes, number
 
 _EACH = ("--nproc-per-node", "--num-gpus", *EACH)
 _CORES = ("-c", "--cpus-per-task", "--depth", "-d")
+CORES_OF_STEP = "SRUN_CPUS_PER_TASK"  # which srun reads
 _DEVICE = ("gpu", "auto")  # one rank for each device
 _ELSEWHERE = ("function_definition", "heredoc_body")  # code that may run on other nodes, too
 
@@ -191,8 +192,9 @@ def _unknown(launch: Launch, each: int) -> Iterator[Remark]:
 
 def _unknown_cores(file: JobFile, script: Script, launch: Launch) -> Iterator[Remark]:
     """Yield a remark if the cores of a rank are known only when the job runs, and no directive has them."""
-    name = next((one for one in _CORES if one in launch.options), "")
-    known = not name or launch.number(name) is not None or script.request.cpus_per_rank is not None
+    of_step = launch.kind == script.dialect.node_step and CORES_OF_STEP in script.values
+    name = next((one for one in _CORES if one in launch.options), CORES_OF_STEP * of_step)
+    known = not name or _own_cores(script, launch) is not None or script.request.cpus_per_rank is not None
     if not known and not launch.row.once_a_node:
         cores = file.values["cpus_per_rank"]
         why = f"the cores of a rank are known only when the job runs: jobgen requests {cores}"
@@ -339,7 +341,7 @@ def _in_one_directive(file: JobFile, script: Script, alone: bool) -> bool:
 def _cores(file: JobFile, script: Script, launch: Launch | None, each: int, gpus: int) -> None:
     """Set the ranks of a node and their cores: together they have the cores that the script requests."""
     request = script.request
-    own = launch.number(*_CORES) if launch and not launch.row.once_a_node else None
+    own = _own_cores(script, launch) if launch and not launch.row.once_a_node else None
     cores = of_chunk(request) or (request.cpus_per_rank or 1) * _tasks(request)
     if launch is not None and own and request.cpus_per_rank is None:
         cores = own * each
@@ -378,6 +380,14 @@ def _cores(file: JobFile, script: Script, launch: Launch | None, each: int, gpus
     elif cores == 1 and gpus and not (script.is_pbs or request.cpus_per_rank or request.exclusive):
         why = "without a number of cores: the job requests one, and a site may give several with each GPU"
         file.hint(line_of(script, "gpus"), counted(gpus, "GPU"), why)
+
+
+def _own_cores(script: Script, launch: Launch) -> int | None:
+    """Return the cores of a rank that a launcher has from an option, or from its variable."""
+    value = script.constants.node(CORES_OF_STEP) if launch.kind == script.dialect.node_step else None
+    if value is None or launch.has(*_CORES):
+        return launch.number(*_CORES)
+    return number(script.constants.value(value))
 
 
 # Variables of Slurm with the value of a directive for which a job file has another number.

@@ -21,6 +21,7 @@ from jobgen.convert.to_job_file.builder import BLOCKS, JobFile
 from jobgen.convert.to_job_file.effects import TOOLS_OF_SYSTEM, effects_of
 from jobgen.convert.variable_names import is_exported, starts_workers
 from jobgen.errors import counted
+from jobgen.launch.launchers import LAUNCHERS
 from jobgen.schedulers.request import Request
 from jobgen.script.commands import Command
 from jobgen.script.dialects.table import DIALECTS
@@ -30,10 +31,14 @@ from jobgen.script.syntax import LATER, LOOPS, Node, function_of
 from jobgen.values.parsers import number
 
 _NAME = "OMP_NUM_THREADS"
+# In remarks on the request: what is not true of a program without the variable.
+_SETS = re.compile(rf", and (sets {_NAME} to them|{_NAME}=\d+, which the script leaves unset)")
 _UNSET = ""
 _UNKNOWN = "?"
 _OF_MDRUN = ("-nt", "-ntmpi", "-ntomp")
 _MDRUN = re.compile(r"mdrun(_\w+)?(\.exe)?")
+_OF_MPI = re.compile(r"(gmx|mdrun)\w*_mpi")
+_LAUNCHERS = {name for row in LAUNCHERS.values() for name in row.names}
 # A number of threads that is the variable, or the cores of a rank.
 _OF_RANK = re.compile(rf"\"?\$\{{?({_NAME}|SLURM_CPUS_PER_TASK)(:?-\w*)?\}}?\"?")
 _WHOLE = "if the site gives whole nodes, set exclusive, and "
@@ -116,7 +121,7 @@ class Threads:
             self.of_mdrun[one.node.start] = threads = self._threads_of(one)
             if threads and threads.isdecimal():
                 lines[threads] = one.line
-            elif self.start == _UNSET and (threads == _UNKNOWN or starts_workers(self.script, one.node)):
+            elif self.start == _UNSET and (threads == _UNKNOWN or self._are_workers(one)):
                 self._leave_out(one)
         if len(lines) == 1 and _NAME not in self.file.variables:
             self.file.set_variable(_NAME, *lines.popitem())
@@ -124,6 +129,9 @@ class Threads:
             if count != str(self.rank):
                 why = f"mdrun ends if {_NAME} is another number, here {self.rank}: set it before the command"
                 self.file.hint(line, f"-ntomp {count}", why)
+
+    def _are_workers(self, command: Command) -> bool:
+        return self.rank > 1 and starts_workers(self.script, command.node)
 
     def _threads_of(self, command: Command) -> str | None:
         """Return the threads of a rank that the options of mdrun set; None if they are the variable, or those
@@ -135,9 +143,13 @@ class Threads:
         given = {option: value for option, value in pairwise(words) if option in _OF_MDRUN}
         if given.get("-ntomp", "0") == "0":
             ranks = number(given.get("-ntmpi"))
-            named = any(_MDRUN.fullmatch(os.path.basename(word)) for word in words)
+            names = [os.path.basename(word) for word in words]
             same = ranks and "-nt" not in given and ranks * self.rank == self.node
-            return _UNKNOWN if named and given.keys() - {"-ntomp"} and not same else None
+            divides = given.keys() - {"-ntomp"} and not same
+            if not given and self.rank > 1:  # mdrun with ranks of its own divides the cores
+                alone = {*names}.isdisjoint(_LAUNCHERS) or self.each * (self.script.request.nodes or 1) == 1
+                divides = alone and not any(map(_OF_MPI.search, names))
+            return _UNKNOWN if divides and any(map(_MDRUN.fullmatch, names)) else None
         name = re.fullmatch(r"\\?\$\{?(\w+)\}?", given["-ntomp"])
         node = constants.node(name[1]) if name else None
         found = given["-ntomp"] if node is None else constants.value(node) or constants.origin(node).text
@@ -153,6 +165,8 @@ class Threads:
             self.unset.add(key)
             if key == "command":
                 self.file.hide(_NAME)
+                own = [one._replace(why=_SETS.sub("", one.why)) for one in self.file.remarks]
+                self.file.remarks = own
             else:
                 self.file.values[key] = f"unset {_NAME}\n{self.file.values[key]}"
 
@@ -166,7 +180,7 @@ class Threads:
             return
         sizes = _SIZE_OF_NODE if request.nodes == 1 else _SIZE_OF_JOB
         sized = any(map(sizes.match, self.script.heeded))
-        open_size = not (request.ranks or request.mem or sized or _names_cores(self.script))
+        open_size = not (request.mem or sized or _names_cores(self.script))
         own = _NAME in self.file.variables or self.changes or self.start
         unset = "" if own else f"; {_NAME} is {self.rank}, and unset in the script"
         last = max((one.node.line for one in self.changes), default=0)

@@ -63,7 +63,7 @@ _OF_SCRIPT = (
     *(misreadings.own_name, misreadings.unreadable),
 )
 _OF_FILE = (
-    *(notes.of_runtime, notes.own_path, notes.contained, notes.arguments, notes.own_text, notes.child_jobs),
+    *(notes.of_runtime, notes.own_path, notes.contained, notes.arguments, notes.own_text),
     *(notes.run_directory, notes.by_other_command),
 )
 _OF_PROGRAM = (
@@ -81,6 +81,7 @@ def convert(script: Script) -> Converted:
     file = components.join(files, script) if len(files) > 1 else files[0]
     unpack(file, script)
     _own_launcher(file, script)
+    _open_binding(file, script)
     make_portable(file, source.scheduler.command_name)
     _own_index(file, script)
     text = accepted(file, source.scheduler.command_name, partial(line_of, script))
@@ -112,6 +113,7 @@ def _file(script: Script) -> JobFile:
         _body(file, script, launch)
         command = main_command(script, launch)
         threads.Threads(file, script, command, launch).write()
+        file.remarks += notes.child_jobs(script, file)
     sizes.variables(file, script)
     return file
 
@@ -150,12 +152,22 @@ def _own_launcher(file: JobFile, script: Script) -> None:
     alone = all(file.values.get(key, 1) == 1 for key in ("ranks_per_node", "nodes"))
     alone &= not file.components and script.values.keys().isdisjoint(RANK_VARIABLES)
     file.keep_own("launcher", "none" if alone else "mpirun")
-    if not alone and "cpu_bind" not in file.values and (name := binds_threads(script)):
-        line = next(node.line for one, _, node in script.assignments if one == name)
-        why = "binds threads to the cores of their rank: for another scheduler add cpu_bind = cores"
-        file.hint(line, name, why)
     for key in ("launcher_arg", *(("mpi",) if alone else ())):
         file.keep_own(key)
+
+
+def _open_binding(file: JobFile, script: Script) -> None:
+    """Add a remark on threads that are bound to the cores of their rank, to which mpirun binds none."""
+    own = file.values.get("launcher")
+    several = file.count("ranks_per_node") > 1 and file.values.get("mpi") == "openmpi"
+    others = "launcher" in file.own and file.shared.get("launcher") == "mpirun"
+    if not (others or (own == "mpirun" and several)) or "cpu_bind" in file.values:
+        return
+    if name := binds_threads(script, file.variables):
+        lines = (node.line for one, _, node in script.assignments if one == name)
+        where = "for another scheduler add" if others else "jobgen binds none: add"
+        why = f"binds threads to the cores of their rank: {where} cpu_bind = cores"
+        file.hint(next(lines, max((one.line for one in script.launches), default=1)), name, why)
 
 
 def _own_index(file: JobFile, script: Script) -> None:
@@ -228,6 +240,7 @@ def _notes(
         for of_program in _OF_PROGRAM:
             yield from of_program(script, file, command)
         yield from notes.left_running(file, parts, command)
+        yield from notes.lost_files(script, file, parts, command)
     yield from notes.tasks(script, file, launch)
     yield from notes.ends(file, parts)
     yield from notes.own_state(script, file, parts)
@@ -480,7 +493,8 @@ def _is_old(launch: Launch) -> bool:
 
 def _launcher(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]:
     """Set the launcher's options; return lines for setup."""
-    word = next(iter(expanded(wrappers.launcher_word(launch), script.constants)))
+    named = wrappers.launcher_word(launch)
+    word = next(iter(expanded(named, script.constants, named)))
     if "/" in (first := script.constants.value(word) or word.text):
         file.hint(launch.line, shortened(first), f"jobgen starts the {kind} that the job finds in PATH")
     if kind != launch.kind:
