@@ -6,16 +6,15 @@ import os
 import re
 from collections.abc import Iterator
 
+from jobgen.script.own_folder import folder_pattern
 from jobgen.script.script import Script, Starter
 
 _LARGEST = 100_000  # bytes of a script that another one starts
 _DEEPEST = 3  # scripts that start each other
 _MOST = 20  # scripts that one starts
-_OWN = r"[\"']?\$\{?(0|BASH_SOURCE(\[0\])?)\}?[\"']?"
-_FOLDER = rf"\$\(dirname (-- )?({_OWN}|[\"']?\$\((realpath|readlink -f) {_OWN}\)[\"']?)\)"
 _HERE = re.compile(
     r"^(\./+|\$\{?(PWD|PBS_O_WORKDIR|SLURM_SUBMIT_DIR)\}?/+|\$\(pwd\)/+|`pwd`/+"
-    rf"|{_FOLDER}/+|\$\( *cd (-- )?[\"']?{_FOLDER}[\"']? *(&>|>)?[^&|;)]*(2>&1)? *&& *pwd( -P)? *\)/+)+"
+    rf"|{folder_pattern()}/+)+"
 )
 _SHELL = re.compile(rb"#!\s*\S*(/|env\s+)(ba|da|z|k)?sh\b")
 _DIRECTIVE = re.compile(rb"(?m)^#(SBATCH|PBS)\s")
