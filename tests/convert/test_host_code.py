@@ -130,6 +130,10 @@ KEPT = {
     "Python writes another file": (
         PBS, "python -c \"open('h', 'w').write(open('$PBS_NODEFILE').read()); open('x', 'w')\"\nmpirun -hostfile h ./a",
     ),
+    "a program reads the descriptor": (
+        PBS, "exec 3< $PBS_NODEFILE\nread -u 3 h\n./b <&3\nmpirun -np 8 ./a",
+    ),
+    "a descriptor of a log": (PBS, "exec 3> log\necho a >&3\nmpirun -np 8 ./a"),
     "another file": (PBS, "cp $PBS_NODEFILE nodes.txt\nmpirun -np 8 ./a"),
     "it writes another file, too": (
         PBS, "for h in $(cat $PBS_NODEFILE); do echo $h >> hosts; echo $h >> log; done\nmpirun -hostfile hosts -np 8 ./a",
@@ -184,6 +188,9 @@ FORMS = {
     "Python": "python - > hosts <<'E'\nimport os\nprint(open(os.environ['PBS_NODEFILE']).read())\nE",
     "Python writes it": "python3 -c \"import os; open('hosts','w').write(open(os.environ['PBS_NODEFILE']).read())\"",
     "Perl": "perl -ne 'print' $PBS_NODEFILE > hosts",
+    "a descriptor": "exec 3< $PBS_NODEFILE\nwhile read -u 3 h; do echo $h >> hosts; done\nexec 3<&-",
+    "descriptors of both files": "exec 4>hosts\nexec 3<$PBS_NODEFILE\nwhile read h <&3; do echo $h >&4; done\nexec 3<&- 4>&-",
+    "a descriptor in a variable": "exec {d}< $PBS_NODEFILE\nwhile read -ru $d h; do echo $h >> hosts; done\nexec {d}<&-",
     "another path of it": f"{FILL}\nF=$PBS_O_WORKDIR/hosts",
 }  # fmt: skip
 

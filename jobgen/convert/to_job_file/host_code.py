@@ -50,6 +50,8 @@ _OPENS = re.compile(r"open\(\s*(['\"])(.*?)\1\s*,\s*['\"][wa]['\"]")
 # Counts in double parentheses, and the directory that the launcher starts in.
 _COUNT = re.compile(r"\(\(\s*(?:\+\+|--)?(\w+)\s*(?:\+\+|--|[-+*/]?=[^=].*)?\s*\)\)")
 _FINDS = re.compile(r"\bscontrol\s+show\s+hostname|\bsrun\b[^;|&]*\bhostname\b")
+_DESCRIPTOR = re.compile(rb"(?:[<>]&\s*|\s-\w*u\s*|/dev/fd/)(\d+)\b|(?<=\s)(?:(\d+)|\{(\w+)\})[<>]")
+_STANDARD = ("0", "1", "2")
 _WITH_PATTERN = ("grep", "sed", "cut", "tr")  # whose first argument is no file
 _HERE = re.compile(r"(\$(PWD|PBS_O_WORKDIR|SLURM_SUBMIT_DIR)|\$\(pwd\)|`pwd`|\.)/")
 
@@ -211,6 +213,10 @@ class HostCode:
             body = self.functions[name]
             again = command.node in body or any(one.name == name for one in commands(body))
             return not again and self._idle(body)
+        if name == "exec":
+            return all(re.fullmatch(r"\{\w+\}", one.text) for one in command.arguments) and any(
+                _descriptors(statement)
+            )
         if name in _FILES:
             texts = [one.text for one in command.arguments]
             own = [_plain(one) for one in texts if not re.match(r"-|\d+$|[ugoa]*[-+=]", one)]
@@ -265,6 +271,7 @@ class HostCode:
         for one in found:
             trees, sets = self._trees(one), self._sets(one)
             read = {name for tree in trees for name in read_names(tree)}
+            read |= {name for tree in trees for name, _ in _descriptors(tree)}
             about = read & {*self.hosts, *names} or any(_FINDS.search(tree.text) for tree in trees)
             own = any(f"${name}" in self.files for name in sets)
             if about or own or sets & self.ours or self._named(one):
@@ -298,6 +305,7 @@ class HostCode:
         if statement.type == "function_definition":
             read += [(one.name, one.node.start) for one in self.script.named(statement.name)]
             names = names | {statement.name}
+        read += _descriptors(self.script.tree)
         places = [at for name, at in read if name in names | files]
         if not all(any(start <= at < end for start, end in zones) for at in places):
             return False
@@ -365,7 +373,7 @@ def _plain(text: str) -> str:
 
 def target_of(redirect: Node) -> str | None:
     """Return the file that a redirection writes; None if it writes none."""
-    if not re.match(r"\d*(>|&>)", redirect.text) or re.match(r"\d*>&\d", redirect.text):
+    if not re.match(r"\d*(>|&>)", redirect.text) or re.match(r"\d*>&[\d-]", redirect.text):
         return None
     target = redirect.get("destination")
     return _plain(target.text) if target is not None else ""
@@ -404,7 +412,16 @@ def _set(statement: Node) -> set[str]:
         found |= {text for text in command.literals if command.name in _READS and text.isidentifier()}
         if _counts(command):
             found |= {name for word in command.arguments for name in re.findall(r"\w+", word.text)[:1]}
-    return found
+    return found | {name for name, _ in _descriptors(statement)}
+
+
+def _descriptors(tree: Node) -> Iterator[tuple[str, int]]:
+    """Yield the descriptors that commands open, use and close, as ``&3``, or their variables (``{NAME}<FILE``),
+    and the places."""
+    for found in _DESCRIPTOR.finditer(tree.source, tree.start, tree.end):
+        number = (found[1] or found[2] or b"").decode()
+        if number not in _STANDARD:
+            yield (f"&{number}" if number else found[3].decode()), found.start()
 
 
 def _counts(command: Command) -> bool:
