@@ -60,7 +60,7 @@ def _with_value(values: Mapping[str, str], pattern: str) -> list[str]:
 
 
 def folder_pattern(paths: Collection[str] = (), folders: Collection[str] = ()) -> str:
-    """Return a pattern of the words that name the folder. Variables have the path of the script, or its own."""
+    """Return a pattern of the words for the folder, by variables with its path or that of the script."""
     own = "|".join((_OWN, *paths))
     folder = rf"(?:{_output('dirname(?: --)?', _resolved(_expansion(own)))}|\$\{{(?:{own})%/\*\}})"
     start = rf"(?:{folder}|{_expansion('|'.join(folders))})" if folders else folder
