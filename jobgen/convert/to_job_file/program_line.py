@@ -247,7 +247,7 @@ def _run_time(script: Script, node: Node, found: ProgramWords) -> str:
 @cache
 def _values_of_job(script: Script, end: int | None) -> dict[str, str]:
     """Return the variables that are set before a byte to what is made of text and of values that are the same
-    in the whole job: its number, its index and the directory of its submission, with ``${NAME}`` for these."""
+    in the whole job: its number, index and directory of submission, with ``${NAME}`` for these."""
     files = (one.node.text for one in script.named("source", ".", "eval"))
     if not all(map(_OF_ENVIRONMENTS.search, files)):
         return {}
