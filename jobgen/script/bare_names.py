@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from jobgen.script.syntax import Node
 
@@ -30,6 +31,13 @@ def bare_names(node: Node) -> Iterator[Node]:
             yield name
 
 
+@lru_cache(maxsize=8)  # each statement of a script asks for it
+def _integers(source: bytes) -> frozenset[str]:
+    """Return the variables that a source declares with ``-i``."""
+    texts = b" ".join(_INTEGERS.findall(source)).decode("utf-8", "replace")
+    return frozenset(word.partition("=")[0] for word in texts.split())
+
+
 def _expressions(node: Node) -> Iterator[Node]:
     """Yield the texts of arithmetic in arguments of ``let`` and in values of variables with ``-i``."""
     places = [
@@ -39,8 +47,7 @@ def _expressions(node: Node) -> Iterator[Node]:
         for argument in one.children
         if argument.field == "argument"
     ]
-    texts = b" ".join(_INTEGERS.findall(node.source)).decode("utf-8", "replace")
-    integers = {word.partition("=")[0] for word in texts.split()}
+    integers = _integers(node.source)
     for one in node.all("variable_assignment") if integers else ():
         name, value = one.get("name"), one.get("value")
         if name is not None and value is not None and name.text in integers:
