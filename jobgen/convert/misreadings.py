@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from jobgen.convert.result import Remark, hint, remark_on, shortened
 from jobgen.errors import counted
@@ -16,6 +17,7 @@ from jobgen.rendering.hooks import complaint
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS
 from jobgen.script.commands import Command
 from jobgen.script.directives import apart
+from jobgen.script.own_folder import COPY, uses_of_folder
 from jobgen.script.script import Script
 from jobgen.script.syntax import LOOPS, MISSING, Node, expansions
 from jobgen.values import parsers
@@ -89,6 +91,8 @@ def unreadable(script: Script) -> Iterator[Remark]:
     for at in _lines_of(script, _BLANK_AT_END, *_TEXTS):
         why = "has a blank behind the backslash: the command ends here, and the next line is another one"
         yield hint(at, shortened(script.line(at).strip()), why)
+    for node in islice(uses_of_folder(script), 1):
+        yield remark_on(node, COPY)
     if b"\r\n" in script.source:
         yield hint(1, "carriage returns", "are removed: bash reads them as letters of the words")
 

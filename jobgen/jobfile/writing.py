@@ -56,7 +56,7 @@ def toml(value: object) -> str:
     if isinstance(value, (int, float)):
         return str(value)
     text = str(value)
-    if "\n" in text and not re.search(r"'''|'$|[^\n\t -~\u00a0-\uffff]|^\n", text):
+    if "\n" in text and not re.search(r"'''|'\Z|[^\n\t -~\u00a0-\uffff]", text):
         return f"'''\n{text}'''"
     # TOML has the escapes of JSON, and escapes the delete character, too.
     return re.sub("\x7f", r"\\u007f", json.dumps(text, ensure_ascii=False))

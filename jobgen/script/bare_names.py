@@ -4,26 +4,59 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from jobgen.script.syntax import Node
 
 _IN_ARITHMETIC = rb"(?<![\w$])[A-Za-z_]\w*"
 _NAMES = rb"(?<![\w$./-])[A-Za-z_]\w*(?![\w./(=])"
+_IN_EXPRESSION = _IN_ARITHMETIC + rb"(?!\w|\s*=(?!=))"  # but those that it sets
+_INTEGERS = re.compile(rb"\b(?:declare|typeset|local|export)[ \t]+-\w*i\w*[ \t]+([^;&|\n]*)")
+_TEXTS = ("word", "string_content", "raw_string")
 
 
 def bare_names(node: Node) -> Iterator[Node]:
     """Yield each name in the words below a node that bash reads as a variable without ``$``.
 
-    ``[[ A -lt 1 ]]``, ``[[ -v A ]]``, ``let x=A+1``, ``${list[A]}`` and ``${1:-$((A))}``; in other arithmetic
-    it is no word.
+    ``[[ A -lt 1 ]]``, ``[[ -v A ]]``, ``let x=A+1``, ``declare -i x=A/2``, ``${list[A]}`` and
+    ``${1:-$((A))}``; in other arithmetic it is no word.
     """
-    for word in node.all("word"):
-        if word.parent is not None and (pattern := _reads(word, word.parent)):
-            for match in re.finditer(pattern, word.source[word.start : word.end]):
-                start, end = (word.start + at for at in match.span())
-                name = Node("variable_name", None, start, end, word.line, word.source, None)
-                name.parent = word.parent
-                yield name
+    found = [(word, _reads(word, word.parent)) for word in node.all("word") if word.parent is not None]
+    found += [(text, _IN_EXPRESSION) for text in _expressions(node)]
+    for word, pattern in found:
+        for match in re.finditer(pattern, word.source[word.start : word.end]) if pattern else ():
+            start, end = (word.start + at for at in match.span())
+            name = Node("variable_name", None, start, end, word.line, word.source, None)
+            name.parent = word.parent
+            yield name
+
+
+@lru_cache(maxsize=8)  # each statement of a script asks for it
+def _integers(source: bytes) -> frozenset[str]:
+    """Return the variables that a source declares with ``-i``."""
+    texts = b" ".join(_INTEGERS.findall(source)).decode("utf-8", "replace")
+    return frozenset(word.partition("=")[0] for word in texts.split())
+
+
+def _expressions(node: Node) -> Iterator[Node]:
+    """Yield the texts of arithmetic in arguments of ``let`` and in values of variables with ``-i``."""
+    places = [
+        argument
+        for one in node.all("command")
+        if (name := one.get("name")) is not None and name.text == "let"
+        for argument in one.children
+        if argument.field == "argument"
+    ]
+    integers = _integers(node.source)
+    for one in node.all("variable_assignment") if integers else ():
+        name, value = one.get("name"), one.get("value")
+        if name is not None and value is not None and name.text in integers:
+            places.append(value)
+    for place in places:
+        for text in place.all(*_TEXTS):
+            inner = text.around("command_substitution")
+            if inner is None or inner.start < place.start:
+                yield text
 
 
 def _reads(word: Node, parent: Node) -> bytes | None:
@@ -39,7 +72,4 @@ def _reads(word: Node, parent: Node) -> bytes | None:
     around = group.parent if group is not None and group.type == "subshell" else None
     if around is not None and re.fullmatch(r"\$\(\(.*\)\)", around.text) and around.under("expansion"):
         return _IN_ARITHMETIC
-    name = parent.get("name") if parent.type == "command" else None
-    if parent.type == "subscript" or (name is not None and name.text == "let" and word.field == "argument"):
-        return _NAMES
-    return None
+    return _NAMES if parent.type == "subscript" else None

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from jobgen.script.code_files import path_here
+from jobgen.script.folder_words import path_here
 from jobgen.script.launches import Start
 from jobgen.script.script import Script, Starter
 

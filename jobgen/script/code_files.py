@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 
 from jobgen.script.commands import Command
 from jobgen.script.constants import Constants
+from jobgen.script.folder_words import path_here
 from jobgen.script.syntax import Node
 from jobgen.script.word_lists import output, shell_text
 
 _WRITERS = ("cat", "tee", "echo", "printf")
-_OWN = r"[\"']?\$\{?(0|BASH_SOURCE(\[0\])?)\}?[\"']?"
-_FOLDER = rf"\$\(dirname (-- )?({_OWN}|[\"']?\$\((realpath|readlink -f) {_OWN}\)[\"']?)\)"
-_HERE = re.compile(
-    r"^(\./+|\$\{?(PWD|PBS_O_WORKDIR|SLURM_SUBMIT_DIR)\}?/+|\$\(pwd\)/+|`pwd`/+"
-    rf"|{_FOLDER}/+|\$\( *cd (-- )?[\"']?{_FOLDER}[\"']? *(&>|>)?[^&|;)]*(2>&1)? *&& *pwd( -P)? *\)/+)+"
-)
-_REAL = re.compile(
-    r"^(?:\$\(|(`))\s*(?:realpath|readlink)(?: -[\w-]+)*\s+"
-    r"((?:\$\((?:[^()]|\([^()]*\))*\)|[^()`;&|])+?)\s*(?(1)`|\))"
-)
 
 
 def read(command: Command) -> tuple[str, int] | None:
@@ -111,14 +101,3 @@ def target(command: Command) -> tuple[Node, bool] | None:
 def name(word: Node, constants: Constants) -> str:
     """Return the path of a file from the folder of the script, as far as the text determines it."""
     return path_here(constants.text(word))
-
-
-def path_here(text: str) -> str:
-    """Return a path from the folder of the script, as far as its text determines it."""
-    return os.path.normpath(_HERE.sub("", real_path(text), count=1))
-
-
-def real_path(text: str) -> str:
-    """Return a path without quotes; that which ``$(realpath ...)`` or ``$(readlink -f ...)`` reads."""
-    plain = text.strip("\"'")
-    return _REAL.sub(lambda found: found[2].strip("\"'"), plain, count=1)

@@ -18,6 +18,7 @@ from jobgen.script.calls import Calls
 from jobgen.script.changed_variables import changed_variables
 from jobgen.script.commands import Command, commands
 from jobgen.script.constants import Constants
+from jobgen.script.folder_words import real_path
 from jobgen.script.syntax import MISSING, Node, literal, parse
 from jobgen.script.word_lists import DEEPEST, expanded, is_empty, shell_text, text_of
 
@@ -135,7 +136,7 @@ class Start(NamedTuple):
     @property
     def texts(self) -> list[str]:
         """The words with the values of their variables; ``$(which a)`` and ``$(realpath a)`` are ``a``."""
-        found = (code_files.real_path(self.constants.text(word)) for word in (self.file, *self.arguments))
+        found = (real_path(self.constants.text(word)) for word in (self.file, *self.arguments))
         return [_WHICH.sub(r"\1", text) for text in found]
 
 
@@ -414,12 +415,12 @@ def _form(word: Node, text: str | None) -> str | None:
     if which := _WHICH.fullmatch(word.text):
         return which[1]
     option = word.type != "string" and word.text.startswith("$") and "/" not in word.text
-    return None if option and not _is_real(word) else code_files.real_path(word.text)
+    return None if option and not _is_real(word) else real_path(word.text)
 
 
 def _is_real(word: Node) -> bool:
     """Return whether a word is the path that ``$(realpath ...)`` or ``$(readlink -f ...)`` prints."""
-    return code_files.real_path(word.text) != word.text.strip("\"'")
+    return real_path(word.text) != word.text.strip("\"'")
 
 
 def looked_up(word: Node, constants: Constants) -> str:

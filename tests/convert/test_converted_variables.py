@@ -50,6 +50,7 @@ ARRAY = "#SBATCH -N 1 -a 0-3\n"
         ("[[ A == B ]]", []),
         ("[[ -v A ]]; [ -v B ]; [[ -f C ]]", ["A", "B"]),
         ("let i=A+1 j=2", ["A"]),
+        ("let 'i = A / 2' j=$(wc -l x)/B\ndeclare -i k=C", ["A", "B", "C"]),
         ("echo ${x[A]} A; x[B-1]=2", ["A", "B"]),
     ],
 )

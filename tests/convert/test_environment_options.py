@@ -106,6 +106,9 @@ def test_an_option_passes_a_statement_if_the_order_does_not_matter(name: str, op
 LINES: dict[str, tuple[str, dict[str, Any]]] = {
     "modules": ("module -s load a b/1 > /dev/null 2>&1\nml c\nmodule add d", {"module": ["a", "b/1", "c", "d"]}),
     "modules in a variable": ('M="a b"\nmodule load $M', {"module": ["a", "b"]}),
+    "exports in a list": (
+        "source ~/e/bin/activate && export A=1 && export B=2", {"venv": "~/e", "env": {"A": "1", "B": "2"}},
+    ),
     "a list of commands": ("module purge && module load a || exit 1", {"module_purge": True, "module": ["a"]}),
     "all modules are unloaded": ("ml --force purge\nml a", {"module_purge": True, "module": ["a"]}),
     "modules in the order of the script": (

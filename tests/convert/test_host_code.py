@@ -8,6 +8,7 @@ from convert.conversions import job_file, values
 PBS = "#!/bin/bash\n#PBS -l select=2:ncpus=4:mpiprocs=4\n#PBS -l walltime=01:00:00\n"
 SLURM = "#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=1 --gres=gpu:2 -t 10\n"
 LIST = "scontrol show hostnames $SLURM_JOB_NODELIST"
+RUN = "srun torchrun --nnodes $N --nproc_per_node 2 t.py"
 
 
 def left_out(text: str) -> tuple[list[int], str]:
@@ -57,6 +58,15 @@ LEFT_OUT = {
     "the file is printed": (
         PBS, 'cat "$PBS_NODEFILE"\nsort -u $PBS_NODEFILE > hosts\nmpirun -hostfile hosts -np 8 ./a', [4, 5],
     ),
+    "an address of two families": (
+        SLURM, "ip=$(srun -N 1 -n 1 hostname --ip-address)\nif [[ $ip == *' '* ]]; then\n  IFS=' ' read -ra A <<< $ip\n"
+        "  ip=${A[0]}\n  echo IPv6: $ip\nfi\nsrun torchrun --nnodes 2 --nproc_per_node 2 --rdzv_endpoint $ip:29500 t.py", [3, 4],
+    ),
+    "a port that is free": (
+        SLURM, "MASTER_PORT=29500\nwhile ss -ltn | grep -q :$MASTER_PORT; do MASTER_PORT=$((MASTER_PORT + 1)); done\n"
+        "export MASTER_PORT\nsrun python3 t.py", [3, 4, 5],
+    ),
+    "the list of hosts is printed": (SLURM, f"N=$({LIST} | wc -l)\necho $SLURM_NODELIST\n{RUN}", [3, 4]),
     "a here-document": (
         SLURM, f"cat <<END > hosts\n$({LIST})\nEND\nmpirun -hostfile hosts -np 8 ./a", [3],
     ),
@@ -88,7 +98,6 @@ def test_code_for_the_launch_line_is_left_out(name: str) -> None:
 
 
 COUNT = f"N=$({LIST} | wc -l)\n"
-RUN = "srun torchrun --nnodes $N --nproc_per_node 2 t.py"
 KEPT = {
     "the program reads it": (SLURM, f"{COUNT}{RUN} --nodes $N"),
     "more is removed": (PBS, "sort -u $PBS_NODEFILE > h\nmpirun -hostfile h -np 8 ./a\nrm -f h core"),
@@ -98,6 +107,10 @@ KEPT = {
     "a later command reads what is printed": (SLURM, f"{COUNT}echo nodes: $N\n./b $N\n{RUN}"),
     "a later command reads it": (SLURM, f"{COUNT}{RUN}\n./b $N"),
     "a function reads it": (SLURM, f"{COUNT}f() {{ ./b $N; }}\nf\n{RUN}"),
+    "an expression reads it": (SLURM, f'{COUNT}let "M = N / 2"\n./b $M\n{RUN}'),
+    "an integer is made of it": (SLURM, f"{COUNT}declare -i M=N/2\n./b $M\n{RUN}"),
+    "an integer is declared before": (SLURM, f"typeset -i A M\n{COUNT}M=N/2\n./b $M\n{RUN}"),
+    "a test ends the job": (PBS, "uniq $PBS_NODEFILE > h\n[ $(wc -l < h) = 2 ] || exit 1\nmpirun -hostfile h -np 8 ./a"),
     "a loop reads it": (SLURM, f"{COUNT}for ((i = 0; i < N; i++)); do ./b; done\n{RUN}"),
     "a here-document reads it": (SLURM, f"{COUNT}cat > x <<E\n$N\nE\n{RUN}"),
     "the program has it in its environment": (SLURM, f"export {COUNT}{RUN}"),
@@ -130,6 +143,10 @@ KEPT = {
     "Python writes another file": (
         PBS, "python -c \"open('h', 'w').write(open('$PBS_NODEFILE').read()); open('x', 'w')\"\nmpirun -hostfile h ./a",
     ),
+    "a program reads the descriptor": (
+        PBS, "exec 3< $PBS_NODEFILE\nread -u 3 h\n./b <&3\nmpirun -np 8 ./a",
+    ),
+    "a descriptor of a log": (PBS, "exec 3> log\necho a >&3\nmpirun -np 8 ./a"),
     "another file": (PBS, "cp $PBS_NODEFILE nodes.txt\nmpirun -np 8 ./a"),
     "it writes another file, too": (
         PBS, "for h in $(cat $PBS_NODEFILE); do echo $h >> hosts; echo $h >> log; done\nmpirun -hostfile hosts -np 8 ./a",
@@ -184,6 +201,16 @@ FORMS = {
     "Python": "python - > hosts <<'E'\nimport os\nprint(open(os.environ['PBS_NODEFILE']).read())\nE",
     "Python writes it": "python3 -c \"import os; open('hosts','w').write(open(os.environ['PBS_NODEFILE']).read())\"",
     "Perl": "perl -ne 'print' $PBS_NODEFILE > hosts",
+    "a descriptor": "exec 3< $PBS_NODEFILE\nwhile read -u 3 h; do echo $h >> hosts; done\nexec 3<&-",
+    "descriptors of both files": "exec 4>hosts\nexec 3<$PBS_NODEFILE\nwhile read h <&3; do echo $h >&4; done\nexec 3<&- 4>&-",
+    "a descriptor in a variable": "exec {d}< $PBS_NODEFILE\nwhile read -ru $d h; do echo $h >> hosts; done\nexec {d}<&-",
+    "a function with the file as an argument": "fill() {\n  local f=$1\n  while read h; do echo $h >> $f; done < $PBS_NODEFILE\n}\n"
+    "fill hosts",
+    "a link": "ln -sf $PBS_NODEFILE hosts",
+    "it is renamed": "uniq $PBS_NODEFILE > hosts.tmp\nmv hosts.tmp hosts",
+    "a failure ends the job": "uniq $PBS_NODEFILE > hosts || { echo no hosts >&2; exit 1; }",
+    "each host is shown by tee": "for h in $(uniq $PBS_NODEFILE); do echo $h slots=4 | tee -a hosts; done",
+    "Python behind a pipe": "cat $PBS_NODEFILE | python -c 'import sys; print(*{*sys.stdin}, sep=\"\")' > hosts",
     "another path of it": f"{FILL}\nF=$PBS_O_WORKDIR/hosts",
 }  # fmt: skip
 

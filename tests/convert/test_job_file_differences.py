@@ -241,12 +241,46 @@ def test_a_command_that_deletes_the_log_of_a_later_copy(log: str, command: str, 
     [
         ("-N 1 -n 1 -c 32 --gres=gpu:4", "torchrun --nproc-per-node 4 t.py", True),
         ("-N 1 -n 1 -c 32 --gres=gpu:4", "export OMP_NUM_THREADS=8\ntorchrun --nproc-per-node 4 t.py", False),
+        (
+            "-N 1 -n 1 -c 32 --gres=gpu:4",
+            "srun env OMP_NUM_THREADS=8 torchrun --nproc-per-node 4 t.py",
+            False,
+        ),
+        (
+            "-N 1 -n 1 -c 32 --gres=gpu:4",
+            "docker run -e OMP_NUM_THREADS=8 i torchrun --nproc-per-node 4 t.py",
+            False,
+        ),
         ("-N 1 -n 1 -c 32 --gres=gpu:1", "torchrun --nproc-per-node 1 t.py", False),
         ("-N 1 -n 1 -c 4 --gres=gpu:4", "torchrun --nproc-per-node 4 t.py", False),
     ],
 )
 def test_threads_that_a_launcher_sets(options: str, line: str, named: bool) -> None:
     assert reasons(SLURM.format(options, line), "sets it to 1") == [3] * named
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "export OMP_NUM_THREADS=8",
+        "source a.sh && export OMP_NUM_THREADS=8",
+        "export OMP_NUM_THREADS=8 && . a.sh",
+    ],
+)
+def test_threads_that_a_text_for_the_nodes_exports(code: str) -> None:
+    """The job sets the number behind setup, which has these commands."""
+    line = f"srun bash -c '{code}; torchrun --nnodes 2 --nproc-per-node 4 t.py'"
+    found = values(job_file(SLURM.format("-N 2 -n 2 -c 32 --gres=gpu:4", line)).text)
+    assert found["env"] == {"OMP_NUM_THREADS": "8"}
+    assert "OMP" not in found.get("setup", "")
+
+
+def test_slots_of_which_ranks_with_threads_use_all_cores() -> None:
+    text = "#!/bin/bash\n#PBS -l nodes=4:ppn=48\nexport OMP_NUM_THREADS=24\nmpirun -np 8 -ppn 2 ./a\n"
+    done = job_file(text)
+    assert [(one.what, one.lost) for one in done.remarks if "starts 2" in one.why] == [
+        ("48 slots of a node", False)
+    ]
 
 
 @pytest.mark.parametrize(

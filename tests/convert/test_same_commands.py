@@ -387,3 +387,23 @@ def test_several_assignments_in_the_line_before_the_program(line: str, end: str)
 def test_assignments_of_the_line_of_the_program() -> None:
     found = values(job_file(f"{SLURM}A=1 B=2 \\\nsrun ./a\n").text)
     assert found["command"] == ["env", "A=1", "B=2", "./a"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "word", "left"),
+    [
+        ("B=/b\nO=$B/o/$SLURM_JOB_ID", "/b/o/$SLURM_JOB_ID", ""),
+        ('F="in_${SLURM_JOB_ID}.txt"\nO=$SLURM_SUBMIT_DIR/$F', "$SLURM_SUBMIT_DIR/in_$SLURM_JOB_ID.txt", ""),
+        ("O=o/$SLURM_JOB_ID\nif [ -e x ]; then O=y; fi", "$O", "O="),
+        ("O=$X/$SLURM_JOB_ID", "$O", "O="),
+        ("O=o/$SLURM_PROCID", "$O", "O="),
+        ("O=o/$SLURM_JOB_ID/*", "$O", "O="),
+        ("O=o/$SLURM_JOB_ID\n. ./env.sh", "$O", "O="),
+        ("export O=o/$SLURM_JOB_ID", "$O", "O="),
+    ],
+)
+def test_a_value_that_is_the_same_in_the_whole_job(lines: str, word: str, left: str) -> None:
+    found = values(job_file(f"{SLURM}{lines}\nsrun ./a --out $O\n").text)
+    assert found["command"][-1] == word or (found["command"][0] == "bash" and word == "$O")
+    assert left in found.get("setup", "")
+    assert ("setup" in found) == bool(left)

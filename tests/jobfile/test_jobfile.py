@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import tomllib
 from hypothesis import given
 from hypothesis import strategies as st
 from support import ROOT
@@ -491,3 +492,10 @@ def test_detection(
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert detect()[0] == kind
+
+
+@pytest.mark.parametrize("text", ["\ncd a\n./b 'c'\n", "a\n\nb", "\n\n"])
+def test_a_text_of_several_lines_is_written_as_such(text: str) -> None:
+    written = toml(text)
+    assert written == f"'''\n{text}'''"
+    assert tomllib.loads(f"a = {written}") == {"a": text}

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from jobgen.check.rule import NOTE, WARNING, rule, rule_once
 from jobgen.errors import shown
 from jobgen.script.commands import Command
+from jobgen.script.own_folder import COPY, uses_of_folder
 from jobgen.script.script import Edit, Hit, Script
 from jobgen.script.syntax import Node
 
@@ -147,6 +148,36 @@ def remote_directory(script: Script) -> Iterator[Hit]:
                 + ("pbsdsh -- bash -c" if launch.remote == "pbsdsh" else f"{launch.remote} HOST")
                 + ' "cd $PWD && ..."',
             )
+
+
+@rule_once(
+    "own-folder",
+    WARNING,
+    "A file beside $0",
+    """A job runs a copy of its script in a spool folder of the node: `$0` and `${BASH_SOURCE[0]}` are
+    `/var/spool/slurmd/job123/slurm_script` on Slurm and `mom_priv/jobs/123.server.SC` on PBS. The files beside the
+    script are not there. (A use on a condition is silent, and a script that names the spool folder or asks
+    `scontrol show job` for its own path.)""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=1
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+    srun python3 "$here/train.py"
+    """,
+    good="""
+    #!/bin/bash
+    #SBATCH --nodes=1
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    srun python3 "$SLURM_SUBMIT_DIR/train.py"
+    """,
+)
+def own_folder(script: Script) -> Iterator[Hit]:
+    for node in uses_of_folder(script):
+        start = f"${script.dialect.variable('submit_dir')}, where {script.dialect.command} was called"
+        yield Hit.at(node, COPY, f"write the path of the folder, or {start}")
 
 
 _BODIES = (

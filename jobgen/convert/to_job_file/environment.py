@@ -29,6 +29,7 @@ _MODULES = re.compile(
     r"/etc/profile\.d/(\w+-)?(modules|lmod)(\.sh)?"
     r"|(/usr/share/(\w+/)*|\$\{?MODULESHOME\}?/)init/(ba)?sh"
 )
+_SETTING = {"source", ".", "cd", "pushd", "module", "ml", "conda", "mamba", "eval"}
 _AT_HOME = re.compile(r"(?:~|\$HOME|\$\{HOME\})(/[\w./+@%:-]+)")
 AT_HOME = "~/."  # the home directory itself
 _LOGIN_FILES = re.compile(
@@ -249,10 +250,10 @@ class Environment:
         unset = any(one.start < self.end and mentions(one, name) for one in unsets)
         signs = {child.type for _, one in sets for child in one.children}
         added = "+=" in signs or any(one.text.endswith("$") for _, one in sets)
-        if not sets or not certain(sets[0][1]) or unset or added or name in self.script.loop_variables:
+        if not sets or not _runs_once(sets[0][1]) or unset or added or name in self.script.loop_variables:
             return None
         value = self._constant(node)
-        one_by_one = here and all(certain(one) and exported(one) for _, one in sets)
+        one_by_one = here and all(_runs_once(one) and exported(one) for _, one in sets)
         return value if one_by_one or all(other == value for other, _ in sets) else None
 
     def _sets_before_program(self, name: str) -> list[tuple[str | None, Node]]:
@@ -493,6 +494,15 @@ class Environment:
         if "workdir" in self.values and files:
             return False  # the script reads the file in the directory before
         return self._passes("workdir") and not (kind == "workdir" and not is_whole(value) and self._at_home)
+
+
+def _runs_once(assignment: Node) -> bool:
+    """Return whether an assignment runs once and holds, also in a list of settings that ``&&`` joins."""
+    above = [one for one in assignment.above() if one.type != "declaration_command"][:-1]
+    joined = all(one.type == "list" and one.children[1].type == "&&" for one in above)
+    tests = [test for one in above for test in one.all("test_command")]
+    others = {one.name for whole in above for one in commands(whole)} - _SETTING
+    return certain(assignment) or (joined and not tests and not others)
 
 
 def _is_relative(kind: str, value: str) -> bool:

@@ -27,6 +27,7 @@ _STATEMENTS = """
 variable_assignment declaration_command command redirected_statement pipeline list
 for_statement while_statement c_style_for_statement if_statement
 """
+_BRANCHES = (*LOOPS, "if_statement")
 _OPTIONS = re.compile(r"--?(hostfile|machinefile)|-f|-H")
 _READS = ("read", "mapfile", "readarray")
 _QUIET = (":", "true", "[", "test", "break", "continue", "return", *_READS)
@@ -35,7 +36,7 @@ awk basename bc cat comm cut date dig echo env expr getent grep head host hostna
 nvidia-smi paste printenv printf scontrol sed seq shuf sort ss tac tail tr uniq wc which
 """
 _SHOWS = "cat cut echo grep head ls more nl printf sed sort tail tr uniq wc"  # commands that print files
-_FILES = ("rm", "touch", "cp", "truncate", "chmod")
+_FILES = ("rm", "touch", "cp", "truncate", "chmod", "ln", "mv")
 _REMOTE = ("srun", "ssh")
 _OF_THE_JOB = ("MASTER_ADDR", "MASTER_PORT")  # which the program may read: jobgen exports them before it
 # Operators that change a variable in an expression, and arguments with which a command writes or runs a file.
@@ -50,6 +51,8 @@ _OPENS = re.compile(r"open\(\s*(['\"])(.*?)\1\s*,\s*['\"][wa]['\"]")
 # Counts in double parentheses, and the directory that the launcher starts in.
 _COUNT = re.compile(r"\(\(\s*(?:\+\+|--)?(\w+)\s*(?:\+\+|--|[-+*/]?=[^=].*)?\s*\)\)")
 _FINDS = re.compile(r"\bscontrol\s+show\s+hostname|\bsrun\b[^;|&]*\bhostname\b")
+_DESCRIPTOR = re.compile(rb"(?:[<>]&\s*|\s-\w*u\s*|/dev/fd/)(\d+)\b|(?<=\s)(?:(\d+)|\{(\w+)\})[<>]")
+_STANDARD = ("0", "1", "2")
 _WITH_PATTERN = ("grep", "sed", "cut", "tr")  # whose first argument is no file
 _HERE = re.compile(r"(\$(PWD|PBS_O_WORKDIR|SLURM_SUBMIT_DIR)|\$\(pwd\)|`pwd`|\.)/")
 
@@ -83,6 +86,7 @@ class HostCode:
             for one in script.tree.all("function_definition")
             if (body := one.get("body")) is not None and one.parent is script.tree
         }
+        self.files |= set(self._parameters())
         self.variables = {*script.values} | _set(script.tree)
         given = {part for one in self.words for part in re.split("[=,]", one.text)}
         inherited = {name for name in script.values if may_be_inherited(script, name)}
@@ -102,11 +106,12 @@ class HostCode:
         idle = [one for one in statements if one.type in kinds and self._idle(one)]
         found = list(self._of_hosts(idle))
         hosts = {name for one in found for name in self._sets(one)} | self.ours
+        printed = hosts | {name for name, one in meanings(self.script.dialect).items() if one == "node_list"}
         declarations = [one for one in idle if one.type in ("variable_assignment", "declaration_command")]
         found += [one for one in declarations if one not in found and _set(one) <= hosts]
         self.values = [one for one in idle if one not in found and self._is_value(one)]
         found += self.values
-        prints = [one for one in statements if _prints(one) & hosts or self._shows(one)]
+        prints = [one for one in statements if _prints(one) & printed or self._shows(one)]
         found += [one for one in prints if one not in found]
         called = {call.name for one in found for tree in self._trees(one) for call in commands(tree)}
         found += [one for one in statements if one.type == "function_definition" and one.name in called]
@@ -130,6 +135,17 @@ class HostCode:
         """Return what a remark on a statement that is left out adds: a variable that no program gets."""
         name = next(iter(_set(statement) & self.exported), "")
         return f"; a program that reads {name} does not find it" if name else ""
+
+    def _parameters(self) -> Iterator[str]:
+        """Yield the variables of functions with a file of hosts, which each call has as an argument."""
+        for name, body in self.functions.items():
+            calls = [[_plain(word.text) for word in one.arguments] for one in self.script.named(name)]
+            for one in body.all("variable_assignment") if calls else ():
+                own, value = one.get("name"), one.get("value")
+                number = re.fullmatch(r"\$(\d)", _plain(value.text)) if value is not None else None
+                at = int(number[1]) if number else 0
+                if own is not None and at and all({*words[at - 1 : at]} & self.files for words in calls):
+                    yield f"${own.text}"
 
     def _add_files(self, statements: Sequence[Node]) -> None:
         """Add the files by which statements hand the hosts of the job to others that write the file of hosts,
@@ -215,6 +231,10 @@ class HostCode:
             body = self.functions[name]
             again = command.node in body or any(one.name == name for one in commands(body))
             return not again and self._idle(body)
+        if name == "exec":
+            return all(re.fullmatch(r"\{\w+\}", one.text) for one in command.arguments) and any(
+                _descriptors(statement)
+            )
         if name in _FILES:
             texts = [one.text for one in command.arguments]
             own = [_plain(one) for one in texts if not re.match(r"-|\d+$|[ugoa]*[-+=]", one)]
@@ -225,7 +245,8 @@ class HostCode:
         if name == "trap":
             return self.removes_hosts(_code_of(command))
         if name == "tee":
-            return len(words) <= 1 and all(_plain(one.text) in self.files for one in command.arguments)
+            files = [_plain(one.text) for one in command.arguments if one.text != "-a"]
+            return len(files) == 1 and files[0] in self.files
         if name == "mktemp":
             return inside and any(f"${one}" in self.files for one in _set(statement))
         if name in _REMOTE or (name == "scontrol" and "show" not in words):
@@ -233,8 +254,12 @@ class HostCode:
         if name in ("sed", "sort") and _writes(command):
             own = [_plain(one.text) for one in command.arguments if not one.text.startswith("-")]
             return bool(own) and {*own[name == "sed" :]} <= self.files
+        if name == "exit":
+            return _on_failure(command, statement)
         if name in ("echo", "printf") and "-v" not in words:
-            read |= command.node.under(*LOOPS)
+            read |= command.node.under(*_BRANCHES) or _on_failure(command, statement)
+        if name == "grep":
+            read |= any(re.match(r"-\w*q", one) for one in words)
         prints = name in _PRINT.split() and not _writes(command)
         prints |= " ".join([name, *words[:1]]) in ("command -v", "type -p", "type -P")
         prints |= name == "xargs" and bool({"echo", "printf"} & {*words})
@@ -251,7 +276,7 @@ class HostCode:
         rest = _OPENS.sub(lambda one: "" if one[2] in self.files else one[0], code)
         if rest != code:
             rest, read = re.sub(r"\.write(lines)?\(", "", rest), True
-        return read and _OF_HOSTS.search(code) is not None and _ACTS.search(rest) is None
+        return read and _OF_HOSTS.search(command.statement.text) is not None and _ACTS.search(rest) is None
 
     def _to_file(self, node: Node, statement: Node) -> bool:
         """Return whether the output of a command goes to the file of hosts."""
@@ -269,6 +294,7 @@ class HostCode:
         for one in found:
             trees, sets = self._trees(one), self._sets(one)
             read = {name for tree in trees for name in read_names(tree)}
+            read |= {name for tree in trees for name, _ in _descriptors(tree)}
             about = read & {*self.hosts, *names} or any(_FINDS.search(tree.text) for tree in trees)
             own = any(f"${name}" in self.files for name in sets)
             if about or own or sets & self.ours or self._named(one):
@@ -302,6 +328,7 @@ class HostCode:
         if statement.type == "function_definition":
             read += [(one.name, one.node.start) for one in self.script.named(statement.name)]
             names = names | {statement.name}
+        read += _descriptors(self.script.tree)
         places = [at for name, at in read if name in names | files]
         if not all(any(start <= at < end for start, end in zones) for at in places):
             return False
@@ -369,7 +396,7 @@ def _plain(text: str) -> str:
 
 def target_of(redirect: Node) -> str | None:
     """Return the file that a redirection writes; None if it writes none."""
-    if not re.match(r"\d*(>|&>)", redirect.text) or re.match(r"\d*>&\d", redirect.text):
+    if not re.match(r"\d*(>|&>)", redirect.text) or re.match(r"\d*>&[\d-]", redirect.text):
         return None
     target = redirect.get("destination")
     return _plain(target.text) if target is not None else ""
@@ -408,7 +435,25 @@ def _set(statement: Node) -> set[str]:
         found |= {text for text in command.literals if command.name in _READS and text.isidentifier()}
         if _counts(command):
             found |= {name for word in command.arguments for name in re.findall(r"\w+", word.text)[:1]}
-    return found
+    return found | {name for name, _ in _descriptors(statement)}
+
+
+def _on_failure(command: Command, statement: Node) -> bool:
+    """Return whether a command runs only if the command in front of it in a list fails, which is no test."""
+    first, *more = statement.children
+    if statement.type != "list" or more[0].type != "||" or command.node not in more[-1]:
+        return False
+    tests = {"[", "test"} & {one.name for one in commands(first)}
+    return not tests and not any(first.all("test_command"))
+
+
+def _descriptors(tree: Node) -> Iterator[tuple[str, int]]:
+    """Yield the descriptors that commands open, use and close (``&3``) or their variables (``{NAME}<FILE``),
+    and the places."""
+    for found in _DESCRIPTOR.finditer(tree.source, tree.start, tree.end):
+        number = (found[1] or found[2] or b"").decode()
+        if number not in _STANDARD:
+            yield (f"&{number}" if number else found[3].decode()), found.start()
 
 
 def _counts(command: Command) -> bool:
@@ -428,7 +473,7 @@ def _writes(command: Command) -> bool:
 
 
 def _echoed(statement: Node) -> set[str]:
-    """Return the variables that the commands in a loop or a function print."""
+    """Return the variables that the commands in a loop, a condition or a function print."""
     printed = (one.node for one in commands(statement) if one.name in ("echo", "printf"))
-    shown = (one for one in printed if one.under(*LOOPS) and not _piped(one))
+    shown = (one for one in printed if one.under(*_BRANCHES) and not _piped(one))
     return {name for one in shown for name in read_names(one)}

@@ -477,10 +477,8 @@ def own_text(script: Script, file: JobFile) -> Iterator[Remark]:
         above = one.node.around("pipeline")
         writes = one.literals[:2] == ["write", "batch_script"]
         if writes or (above is not None and re.search(r"\bCommand\\?=", above.text)):
-            yield remark_on(
-                one,
-                f"{'writes' if writes else 'names'} the script of jobgen, which has another text, and maybe another folder",
-            )
+            why = "the script of jobgen, which has another text, and maybe another folder"
+            yield remark_on(one, f"{'writes' if writes else 'names'} {why}")
     paths = [name for name, value, _ in script.assignments if _FINDS_SCRIPT.search(value.text)]
     own = re.compile(rf"\"?\$\{{?({'|'.join(['0', 'BASH_SOURCE', *paths])})(\[0\])?\}}?\"?")
     for one in script.runs:

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from jobgen.convert.to_job_file.definitions import (
     ARGUMENTS_SET,
@@ -27,7 +28,7 @@ from jobgen.script.commands import commands
 from jobgen.script.constants import ARGUMENTS
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
-from jobgen.script.syntax import Node, blanks, expansions, literal, parse
+from jobgen.script.syntax import Node, blanks, expansions, exported, literal, parse
 from jobgen.script.word_lists import is_literal, unescaped
 
 _TEXT = ("word", "number", "string_content", "raw_string", "extglob_pattern", "regex")
@@ -35,6 +36,8 @@ _HOME = re.compile(r"^([A-Za-z_]\w*=)?~(?=/|$)")
 _SIGN = re.compile(r"['();&|<>]|\\\"")  # in a text that a shell evaluates
 _BLANK = re.compile(r"[ \t\n]+")  # of bash: all others are letters
 _EXPANSION = re.compile(r"\$\([^)]*\)+|`[^`]*`|\$\{[^}]*\}")
+_OF_SHELLS = re.compile(r"[~*?\[{](?!\w+\})")  # what a shell replaces in a word
+_OF_JOB = ("job_id", "array_index", "array_job", "submit_dir")
 _DEEPEST = 4  # variables in values of variables
 # Variables that differ between the nodes, in the text of a shell that each node runs.
 _OF_NODES = re.compile(r"SLURMD_NODENAME|\w+_VISIBLE_DEVICES")
@@ -234,9 +237,33 @@ def _run_time(script: Script, node: Node, found: ProgramWords) -> str:
     if any(part is None for part in parts) or _globbed(node):
         found.several |= _splits(script, node) or _globbed(node)
         return _hoisted(node, found)
-    text = re.sub(r"\$\{(\w+)\}(?!\w)", r"$\1", "".join(part for part in parts if part is not None))
+    values = _values_of_job(script, node.start if node.source is script.tree.source else None)
+    known = (values.get(part[2:-1], part) if part.startswith("${") else part for part in parts if part)
+    text = re.sub(r"\$\{(\w+)\}(?!\w)", r"$\1", "".join(known))
     found.several |= _splits(script, node) or (_bare(node) and _may_be_several(script, text))
     return text
+
+
+@cache
+def _values_of_job(script: Script, end: int | None) -> dict[str, str]:
+    """Return the variables that are set before a byte to what is made of text and of values that are the same
+    in the whole job: its number, index and directory of submission, with ``${NAME}`` for these."""
+    files = (one.node.text for one in script.named("source", ".", "eval"))
+    if not all(map(_OF_ENVIRONMENTS.search, files)):
+        return {}
+    job = script.dialect.job_variables.items()
+    found = {
+        name: f"${{{name}}}" for name, meaning in job if meaning in _OF_JOB and name not in script.values
+    }
+    for name, value, node in script.assignments:
+        parts = list(_parts(value, frozenset()))
+        names_read = {one for one, _ in expansions(value)}
+        known = None not in parts and names_read <= found.keys() and not _OF_SHELLS.search(value.text)
+        known &= end is None or node.end <= end
+        if known and script.constants.node(name) is value:
+            own = (found.get(part[2:-1], part) if part.startswith("${") else part for part in parts if part)
+            found |= {} if exported(node) else {name: "".join(own)}
+    return found
 
 
 def _hoisted(node: Node, found: ProgramWords, export: str = "") -> str:

@@ -53,7 +53,9 @@ def write(file: JobFile, script: Script, launch: Launch | None) -> None:
         file.remarks += _of_one_task(script)
     elif launch is not None and not launch.row.once_a_node and _tasks(request) > each:
         why = f"the launcher starts {each} of them; jobgen gives these the cores and the memory of all"
-        file.lose(launch.line, f"{_tasks(request)} tasks of a node", why)
+        what = f"{_tasks(request)} {'slots' if script.is_pbs else 'tasks'} of a node"
+        # Slots of PBS are cores, which its ranks share.
+        file.remarks.append(Remark(launch.line, what, why, lost=not script.is_pbs))
     _devices(file, script, gpus, each)
     _cores(file, script, launch, each, gpus)
     file.remarks += _unknown_cores(file, script, launch) if launch else ()

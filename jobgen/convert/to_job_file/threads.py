@@ -41,6 +41,12 @@ _OF_MPI = re.compile(r"(gmx|mdrun)\w*_mpi")
 _LAUNCHERS = {name for row in LAUNCHERS.values() for name in row.names}
 # A number of threads that is the variable, or the cores of a rank.
 _OF_RANK = re.compile(rf"\"?\$\{{?({_NAME}|SLURM_CPUS_PER_TASK)(:?-\w*)?\}}?\"?")
+# With the sign in front of it at the end of a line, else with that behind it.
+_EXPORT = re.compile(
+    rf"(?:^|\s*(?:;|&&))\s*export {_NAME}=[\"']?(\d+)[\"']?\s*$\n?"
+    rf"|(?:^|(?<=[;&]))\s*export {_NAME}=[\"']?(\d+)[\"']?\s*(?:;|&&)",
+    re.MULTILINE,
+)
 _WHOLE = "if the site gives whole nodes, set exclusive, and "
 _SIZE_OF_JOB = re.compile("--(ntasks$|mem)")
 _SIZE_OF_NODE = re.compile("--(n?tasks|cpus|mincpus|mem|gpus|gres)")
@@ -93,6 +99,8 @@ class Threads:
         if here is not None and here.node.source is self.script.tree.source:
             place = None if here.node.under("function_definition") else here.node
         found = [one for name, _, one in self.script.assignments if name == _NAME]
+        if not found:
+            self._take_of_text()
         value = self._at(place, self.changes, self.start) if place else self.last
         before = [one for one in found if place is None or one.start < place.end]
         own = f"jobgen sets it to the cores of a rank, {self.rank}"
@@ -109,6 +117,17 @@ class Threads:
             self._of_mdrun()
         self.file.remarks += self._of_whole_nodes(value)
         self.file.remarks += self._of_others()
+
+    def _take_of_text(self) -> None:
+        """Take the number that a text for each node exports out of setup, behind which jobgen sets it."""
+        setup = str(self.file.values.get("setup", ""))
+        export = _EXPORT.search(setup)
+        if export is None or self.launch is None:
+            return
+        self.file.set_variable(_NAME, export[1] or export[2], self.launch.line)
+        self.file.values["setup"] = setup[: export.start()] + setup[export.end() :]
+        if re.fullmatch(r"(set [-+]\S+\s*)?", str(self.file.values["setup"])):
+            del self.file.values["setup"]
 
     def _of_mdrun(self) -> None:
         """Set the variable to the threads of mdrun, which ends if it is another number.
@@ -239,9 +258,16 @@ class Threads:
             why = f"{dialect.title} sets it to the cores of a chunk, {cores}, "
             why += f"jobgen to those of a rank, {self.rank}"
             yield hint(line_of(self.script, "cpus"), _NAME, why)
-        elif launch and launch.row.one_thread and several and not dialect.sets_threads:
+        elif (
+            launch and launch.row.one_thread and several and not dialect.sets_threads and not self._is_given()
+        ):
             why = f"{launch.title} sets it to 1, jobgen to the cores of a rank, {self.rank}"
             yield hint(launch.line, _NAME, why)
+
+    def _is_given(self) -> bool:
+        """Return whether the command of the launcher, or a variable for its container, sets the number."""
+        text = self.program.node.text if self.program is not None else ""
+        return f"{_NAME}=" in text or any(name.endswith(f"ENV_{_NAME}") for name in self.file.variables)
 
     def _of_others(self) -> Iterator[Remark]:
         """Yield a remark on the first program of each block, beside that of the job, that finds another
