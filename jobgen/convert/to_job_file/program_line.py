@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import lru_cache
 
 from jobgen.convert.to_job_file.definitions import (
     ARGUMENTS_SET,
@@ -36,7 +36,7 @@ _HOME = re.compile(r"^([A-Za-z_]\w*=)?~(?=/|$)")
 _SIGN = re.compile(r"['();&|<>]|\\\"")  # in a text that a shell evaluates
 _BLANK = re.compile(r"[ \t\n]+")  # of bash: all others are letters
 _EXPANSION = re.compile(r"\$\([^)]*\)+|`[^`]*`|\$\{[^}]*\}")
-_OF_SHELLS = re.compile(r"[~*?\[{](?!\w+\})")  # what a shell replaces in a word
+_OF_SHELLS = re.compile(r"[~*?\[`(]|\{(?!\w+\})")  # what a shell replaces in a word, or runs
 _OF_JOB = ("job_id", "array_index", "array_job", "submit_dir")
 _DEEPEST = 4  # variables in values of variables
 # Variables that differ between the nodes, in the text of a shell that each node runs.
@@ -244,7 +244,7 @@ def _run_time(script: Script, node: Node, found: ProgramWords) -> str:
     return text
 
 
-@cache
+@lru_cache(maxsize=4)
 def _values_of_job(script: Script, end: int | None) -> dict[str, str]:
     """Return the variables that are set before a byte to what is made of text and of values that are the same
     in the whole job: its number, index and directory of submission, with ``${NAME}`` for these."""

@@ -158,10 +158,11 @@ def _own_launcher(file: JobFile, script: Script) -> None:
 
 def _open_binding(file: JobFile, script: Script) -> None:
     """Add a remark on threads that are bound to the cores of their rank, to which mpirun binds none."""
-    own = file.values.get("launcher")
-    several = file.count("ranks_per_node") > 1 and file.values.get("mpi") == "openmpi"
-    others = "launcher" in file.own and file.shared.get("launcher") == "mpirun"
-    if not (others or (own == "mpirun" and several)) or "cpu_bind" in file.values:
+    own, shared = (LAUNCHERS.get(str(one.get("launcher"))) for one in (file.values, file.shared))
+    others = "launcher" in file.own and shared is not None and shared.of_mpi
+    several = file.count("ranks_per_node") > 1 and own is not None and own.of_mpi
+    unbound = several and any("bind-to none" in one for one in MPI_FLAVOURS[str(file.values["mpi"])].place)
+    if not (others or unbound) or "cpu_bind" in file.values:
         return
     if name := binds_threads(script, file.variables):
         lines = (node.line for one, _, node in script.assignments if one == name)
