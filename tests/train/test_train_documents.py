@@ -634,7 +634,7 @@ def test_the_ranks_of_a_host_encode_once(tmp_path: Path) -> None:
         "count = []; write = tokens._write\n"
         "tokens._write = lambda *words: (count.append(1), time.sleep(1), write(*words))\n"
         "task = data.of(config.parse(['--task', 'text', '--data', 'a.jsonl', '--tokenizer', 'model']))\n"
-        "print(len(count), len(task.train), task.temporary.folder); sys.stdin.read()"
+        "print(len(count), len(task.train), task.temporary.folder, flush=True); sys.stdin.read()"
     )
     env = clean_environment() | {
         "LOCAL_WORLD_SIZE": "3",
@@ -643,10 +643,14 @@ def test_the_ranks_of_a_host_encode_once(tmp_path: Path) -> None:
     }
     (tmp_path / "tmp").mkdir()
     words = [sys.executable, "-c", code]
+    pipe = subprocess.PIPE
     ranks = [
-        subprocess.Popen(words, cwd=tmp_path, env=env, stdout=subprocess.PIPE, text=True) for _ in range(3)
+        subprocess.Popen(words, cwd=tmp_path, env=env, stdin=pipe, stdout=pipe, text=True) for _ in range(3)
     ]
-    lines = [rank.communicate(timeout=120)[0].split() for rank in ranks]
+    # Each lives until all have read.
+    lines = [rank.stdout.readline().split() for rank in ranks if rank.stdout]
+    for rank in ranks:
+        rank.communicate(timeout=120)
     assert sorted(line[0] for line in lines) == ["0", "0", "1"]
     assert len({(line[1], line[2]) for line in lines}) == 1
     assert Path(lines[0][2]).is_dir()
