@@ -33,6 +33,8 @@ _OF_ENVIRONMENT = (PATHS, effects.OF_INSTALLERS, effects.OF_RANKS, _USUAL)
 _OF_SLURM = re.compile(r"(SLURM|SALLOC|SBATCH)_[A-Z]\w*|SRUN_(CPUS_PER_TASK|EXPORT_ENV)")
 _OF_PBS = re.compile(r"PBS_[A-Z]\w*|NCPUS")
 _OF_MODULES = re.compile(r"EB[A-Z]\w+|[A-Z]\w*_(HOME|ROOT)")
+# Commands that set the variables of an environment only, or none.
+_SETS_NO_OTHERS = re.compile(r"\bactivate\b|shell\.bash hook|/conda\.sh|^(module|ml) (list|purge)\b")
 _OF_SYSTEM = r"^/(?!home)(\w+/)?(opt|sw|s?soft(ware)?|apps?|usr|cvmfs)/"
 # Files that set none but the variables above, and those of environments.
 _KNOWN_FILES = re.compile(rf"activate|profile|bashrc|conda|(?i:module|lmod)|spack|/etc/|{_OF_SYSTEM}")
@@ -74,7 +76,8 @@ def optional(script: Script) -> Iterator[Node]:
     known = (*_OF_ENVIRONMENT, _OF_PBS, _OF_SLURM, LOGIN, _OF_SHELL)
     files = (one.node.start for one in script.commands if is_own_file(one))
     end = min(files, default=script.tree.end)
-    has_others = any(one.name in ("module", "ml", "source", ".", "eval") for one in script.commands)
+    others = (one.node.text for one in script.named("module", "ml", "source", ".", "eval"))
+    has_others = not all(map(_SETS_NO_OTHERS.search, others))
     given = cache(lambda name: is_set(script, name) or (has_others and name.isupper()))
     for node in script.tree.all("variable_name"):
         if node.start > end or node.under("function_definition"):

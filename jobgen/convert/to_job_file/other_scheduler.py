@@ -110,6 +110,7 @@ def _code(file: JobFile) -> str:
     """Return the texts of a job file as they are in the script, but without quotes."""
     own = [value for key, value in file.values.items() if key not in _NO_CODE]
     values = [*own, *(one for part in file.components for one in part.values())]
+    values += [f"export {name}={value}" for name, value in file.variables.items()]
     lines = (" ".join(map(str, one)) if isinstance(one, list) else str(one) for one in values)
     return re.sub("[\"']", "", "\n".join(lines))
 
