@@ -41,6 +41,7 @@ def remarks(script: Script, target: Dialect, logs: Mapping[str, str]) -> Iterato
     yield from _srun_variables(script, target)
     yield from islice(_binds(script), 1)
     yield from islice(_limits(script, target), 1)
+    yield from islice(_bound_cores(script, target), 1)
     yield from _written_script(script)
     yield from _own_directives(script, target)
     yield from _set_by_target(script, target)
@@ -120,6 +121,23 @@ def _binds(script: Script) -> Iterator[Remark]:
         for found in filter(of_source.fullmatch, chain.from_iterable(values)):
             why = f"is a file of {source.title}: without it the container does not start"
             yield hint(node.line, found, why)
+
+
+def _bound_cores(script: Script, target: Dialect) -> Iterator[Remark]:
+    """Yield a remark on ``nproc``, which counts the cores to which Slurm binds a script without a number of
+    cores, or the threads of OMP_NUM_THREADS."""
+    if (
+        script.is_pbs
+        or target.family == script.dialect.family
+        or (script.request.cpus_per_rank or 1) > 1
+        or script.request.exclusive
+    ):
+        return
+    for one in script.running("nproc"):
+        if one.node.under("command_substitution") and len(one.words) == 1 and not is_printed(one.node):
+            why = "counts the cores to which Slurm binds the job, and "
+            why += f"all of the node where {target.title} binds none"
+            yield remark_on(one, why)
 
 
 def ranks_of_whole_nodes(script: Script) -> Iterator[Remark]:

@@ -25,7 +25,9 @@ ALL = ("-n", "-np", "--np", "--ntasks", "--num-processes")
 EACH = ("--ppn", "-ppn", "-npernode", "--npernode", "-perhost", "--ntasks-per-node")
 
 # Variables and options with the number of cores that a program uses, and such letters of common programs.
-_CORES_IN_VARIABLE = re.compile(r"(?i)\w+(?<!max)_THREADS|(\w+_)?n(um)?_?(threads|cpus?|cores?|procs?)")
+_CORES_IN_VARIABLE = re.compile(
+    r"(?i)\w+(?<!max)_THREADS|(\w+_)?n(um)?_?(threads|cpus?|cores?|procs?|workers)"
+)
 _CORES_IN_OPTION = re.compile(
     r"(?i)-j|-nt|-ntomp|--?(n|num|max|total|run)?[-_]?(threads?|threadN|cores|cpus|procs?|processes|jobs)"
 )

@@ -6,6 +6,7 @@ import fnmatch
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import PurePath
 
 from jobgen.convert.request_reader import at_directive
 from jobgen.convert.result import Remark, hint, remark_on, shown
@@ -194,11 +195,12 @@ def _log_folders(script: Script, target: Dialect, fields: Mapping[str, str]) -> 
         whole = any(re.fullmatch(r"-\w*p\w*|--parents", text) for text in given)
         for word in command.arguments:
             path = _path(script, script.constants.text(word).strip("\"'"))
+            paths = [path, *(str(one) for one in PurePath(path).parents if whole and path[0] in "/$")]
             made = any(whole and path.startswith(f"{one}/") for one in folders - {""})
             # A variable of a loop may be each name.
             any_name = re.sub(r"(?<=\w/)\\\$\w+", "[^/]+", re.escape(path))
             made |= path.startswith("/") and any(re.fullmatch(any_name, one) for one in folders)
-            if made or any(_may_be_one(one, path, True) for one in folders - {""}):
+            if made or any(_may_be_one(one, each, True) for one in folders - {""} for each in paths):
                 why = f"{target.title} opens the log in it before the script runs: make it before you submit"
                 yield remark_on(command, why)
                 break

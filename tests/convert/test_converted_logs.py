@@ -321,6 +321,7 @@ def test_the_run_directory_among_all_files(start: str, command: str, noted: bool
         ("logs/a.log", "cd $PBS_O_WORKDIR\nmkdir -p logs/data", "before the script runs"),
         ("/data/logs/", "for d in out logs; do mkdir -p /data/$d; done", "before the script runs"),
         ("/data/logs/", "for d in a b; do mkdir -p /data/$d/logs; done", ""),
+        ("logs/a.log", ': ${D:="."}\nmkdir -p ${D}/logs/data', "before the script runs"),
         ("logs/a.log", "cd $PBS_O_WORKDIR\nmkdir logs/data", ""),
         ("/data/logs/a.log", "rm -r /data/log", ""),
         ("/data/logs/a.log", "mkdir /other/logs", ""),

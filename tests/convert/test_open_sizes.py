@@ -194,6 +194,23 @@ def test_a_script_that_counts_all_cores_of_the_node(
     assert sum(one.why.startswith("counts all cores of the node, not the") for one in done.remarks) == named
 
 
+@pytest.mark.parametrize(
+    ("options", "code", "named"),
+    [
+        ("-N 1", "n=$(nproc)\n./a -t $n", True),
+        ("-N 1", 'echo "$(nproc)"\n./a', False),
+        ("-c 4", "./a -t `nproc`", False),
+        ("-N 1 --exclusive", "./a -t `nproc`", False),
+    ],
+)
+@pytest.mark.parametrize("target", ["pbspro", "torque", "toml"])
+def test_a_script_that_counts_the_cores_that_it_has(
+    target: str, options: str, code: str, named: bool
+) -> None:
+    found = reasons(f"{HEAD}{options}\n{code}\n", target)
+    assert any(one.startswith("counts the cores to which Slurm binds the job") for one in found) is named
+
+
 def test_more_cores_than_those_to_which_slurm_binds_a_job() -> None:
     found = [one.why for one in convert("#PBS -l nodes=1:ppn=4\nmake -j $(nproc --all)\n", "slurm").remarks]
     assert "counts all cores of the node, not the 4 of the request, to which Slurm may bind them" in found
@@ -285,7 +302,7 @@ def test_the_mpi_of_the_branch_that_runs(line: str, start: str, exports: bool, n
         ("-N 1", "CUDA_VISIBLE_DEVICES=0 python a.py", 0),
     ],
 )
-@pytest.mark.parametrize("target", ["pbspro", "torque"])
+@pytest.mark.parametrize("target", ["pbspro", "torque", "toml"])
 def test_devices_that_the_script_numbers(target: str, options: str, code: str, count: int) -> None:
     found = reasons(f"{HEAD}{options}\n{code}\n", target)
     assert len([one for one in found if one.startswith("names the job's devices if Slurm hides")]) == count

@@ -117,7 +117,9 @@ def _code(file: JobFile) -> str:
 
 def _remains(what: str, code: str) -> bool:
     """Return whether the words of a remark are in one line of the job file, which has no ``python`` before a
-    program, and options between the words: ``mkdir -p logs``."""
+    program, and options between the words: ``mkdir -p logs``; of an assignment the name."""
+    if name := re.match(r"\w+=(?=\$\(|`)", what):
+        return name[0] in code
     words = re.sub("[\"']", "", what).lstrip("$").split()
     words = words[1:] if len(words) > 1 and is_python(words[0]) else words
     code = re.sub(r"(?m)^\s*#(?![A-Z]).*", "", code) if len(words) == 1 else code

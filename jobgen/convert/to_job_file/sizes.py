@@ -302,7 +302,8 @@ def _devices(file: JobFile, script: Script, gpus: int, each: int) -> None:
         option = script.dialect.devices_option(gpus, kind or "", script.request.accelerator)
         if option and file.try_add("directive", [*file.list("directive"), option]):
             file.values["accelerator"] = "cpu"
-            why = f"{each} ranks share them: jobgen gives a device to each rank, so this is a directive"
+            why = f"{each} ranks share them: jobgen gives a device to each rank, so this is a directive; "
+            why += "the job sets up CPUs, and requests none of another scheduler"
             file.hint(line, counted(gpus, "GPU"), why)
             return
         what = f"{counted(gpus, 'GPU')} of {each} ranks"

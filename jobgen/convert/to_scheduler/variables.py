@@ -330,7 +330,7 @@ def unprefixed(script: Script, target: Dialect) -> Iterator[Edit | Remark]:
         yield from _guard(name, node) if text is None else ()
     request, hidden = script.request, source.hides_devices and not target.hides_devices
     numbers = [node for name, _, node in script.assignments if name in other and _NUMBERS.match(node.text)]
-    if hidden and numbers and request.gpus_per_node and not request.exclusive:
+    if hidden and numbers and (request.gpus_per_node or request.gpus) and not request.exclusive:
         why = f"names the job's devices if {old} hides the others, and those of the node if {new} does not"
         yield hint(numbers[0].line, numbers[0].text[:60], why)
 
