@@ -537,6 +537,17 @@ def test_late_directives_that_change_nothing() -> None:
     assert error.severity == "note"
     (name,) = found(f"{TORQUE}a=1\n#PBS -N $a\n./a", "late-directive")
     assert (name.severity, name.fix.startswith("give it to qsub"), name.edits) == ("error", True, ())
+    (log,) = found(f"{TORQUE}a=1\n#PBS -o $PBS_JOBID.log\n./a", "late-directive")
+    assert log.fix.startswith("remove it"), "qsub knows no id yet"
+
+
+@pytest.mark.parametrize(("stages", "severity"), [(8, "warning"), (3, "error")])
+def test_stages_that_older_versions_of_megatron_reduce(stages: int, severity: str) -> None:
+    sizes = f"--tensor-model-parallel-size 2 --pipeline-model-parallel-size {stages}"
+    (one,) = found(
+        f"{HEAD}#SBATCH -N 2\nsrun -n 2 torchrun --nnodes=2 --nproc-per-node=4 t.py {sizes}", "world-size"
+    )
+    assert (one.severity, "older versions" in one.reason) == (severity, severity == "warning")
 
 
 def test_a_file_that_is_a_part_of_a_script(tmp_path: Path) -> None:

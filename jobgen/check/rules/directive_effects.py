@@ -168,7 +168,9 @@ def late(script: Script) -> Iterator[Hit]:
         variable = any(has_variable(one.value) for one in _options(script, line))
         fix = "a job has one value of it: submit a job for each" if in_turn & keys else ""
         if variable:
-            fix = f"give it to {script.dialect.command}: directives expand no variables of the script"
+            numbered = re.search(rf"\$\{{?{script.dialect.variable('job_id')}\b", line.rest)
+            fix = "remove it" if numbered else f"give it to {script.dialect.command}"  # which knows no id yet
+            fix += ": directives expand no variables of the script"
         mild = below if script.directives.live else script.for_another_scheduler
         yield Hit(
             line.number,

@@ -544,11 +544,18 @@ def _of_parallel(one: RankGroup) -> Iterator[Hit]:
     size = math.prod(given.values())
     if "tensor_model_parallel_size" in given and one.total and one.total % size:
         product = " x ".join(map(str, given.values()))
+        others = size // given.get(_PARALLEL[1], 1)
+        fewer = min(
+            given.get(_PARALLEL[1], 1), one.total // others
+        )  # stages, to which older versions reduce it
+        reduced = fewer > 0 and one.total % (others * fewer) == 0
+        effect = f", or has {fewer} stages in older versions" if reduced else ""
+        reason = f"the parallel sizes of {one.program.file or 'the program'} need a multiple of {product} = {size} ranks"
         yield Hit(
             one.line,
-            f"the parallel sizes of {one.program.file or 'the program'} need a multiple of {product} = {size} ranks, but {one.total} start: it "
-            "refuses that",
+            f"{reason}, but {one.total} start: it refuses that{effect}",
             f"write sizes whose product divides {one.total}",
+            level=WARNING if reduced else None,
         )
 
 
