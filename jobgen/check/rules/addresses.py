@@ -202,14 +202,9 @@ def _waiting(script: Script) -> str:
     export MASTER_PORT=$((40000 + SLURM_JOB_ID % 10000))
     srun python3 train.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --gpus-per-node=1
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    export MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))
-    srun python3 train.py
-    """,
+    good={
+        "export MASTER_PORT=$((40000 + SLURM_JOB_ID % 10000))": "export MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))"
+    },
 )
 def ephemeral_port(script: Script) -> Iterator[Hit]:
     for one, least, greatest in port_ranges(script):
@@ -239,14 +234,9 @@ _FIRST, _LAST = 32768, 60999  # net.ipv4.ip_local_port_range
     export MASTER_PORT=$((10000 + SLURM_JOB_ID))
     srun python3 train.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --gpus-per-node=1
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    export MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))
-    srun python3 train.py
-    """,
+    good={
+        "export MASTER_PORT=$((10000 + SLURM_JOB_ID))": "export MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))"
+    },
 )
 def large_port(script: Script) -> Iterator[Hit]:
     for one, least, greatest in port_ranges(script):
@@ -275,14 +265,7 @@ _GREATEST, _SYSTEM = 65535, 1000
     export MASTER_PORT=${SLURM_JOB_ID: -4}
     srun python3 train.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --gpus-per-node=1
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    export MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))
-    srun python3 train.py
-    """,
+    good={"export MASTER_PORT=${SLURM_JOB_ID: -4}": "export MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))"},
 )
 def low_port(script: Script) -> Iterator[Hit]:
     for one, least, greatest in port_ranges(script):

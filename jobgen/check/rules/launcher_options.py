@@ -36,15 +36,10 @@ from jobgen.script.syntax import Node, literal, parse
     set -euo pipefail
     torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$(hostname):0" train.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --nodes=2
-    #SBATCH --ntasks-per-node=1
-    #SBATCH --gpus-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    srun torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$(hostname):0" train.py
-    """,
+    good={
+        "# jobgen: disable=repeated-count": "",
+        'torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$(hostname):0" train.py': 'srun torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$(hostname):0" train.py',
+    },
 )
 def first_node_only(script: Script) -> Iterator[Hit]:
     if not script.is_batch or not script.request.several:
@@ -130,15 +125,7 @@ def idle_others(script: Script) -> str:
     set -euo pipefail
     python3 train.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --nodes=2
-    #SBATCH --ntasks-per-node=4
-    #SBATCH --gpus-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    srun python3 train.py
-    """,
+    good={"python3 train.py": "srun python3 train.py"},
 )
 def no_launcher(script: Script) -> Iterator[Hit]:
     request = script.request
@@ -242,15 +229,9 @@ def depends_on_size(node: Node) -> bool:
     set -euo pipefail
     srun torchrun --standalone --nproc-per-node=4 train.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --nodes=2
-    #SBATCH --ntasks-per-node=1
-    #SBATCH --gpus-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    srun torchrun --nnodes="$SLURM_NNODES" --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$(hostname):0" train.py
-    """,
+    good={
+        "srun torchrun --standalone --nproc-per-node=4 train.py": 'srun torchrun --nnodes="$SLURM_NNODES" --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$(hostname):0" train.py'
+    },
 )
 def standalone_nodes(script: Script) -> Iterator[Hit]:
     if "PET_" in script.tree.text or not script.in_job:
@@ -295,13 +276,7 @@ _JOINED = {
     set -euo pipefail
     srun python3 bad.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --ntasks=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    srun python3 good.py
-    """,
+    good={"srun python3 bad.py": "srun python3 good.py"},
     files={
         "bad.py": 'import torch\n\ntorch.save(torch.nn.Linear(8, 8), "model.pt")\n',
         "good.py": 'import os\nimport torch\n\nrank = os.environ["SLURM_PROCID"]\ntorch.save(torch.nn.Linear(8, 8), f"model{rank}.pt")\n',
@@ -375,15 +350,7 @@ def _writes(name: str, arguments: Sequence[str]) -> bool:
     set -euo pipefail
     srun torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$(hostname):0" train.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --nodes=2
-    #SBATCH --ntasks-per-node=1
-    #SBATCH --gpus-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    srun torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$(hostname):0" train.py
-    """,
+    good={"#SBATCH --ntasks-per-node=4": "#SBATCH --ntasks-per-node=1"},
 )
 def nested_tasks(script: Script) -> Iterator[Hit]:
     for one in ranks(script):
@@ -453,17 +420,7 @@ _OWN_OPTIONS = {*MPI_FLAVOURS["openmpi"].marks, *MPI_FLAVOURS["mpich"].marks}
     export OMP_NUM_THREADS=8
     mpirun -x OMP_NUM_THREADS ./a.out
     """,
-    good="""
-    #!/bin/bash
-    #PBS -l select=2:ncpus=32:mpiprocs=4
-    #PBS -l place=scatter
-    #PBS -l walltime=01:00:00
-    set -euo pipefail
-    cd "$PBS_O_WORKDIR"
-    module load intel-oneapi-mpi/2021
-    export OMP_NUM_THREADS=8
-    mpirun -genv OMP_NUM_THREADS 8 ./a.out
-    """,
+    good={"mpirun -x OMP_NUM_THREADS ./a.out": "mpirun -genv OMP_NUM_THREADS 8 ./a.out"},
 )
 def mpi_options(script: Script) -> Iterator[Hit]:
     for launch in script.launches:

@@ -97,15 +97,7 @@ def _names(node: Node) -> list[str]:
     nnodes=$(wc -l < "$PBS_NODEFILE")
     echo "$nnodes nodes"
     """,
-    good="""
-    #!/bin/bash
-    #PBS -l select=2:ncpus=32:mpiprocs=4
-    #PBS -l place=scatter
-    #PBS -l walltime=01:00:00
-    set -euo pipefail
-    nnodes=$(sort -u "$PBS_NODEFILE" | wc -l)
-    echo "$nnodes nodes"
-    """,
+    good={'nnodes=$(wc -l < "$PBS_NODEFILE")': 'nnodes=$(sort -u "$PBS_NODEFILE" | wc -l)'},
 )
 def nodefile_count(script: Script) -> Iterator[Hit]:
     if script.guess.foreign or "PBS_NODEFILE" in script.values:

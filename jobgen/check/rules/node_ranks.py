@@ -110,16 +110,9 @@ def _is_for_all(launch: Launch) -> bool:
     MASTER_ADDR=$(hostname)
     srun torchrun --nnodes=2 --nproc-per-node=4 --master-addr="$MASTER_ADDR" train.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --nodes=2
-    #SBATCH --ntasks-per-node=1
-    #SBATCH --gpus-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    MASTER_ADDR=$(hostname)
-    srun torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$MASTER_ADDR:0" train.py
-    """,
+    good={
+        'srun torchrun --nnodes=2 --nproc-per-node=4 --master-addr="$MASTER_ADDR" train.py': 'srun torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$MASTER_ADDR:0" train.py'
+    },
 )
 def missing_node_rank(script: Script) -> Iterator[Hit]:
     for launch in _on_each_node(script):
@@ -166,16 +159,9 @@ def _on_each_node(script: Script) -> Iterator[Launch]:
     MASTER_ADDR=$(hostname)
     srun torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --master-addr="$MASTER_ADDR" train.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --nodes=2
-    #SBATCH --ntasks-per-node=1
-    #SBATCH --gpus-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    MASTER_ADDR=$(hostname)
-    srun torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$MASTER_ADDR:0" train.py
-    """,
+    good={
+        'srun torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --master-addr="$MASTER_ADDR" train.py': 'srun torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$MASTER_ADDR:0" train.py'
+    },
 )
 def missing_master(script: Script) -> Iterator[Hit]:
     for launch in _on_each_node(script):

@@ -262,13 +262,7 @@ _IS_NO_JOB = re.compile(rf"-z\s+\"?{_ID}|\"(\w?){_ID}\"\s*==?\s*\"\1\"")
     srun python3 train.py --data "$TMPDIR/data"
     wait
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    cp -r "$HOME/data" "$TMPDIR/data"
-    srun python3 train.py --data "$TMPDIR/data"
-    """,
+    good={'cp -r "$HOME/data" "$TMPDIR/data" &': 'cp -r "$HOME/data" "$TMPDIR/data"', "wait": ""},
 )
 def unfinished_copy(script: Script) -> Iterator[Hit]:
     for command in script.commands:

@@ -36,13 +36,7 @@ _EMPTY = ("-N", "-t", "--array", "--dependency")  # an empty text is accepted
     #PBS -p 2000
     hostname
     """,
-    good="""
-    #!/bin/bash
-    #PBS -l select=1:ncpus=8
-    #PBS -l walltime=01:00:00
-    #PBS -p 1000
-    hostname
-    """,
+    good={"#PBS -p 2000": "#PBS -p 1000"},
 )
 def bad_value(script: Script) -> Iterator[Hit]:
     commented, dialect = trailing(script), script.dialect
@@ -119,12 +113,7 @@ def _is_local(script: Script, key: str, value: str) -> bool:
     #PBS -l walltime=01:00:00,
     hostname
     """,
-    good="""
-    #!/bin/bash
-    #PBS -l select=1:ncpus=8
-    #PBS -l walltime=01:00:00
-    hostname
-    """,
+    good={"#PBS -l walltime=01:00:00,": "#PBS -l walltime=01:00:00"},
     schedulers=("pbs",),
 )
 def qsub_only(script: Script) -> Iterator[Hit]:
@@ -162,12 +151,7 @@ def _unknown_host(option: DirectiveOption) -> Iterator[Hit]:
     #PBS -l walltime=01:00:00
     hostname
     """,
-    good="""
-    #!/bin/bash
-    #PBS -l select=1:ncpus=8:ngpus=1
-    #PBS -l walltime=01:00:00
-    hostname
-    """,
+    good={"#PBS -l select=1:ncpus=8:ngpu=1": "#PBS -l select=1:ncpus=8:ngpus=1"},
     schedulers=("pbspro",),
 )
 def bad_select(script: Script) -> Iterator[Hit]:
@@ -201,13 +185,7 @@ def bad_select(script: Script) -> Iterator[Hit]:
     #PBS -l naccesspolicy=singlejob
     hostname
     """,
-    good="""
-    #!/bin/bash
-    #PBS -l select=1:ncpus=8:ngpus=1
-    #PBS -l walltime=01:00:00
-    #PBS -l place=excl
-    hostname
-    """,
+    good={"#PBS -l naccesspolicy=singlejob": "#PBS -l place=excl"},
     schedulers=("pbspro",),
 )
 def unknown_resource(script: Script) -> Iterator[Hit]:

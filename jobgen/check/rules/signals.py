@@ -57,16 +57,7 @@ def _caught(script: Script) -> set[str]:
     pid=$!
     wait "$pid"
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --signal=B:USR1@60
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    trap 'echo "time is nearly up"; kill -TERM "$pid"; wait "$pid"' USR1
-    srun /opt/site/solver &
-    pid=$!
-    wait "$pid"
-    """,
+    good={"#SBATCH --signal=USR1@60": "#SBATCH --signal=B:USR1@60"},
 )
 def signal_to_steps(script: Script) -> Iterator[Hit]:
     yield from _ending_shells(script)
@@ -159,13 +150,7 @@ def _calls_others(script: Script) -> bool:
     set -euo pipefail
     srun python3 train.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --signal=USR1@120
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    srun python3 train.py
-    """,
+    good={"#SBATCH --signal=B:USR1@120": "#SBATCH --signal=USR1@120"},
     schedulers=("slurm",),
 )
 def signal_without_trap(script: Script) -> Iterator[Hit]:
@@ -202,17 +187,7 @@ _ENDING = ("HUP", "INT", "USR1", "USR2", "TERM", "ALRM", "QUIT")
     wait "$pid"
     exit "$?"
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --signal=B:USR1@120
-    #SBATCH --time=01:00:00
-    set -uo pipefail
-    srun ./solver > log.txt &
-    pid=$!
-    trap 'kill -USR1 "$pid"; wait "$pid"' USR1
-    wait "$pid"
-    exit "$?"
-    """,
+    good={"srun ./solver | tee log.txt &": "srun ./solver > log.txt &"},
 )
 def signal_receiver(script: Script) -> Iterator[Hit]:
     swallowers = {one.command.node.start: one for one in script.launches if one.row.once_a_node}

@@ -51,15 +51,9 @@ from jobgen.values.parsers import number as whole_number
     set -euo pipefail
     srun torchrun --nnodes=32 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$(hostname):0" train.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --nodes=16
-    #SBATCH --ntasks-per-node=1
-    #SBATCH --gpus-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    srun torchrun --nnodes="$SLURM_NNODES" --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$(hostname):0" train.py
-    """,
+    good={
+        'srun torchrun --nnodes=32 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$(hostname):0" train.py': 'srun torchrun --nnodes="$SLURM_NNODES" --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$(hostname):0" train.py'
+    },
 )
 def nodes_mismatch(script: Script) -> Iterator[Hit]:
     request = script.request
@@ -158,13 +152,9 @@ def _has_all_nodes(script: Script, launch: Launch) -> bool:
     set -euo pipefail
     torchrun --standalone --nproc-per-node=8 train.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --gpus-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    torchrun --standalone --nproc-per-node=4 train.py
-    """,
+    good={
+        "torchrun --standalone --nproc-per-node=8 train.py": "torchrun --standalone --nproc-per-node=4 train.py"
+    },
 )
 def ranks_mismatch(script: Script) -> Iterator[Hit]:
     request = script.request
@@ -477,16 +467,7 @@ def _of_ray(script: Script, gpus: int | None) -> Iterator[Hit]:
     export WORLD_SIZE=16
     srun bash -c 'export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID; exec python3 train.py'
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --nodes=2
-    #SBATCH --ntasks-per-node=4
-    #SBATCH --gpus-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    export WORLD_SIZE=$SLURM_NTASKS
-    srun bash -c 'export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID; exec python3 train.py'
-    """,
+    good={"export WORLD_SIZE=16": "export WORLD_SIZE=$SLURM_NTASKS"},
 )
 def world_size(script: Script) -> Iterator[Hit]:
     if not script.in_job:
