@@ -66,16 +66,8 @@ def bad_value(script: Script) -> Iterator[Hit]:
             yield Hit.at(option, found, fix or "correct the value, or remove the option", level)
     given = script.heeded
     values = {key: one.value for key, one in given.items()}
-    for key, why in dialect.together_faults(values, in_array=script.is_array_by_command):
-        yield Hit(given[key].line, why, next(fix for part, fix in _TOGETHER if part in why))
-
-
-# The fix for options that are refused together, by a part of the reason.
-_TOGETHER = (
-    ("exclude each other", "remove one of them"),
-    *((part, "remove it, or add the other option") for part in ("without", "only for")),
-    ("", "change one of the numbers, or leave one of the options out"),
-)
+    for one in dialect.conflicts(values, in_array=script.is_array_by_command):
+        yield Hit(given[one.key].line, one.reason, one.fix)
 
 
 def _other_form(key: str, option: DirectiveOption) -> str:
@@ -88,11 +80,8 @@ def _other_form(key: str, option: DirectiveOption) -> str:
     other = re.search(r":(?!ppn=|gpus=|mics=)(\w+)=([^:+]*)", option.value) if key == "-l nodes" else None
     if other is None:
         return ""
-    return (
-        f"write ppn={other[2]}"
-        if other[1] == "ncpus"
-        else f"write -l {other[1]}={other[2]} in a line of its own"
-    )
+    name, value = other.groups()
+    return f"write ppn={value}" if name == "ncpus" else f"write -l {name}={value} in a line of its own"
 
 
 def _is_local(script: Script, key: str, value: str) -> bool:
