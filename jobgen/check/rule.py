@@ -67,7 +67,7 @@ def rule(
 
 
 def _with(script: str, others: Mapping[str, str]) -> str:
-    """Return a script with other lines in the place of some, and without those of which nothing is in the place."""
+    """Return a script with other lines in the place of some; an empty one removes a line."""
     lines = ((line, line.strip()) for line in script.split("\n"))
     return "\n".join(
         line.replace(text, others.get(text, text)) for line, text in lines if others.get(text) != ""

@@ -55,9 +55,8 @@ def _results(script: Script) -> Iterator[Hit]:
     """Yield the assignments of a result that may be 0, which then have the status 1."""
     found = [(one.name, one.node, _assigned(one.node)) for one in script.named("expr")]
     found += [("let", one.node, one.node) for one in script.named("let")]
-    found += [
-        ("((", node, node) for node in script.tree.all("compound_statement") if node.text.startswith("((")
-    ]
+    blocks = script.tree.all("compound_statement")
+    found += [("((", node, node) for node in blocks if node.text.startswith("((")]
     for name, node, whole in found:
         if whole is None or _MAY_BE_ZERO[name].search(node.text) is None or whole.field == "condition":
             continue

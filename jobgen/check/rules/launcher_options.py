@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from jobgen.check.ranks.model import TRIFLES, RankGroup, code, ignores_tasks_of_node, is_work, ranks
+from jobgen.check.ranks.model import TRIFLES, RankGroup, code, is_work, kind_of, ranks
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule, rule_once
 from jobgen.launch.launchers import MPI_FLAVOURS
 from jobgen.launch.wrappers import remote_start
@@ -50,12 +50,13 @@ def first_node_only(script: Script) -> Iterator[Hit]:
         launch = one.inner
         if launch is None or one.outer is not launch:
             continue
-        if launch.row.line.reaches_nodes and not launch.has("--no-ssh"):
+        by_hostfile = launch.has("--no-ssh")  # deepspeed counts its nodes
+        if launch.row.line.reaches_nodes and not by_hostfile:
             continue
         apart = launch.command.background or launch.has("--standalone")
         if apart or not script.starts(launch) or depends_on_size(launch.command.node):
             continue
-        count = None if launch.has("--no-ssh") else 1  # deepspeed counts the nodes of its hostfile
+        count = None if by_hostfile else 1
         count = launch.number(*launch.row.line.nodes) if launch.has(*launch.row.line.nodes) else count
         own = f"ranks 0 to {one.each - 1}" if one.each and one.each > 1 else "the ranks of this node"
         waiting = f"{own} wait forever for those of the other {others(script)}, where nothing starts them"
@@ -362,9 +363,7 @@ def nested_tasks(script: Script) -> Iterator[Hit]:
         if outer.row.line.reaches_nodes and tasks and tasks > 1 and _starts_several(launch):
             fix = f"start one process on each node: {outer.kind} --map-by ppr:1:node --bind-to none"
             fix = f"write {script.dialect.once_a_node}" if outer.row.by_scheduler else fix
-            ignored = f"{outer.kind} ignores --ntasks-per-node, which is not that of the job, and"
-            kind = ignored if ignores_tasks_of_node(script, outer) else outer.kind
-            yield _nested(launch, kind, tasks, fix)
+            yield _nested(launch, kind_of(script, outer), tasks, fix)
         elif launch.row.remote_shell and (one.nodes or 1) > 1 and hosts and not launch.has(*_OWN_NODE):
             starts = f"{outer.kind} starts {launch.kind} on each of the {one.nodes} nodes, and each starts the ranks of all nodes by its hostfile"
             yield Hit(launch.line, starts, f"leave {outer.kind} out, or add --no_ssh and --node_rank")

@@ -170,9 +170,8 @@ def sorted_nodefile(script: Script) -> Iterator[Hit]:
         unique = "-u" in command.literals or "uniq" in _names(whole)
         # The order matters in a file, in an array, and where the first host is used.
         written = whole.type == "redirected_statement" and any(True for _ in whole.all(">"))
-        kept = written or (
-            whole.under("command_substitution") and (whole.under("array") or "head" in _names(whole))
-        )
+        inside = whole.under("command_substitution")
+        kept = written or (inside and (whole.under("array") or "head" in _names(whole)))
         around = (above for above in whole.above() if above.type == "command_substitution")
         counts = any("wc" in _names(above) for above in around)  # $(... | wc -l)
         ordered = (written and _has_first_host(script, whole)) or _starts_each(script, whole)
@@ -188,13 +187,14 @@ def _has_first_host(script: Script, statement: Node) -> bool:
     words += [
         file for one in script.named("julia") for word, file in pairwise(one.words) if "machine" in word.text
     ]
-    texts = (script.constants.text(word) for word in words)
-    files = {re.sub(r"^--\w+=", "", text).replace('"', "").strip("'") for text in texts}
+    files = {_file(script, word) for word in words}
     written = (one.get("destination") for one in statement.all("file_redirect"))
-    return any(
-        word is not None and script.constants.text(word).replace('"', "").strip("'") in files
-        for word in written
-    )
+    return any(word is not None and _file(script, word) in files for word in written)
+
+
+def _file(script: Script, word: Node) -> str:
+    """Return the file that a word names, also as ``--option=FILE``."""
+    return re.sub(r"^--\w+=", "", script.constants.text(word)).replace('"', "").strip("'")
 
 
 def _starts_each(script: Script, statement: Node) -> bool:

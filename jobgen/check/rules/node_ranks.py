@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.ranks.launcher_config import launches
+from jobgen.check.ranks.model import step_of_script
 from jobgen.check.rule import ERROR, WARNING, rule, rule_once
 from jobgen.script import code_files
 from jobgen.script.launches import Launch
@@ -70,7 +71,7 @@ def hostname_master(script: Script) -> Iterator[Hit]:
 def _run_by_all(script: Script) -> Iterator[Node]:
     """Yield the texts that every node of the job runs."""
     if not script.is_batch:
-        outer = script.starter.call.outer if script.starter is not None else None
+        outer = step_of_script(script)
         if (outer is not None and _is_for_all(outer)) or re.search(_RANKS, script.tree.text):
             yield script.tree  # a script that srun or mpirun starts
         return

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from jobgen.check.ranks.environment import ACTIVATES, reads_others
-from jobgen.check.ranks.model import code, is_work, ranks
+from jobgen.check.ranks.model import code, is_work, ranks, step_of_script
 from jobgen.check.rule import NOTE, WARNING, rule
 from jobgen.check.rules.traps import caught
 from jobgen.script.commands import commands
@@ -68,14 +68,14 @@ def signal_to_steps(script: Script) -> Iterator[Hit]:
             continue
         if signal.name in own:
             why = f"without B: the signal goes to the job's steps, and the trap of this script never hears {signal.name}"
-            fix = f"write --signal=B:{signal.value}"
-            fix += (
-                "" if waits else ", and start the programs with & and wait: a trap runs only between commands"
-            )
+            fix = f"write --signal=B:{signal.value}{'' if waits else _WAIT}"
             yield Hit(signal.line, why, fix, NOTE if signal.name in also_called else None)
         elif reason := _lost_in_steps(script, signal.name):
             fix = "start the ranks with srun, or add B: and catch the signal in this script"
             yield Hit(signal.line, reason, fix)
+
+
+_WAIT = ", and start the programs with & and wait: a trap runs only between commands"
 
 
 def _called_too(script: Script) -> set[str]:
@@ -87,7 +87,7 @@ def _called_too(script: Script) -> set[str]:
 
 def _ending_shells(script: Script) -> Iterator[Hit]:
     """Yield the shells of a step that wait for a program: Slurm signals them, too (measured with 22.05)."""
-    outer = script.starter.call.outer if script.starter is not None else None
+    outer = step_of_script(script)
     if script.starter is not None and outer is not None and outer.row.by_scheduler and script.for_a_shell:
         names = _ending(script.starter.script) - _caught(script)
         waits = (one for one in script.commands if one.works and not one.background)
