@@ -86,9 +86,8 @@ def _is_meant(script: Script) -> bool:
         return True
     downloads = sum(one.name in _DOWNLOADS or "pip" in one.literals for one in script.commands)
     # Several are an installation, which may need a GPU.
-    return (downloads > 1 or not _has_gpus(script)) and not any(
-        _is_work(script, one) for one in script.commands
-    )
+    works = (_is_work(script, one) for one in script.commands)
+    return (downloads > 1 or not _has_gpus(script)) and not any(works)
 
 
 _INSTALLATION = re.compile(

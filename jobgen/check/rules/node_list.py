@@ -163,9 +163,8 @@ def _counts_lines(value: Node) -> bool:
 def sorted_nodefile(script: Script) -> Iterator[Hit]:
     for command in script.own_running("sort") if script.request.nodes != 1 else ():
         whole = _pipeline(command)
-        if (not uses(whole, *_LISTS) and "scontrol" not in whole.text) or {"wc", "grep", "tail"} & set(
-            _names(whole)
-        ):
+        lists = uses(whole, *_LISTS) or "scontrol" in whole.text
+        if not lists or {"wc", "grep", "tail"}.intersection(_names(whole)):
             continue
         unique = "-u" in command.literals or "uniq" in _names(whole)
         # The order matters in a file, in an array, and where the first host is used.

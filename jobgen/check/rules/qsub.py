@@ -39,26 +39,21 @@ _EMPTY = ("-N", "-t", "--array", "--dependency")  # an empty text is accepted
     good={"#PBS -p 2000": "#PBS -p 1000"},
 )
 def bad_value(script: Script) -> Iterator[Hit]:
-    commented, dialect = trailing(script), script.dialect
+    commented, dialect, missing = trailing(script), script.dialect, "add a value, or remove the option"
     for option in script.options:
         if option.missing and (option.flag in _EMPTY or option.flag not in _ELSEWHERE):
             reason = f"{option.given} has no value: {dialect.command} refuses the script"
-            yield Hit.at(option, reason, "add a value, or remove the option")
+            yield Hit.at(option, reason, missing)
         elif option.lacks_value and option.value_line:
             reason = f"{option.given} has no value in its line: {dialect.command} reads {shown(option.value)} of line "
-            yield Hit.at(
-                option, f"{reason}{option.value_line} as the value", "add a value, or remove the option"
-            )
+            yield Hit.at(option, f"{reason}{option.value_line} as the value", missing)
     for line in script.directives.live:
         if unclosed(line.rest, dialect.scheduler):
             yield Hit(line.number, f"a quote is not closed: {dialect.command} refuses the script", "close it")
     for key, option in script.settings:
         elsewhere = option.missing or key in _ELSEWHERE or key[3:] in dialect.foreign_resources
-        elsewhere |= (
-            bool(dialect.scheduler.grammar.long_options)
-            and len(option.given) == 2
-            and option.value.startswith("=")
-        )
+        if dialect.scheduler.grammar.long_options and len(option.given) == 2:
+            elsewhere |= option.value.startswith("=")
         found = "" if elsewhere else dialect.value_fault(key, option.value, script.version)
         if found and option.line not in commented:
             level = WARNING if _is_local(script, key, option.value) else None
@@ -147,15 +142,13 @@ def bad_select(script: Script) -> Iterator[Hit]:
     options = script.heeded
     if select := options.get("-l select"):
         fix = "write select=2:ncpus=8:mpiprocs=4"
-        yield from (
-            Hit.at(select, f"select is refused: {fault}", fix) for fault in select_faults(select.value)
-        )
+        for fault in select_faults(select.value):
+            yield Hit.at(select, f"select is refused: {fault}", fix)
     if place := options.get("-l place"):
         if not select and "-l nodes" not in options:
             others = any(option.flag == "-l" for option in options.values() if option is not place)
-            level = (
-                None if others or script.named_scheduler else WARNING
-            )  # the command line may have the whole request
+            # Otherwise the command line may have the whole request.
+            level = None if others or script.named_scheduler else WARNING
             yield Hit(place.line, "place without a select is refused", "add -l select=1:ncpus=8", level=level)
         if fault := place_fault(place.value):
             yield Hit(place.line, f"place is refused: {fault}", "write place=scatter:excl")
