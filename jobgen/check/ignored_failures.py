@@ -81,10 +81,9 @@ _ENDS = ("stop", "shutdown", "close-session", "--shutdown", "--stop")  # words t
 _SHELLS = {"bash", "sh", "zsh", "ksh", "dash", "tcsh", "csh"}
 # Words with which a program does nothing but print.
 QUERY = {"hostname", "pwd", "nvidia-smi", "date", "env", "printenv", "ldd", "uname", "lscpu", "which"}
-_ASKS = {
-    *(*QUERY, "--version", "-V", "-version", "--help", "--list", "--dry-run", "--dryrun", "--unlock"),
-    "instance.stop",
-}
+_ASKS = QUERY | {
+    "--version", "-V", "-version", "--help", "--list", "--dry-run", "--dryrun", "--unlock", "instance.stop",
+}  # fmt: skip
 # Programs that a person or a time limit ends.
 INTERRUPTED = {
     "timeout", "jupyter", "jupyter-lab", "jupyter-notebook", "tensorboard", "code-server", "sshd", "ssh",
@@ -210,19 +209,16 @@ def goes_on(script: Script, work: Command) -> bool:
     """Return whether ``set -e`` would cost something: a later command saves results or removes files, or one
     ends the script without a fault, as ``expr`` does with the result 0 and ``grep`` without a line.
     """
-    own = run(script)
-    after = (one for one in own if one.node.start > work.statement.end)
-    if any(one.name.lstrip("\\").rpartition("/")[2] in (*_SAVES, "rm", "touch") for one in after):
-        return True
-    return any(one.name in _ENDS_WITHOUT_FAULT and not one.guarded and not one.tested for one in own)
+    after = (one for one in run(script) if one.node.start > work.statement.end)
+    saves = any(os.path.basename(one.name.lstrip("\\")) in (*_SAVES, "rm", "touch") for one in after)
+    ends = (one for one in run(script) if one.name in _ENDS_WITHOUT_FAULT)
+    return saves or any(not one.guarded and not one.tested for one in ends)
 
 
 _ENDS_WITHOUT_FAULT = ("expr", "let", "grep", "egrep", "diff", "cmp", "which")
 _SAVES = {"cp", "mv", "rsync", "scp", "tar", "zip", "gzip"}
-_AT_THE_END = {
-    *(*INFORM, *_ASIDE, *_PREPARE, *_SHELL, *TEXT, *_SAVES),
-    *("curl", "deactivate", "conda", "module"),
-}
+_OTHERS_AT_THE_END = ("curl", "deactivate", "conda", "module")
+_AT_THE_END = {*INFORM, *_ASIDE, *_PREPARE, *_SHELL, *TEXT, *_SAVES, *_OTHERS_AT_THE_END}
 
 
 def _is_followed(script: Script, work: Command) -> bool:
@@ -281,7 +277,8 @@ def _tests(script: Script) -> dict[int, int]:
 
 
 _MISSES = re.compile(r"\[+\s+!\s*-[efs]\s")  # a message that a file is missing
-_SEARCHES, _FAILURE = re.compile(r"!?\s*e?grep\b"), re.compile(r"\belse\b(?s:.*?)(?i:error|fail)")
+_SEARCHES = re.compile(r"!?\s*e?grep\b")
+_FAILURE = re.compile(r"\belse\b(?s:.*?)(?i:error|fail)")  # the branch that reports it
 _SEARCHED_LOG = re.compile(r"grep\b.*(?i:log|out|err|slurm|result)")
 JUDGES = re.compile(r"\b(?:e?grep|diff|cmp)\b|\[+\s+(?:!\s*)?-[efs]\s")
 

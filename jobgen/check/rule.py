@@ -51,15 +51,27 @@ def rule(
     message: str = "",
     fix: str = "",
     bad: str,
-    good: str,
+    good: str | Mapping[str, str],
     files: Mapping[str, str] = {},
     schedulers: tuple[str, ...] = (),
     style: bool = False,
     summary: str = "",
 ) -> Callable[[_Find], Rule]:
-    """Turn a function that yields hits in a script into a rule."""
-    texts = (id, severity, title, reason, message, fix, bad, good)
+    """Turn a function that yields hits in a script into a rule.
+
+    ``good`` may name the lines of ``bad`` that differ, each with the line in its place, or with nothing.
+    """
+    whole = good if isinstance(good, str) else _with(bad, good)
+    texts = (id, severity, title, reason, message, fix, bad, whole)
     return lambda find: Rule(*texts, find, files, schedulers, style, summary)
+
+
+def _with(script: str, others: Mapping[str, str]) -> str:
+    """Return a script with other lines in the place of some; an empty one removes a line."""
+    lines = ((line, line.strip()) for line in script.split("\n"))
+    return "\n".join(
+        line.replace(text, others.get(text, text)) for line, text in lines if others.get(text) != ""
+    )
 
 
 def _once(rule: Callable[_Texts, Callable[[_Find], Rule]]) -> Callable[_Texts, Callable[[_Find], Rule]]:

@@ -102,30 +102,31 @@ def fault(text: str) -> Fault | None:
         others = complaint(f"{text}\n{end}\n")
         runs = not others or _NO_END.search(others) is not None
         return Fault(start, reason, f"end it with a line that is {end} alone, without blanks", runs)
-    if (opening := _open_substitution(text)) is not None:
-        return opening.without_end()._replace(fix="write ) before the quote that follows in this line")
+    if open_line := _open_substitution(text):
+        fix = "write ) before the quote that follows in this line"
+        return Fault(open_line, "$( has no )", fix)
     if (quote := _odd_quote(text, reader.spans)) is not None:
         return quote.without_end()
     last = reader.line if "end of file" not in message and "unexpected EOF" not in message else 0
     if reader.fault is not None and (last <= line or reader.lacks_body):
-        top = reader.open[-1] if reader.open else None
-        fix = _fix_of_argument(text, top) if top is not None and top.command else ""
+        inner = [one for one in reader.open[-1:] if one.command]
+        fix = _fix_of_argument(text, inner[0].end) if inner else ""
         return reader.fault._replace(fix=fix or reader.fault.fix)
     return Fault(line, at[2], _fix_of_line(text, line, at[2])) if at else None
 
 
-def _fix_of_argument(text: str, opening: _Opening) -> str:
+def _fix_of_argument(text: str, word: str) -> str:
     """Return the fix of a part whose end is an argument of a command; empty if that is not the fault."""
-    end = re.escape(opening.end)
+    end = re.escape(word)
     joined = re.compile(rf"\\\n(?=[ \t]*{end}\b)")
     if (match := joined.search(text)) and not complaint(joined.sub("\n", text)):
         line = text.count("\n", 0, match.start()) + 1
-        return f"remove the backslash at the end of line {line}: it makes {opening.end} an argument"
+        return f"remove the backslash at the end of line {line}: it makes {word} an argument"
     found = re.finditer(rf"(?m)^[^#\n]*[^\s;&|]([ \t]+){end}[ \t]*(?:[;&|<>].*)?$", text)
     for match in list(found)[:_TRIALS]:
         if not complaint(f"{text[: match.start(1)]}\n{text[match.end(1) :]}"):
             line = text.count("\n", 0, match.start(1)) + 1
-            return f"begin a new line before the {opening.end} in line {line}: it is an argument there"
+            return f"begin a new line before the {word} in line {line}: it is an argument there"
     return ""
 
 
@@ -161,8 +162,8 @@ def _ends_before(text: str, line: int) -> bool:
     return any(not complaint(text[: one.end()]) for one in ends[:_TRIALS])
 
 
-def _open_substitution(text: str) -> _Opening | None:
-    """Return the first ``$(`` that a quote ends, if bash reads the script with a ``)`` before each."""
+def _open_substitution(text: str) -> int:
+    """Return the line of the first ``$(`` that a quote ends, if a ``)`` before each mends it, or 0."""
     for find in (str.find, str.rfind):
         lines, first = text.split("\n"), 0
         for number, line in enumerate(lines, 1):
@@ -172,8 +173,8 @@ def _open_substitution(text: str) -> _Opening | None:
                 lines[number - 1] = f"{line[:at]}){line[at:]}"
                 first = first or number
         if first and not complaint("\n".join(lines)):
-            return _Opening("$(", first)
-    return None
+            return first
+    return 0
 
 
 def _odd_quote(text: str, spans: list[_Opening]) -> _Opening | None:

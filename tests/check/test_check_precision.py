@@ -443,6 +443,11 @@ def test_a_loop_has_one_finding_on_its_input() -> None:
             f"{HEAD}export NCCL_ASYNC_ERROR_HANDLING=1\nsrun ./a",
             "an older PyTorch knows only the old",
         ),
+        (
+            "other-port",
+            f"{HEAD}python3 -m vllm.entrypoints.openai.api_server &\ncurl http://localhost:9000/v1",
+            "at which vllm.entrypoints.openai.api_server listens, 8000",
+        ),
         ("bashrc", f"{HEAD}source ~/.bash_profile", "is for login shells"),
         ("bashrc", f"{HEAD}source ~/.bashrc", "is for interactive shells"),
         ("download-in-job", f"{HEAD}python3 -m pip install a\nsrun ./a", "python3 -m pip needs the internet"),

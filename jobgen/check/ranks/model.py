@@ -245,6 +245,8 @@ def code(text: Node) -> Node:
     return parse(shell_text(text).encode(), text.line)
 
 
+# Options of a step that runs on some nodes of the job.
+SOME_NODES = ("-w", "--nodelist", "-r", "--relative", "-x", "--exclude")
 # Options of an MPI with a file of hosts, and with the ranks of a node.
 HOSTFILES = ("--hostfile", "-hostfile", "--machinefile", "-machinefile", "-f")
 A_NODE = ("-ppn", "--ppn", "-perhost", "--perhost", "-npernode", "--npernode", "-N")
@@ -298,7 +300,7 @@ def size(script: Script, launch: Launch) -> tuple[int | None, int | None]:
 def _step_size(script: Script, launch: Launch, total: int | None) -> tuple[int | None, int | None]:
     request, names = script.request, ("-N", "--nodes")
     nodes = launch.number(*names) if launch.has(*names) else request.nodes
-    if launch.has("-w", "--nodelist", "-r", "--relative", "-x", "--exclude") and not launch.has(*names):
+    if launch.has(*SOME_NODES) and not launch.has(*names):
         nodes = None
     each = None if ignores_tasks_of_node(script, launch) else launch.number("--ntasks-per-node")
     if total == 1 or (request.ranks == 1 and not launch.has("-n", "--ntasks", "--ntasks-per-node", *names)):
@@ -343,6 +345,13 @@ def _cores(script: Script, outer: Launch, tasks: int | None, each: int | None) -
     return task * tasks // each if each >= tasks else None
 
 
+def kind_of(script: Script, launch: Launch | None) -> str:
+    """Return what starts tasks, for a sentence with their number: with an option that it ignores."""
+    kind = launch.kind if launch else "the script"
+    ignores = launch is not None and ignores_tasks_of_node(script, launch)
+    return f"{kind} ignores --ntasks-per-node, which is not that of the job, and" if ignores else kind
+
+
 def ignores_tasks_of_node(script: Script, launch: Launch) -> bool:
     """Return whether a step ignores its --ntasks-per-node: the number of tasks of the job comes first if it
     differs (measured with 22.05 and 24.11; with --nodes beside it only some versions do so)."""
@@ -352,6 +361,11 @@ def ignores_tasks_of_node(script: Script, launch: Launch) -> bool:
         return False
     tasks = request.ranks or request.nodes * (request.ranks_per_node or each)
     return tasks != request.nodes * each
+
+
+def step_of_script(script: Script) -> Launch | None:
+    """Return the launcher whose tasks are the script that another one starts."""
+    return script.starter.call.outer if script.starter is not None else None
 
 
 class TaskCode(NamedTuple):
@@ -381,7 +395,7 @@ def code_of_tasks(script: Script) -> Iterator[TaskCode]:
             tree := script.written_code(file)
         ) is not None:
             yield TaskCode(tree, one.nodes, one.tasks, one, one.sets_ranks)
-    outer = script.starter.call.outer if script.starter is not None else None
+    outer = step_of_script(script)
     if script.starter is not None and outer is not None and outer.row.line.reaches_nodes:
         sets_ranks = any(launch.row.once_a_node for launch in script.launches)
         yield TaskCode(script.tree, *size(script.starter.script, outer), None, sets_ranks)

@@ -202,14 +202,9 @@ def _waiting(script: Script) -> str:
     export MASTER_PORT=$((40000 + SLURM_JOB_ID % 10000))
     srun python3 train.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --gpus-per-node=1
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    export MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))
-    srun python3 train.py
-    """,
+    good={
+        "export MASTER_PORT=$((40000 + SLURM_JOB_ID % 10000))": "export MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))"
+    },
 )
 def ephemeral_port(script: Script) -> Iterator[Hit]:
     for one, least, greatest in port_ranges(script):
@@ -239,14 +234,9 @@ _FIRST, _LAST = 32768, 60999  # net.ipv4.ip_local_port_range
     export MASTER_PORT=$((10000 + SLURM_JOB_ID))
     srun python3 train.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --gpus-per-node=1
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    export MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))
-    srun python3 train.py
-    """,
+    good={
+        "export MASTER_PORT=$((10000 + SLURM_JOB_ID))": "export MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))"
+    },
 )
 def large_port(script: Script) -> Iterator[Hit]:
     for one, least, greatest in port_ranges(script):
@@ -275,14 +265,7 @@ _GREATEST, _SYSTEM = 65535, 1000
     export MASTER_PORT=${SLURM_JOB_ID: -4}
     srun python3 train.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --gpus-per-node=1
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    export MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))
-    srun python3 train.py
-    """,
+    good={"export MASTER_PORT=${SLURM_JOB_ID: -4}": "export MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))"},
 )
 def low_port(script: Script) -> Iterator[Hit]:
     for one, least, greatest in port_ranges(script):
@@ -331,12 +314,8 @@ def _of_workers(script: Script) -> Iterator[Hit]:
     ray = [(one, text) for one, text in started if re.match(r"\S*\bray start\b", text)]
     ports = {_port(r"--port", text) or _OF_RAY for _, text in ray if "--head" in text}
     for one, text in ray if len(ports) == 1 else ():
-        words, port = one.texts, next(iter(ports))
-        given = [
-            after if word == "--address" else word
-            for word, after in pairwise([*words, ""])
-            if "--address" in word
-        ]
+        pairs, port = pairwise([*one.texts, ""]), next(iter(ports))
+        given = [after if word == "--address" else word for word, after in pairs if "--address" in word]
         other = given[-1].strip("\"'").rpartition(":")[2] if given else port
         if "--head" not in text and port.isdigit() and other.isdigit() and other != port:
             yield Hit(one.line, f"the worker joins Ray at port {other}, but its head listens at {port}")
@@ -355,10 +334,8 @@ def _of_nodes(script: Script) -> Iterator[Hit]:
     """Yield the launcher of a node that joins the others at another port than that of the first node."""
     found: list[tuple[Launch, int, str, tuple[str, str]]] = []
     for launch in script.launches:
-        rank, nodes = (
-            launch.number("--node-rank", "--machine-rank"),
-            launch.number(*launch.row.line.nodes) or 1,
-        )
+        rank = launch.number("--node-rank", "--machine-rank")
+        nodes = launch.number(*launch.row.line.nodes) or 1
         port = launch.text("--master-port", "--main-process-port")
         if rank is not None and port.isdigit() and nodes > 1:
             found.append((launch, rank, port, (launch.kind, str(nodes))))
@@ -366,45 +343,33 @@ def _of_nodes(script: Script) -> Iterator[Hit]:
     for launch, rank, port, key in found:
         line, own = first.get(key, (0, port))
         if port != own:
-            yield Hit(
-                launch.line, f"node {rank} joins at port {port}, but node 0, in line {line}, listens at {own}"
-            )
+            reason = f"node {rank} joins at port {port}, but node 0, in line {line}, listens at {own}"
+            yield Hit(launch.line, reason)
 
 
 def _of_clients(script: Script) -> Iterator[Hit]:
     """Yield the words with a port of this node, if the servers of the script listen at others."""
     texts = [" ".join(one.texts) for one in script.started]
-    servers = {
-        name: port
-        for text in texts
-        for name, port in _SERVERS.items()
-        if re.search(rf"(^|[\s/]){name}\b", text)
-    }
-    given = [_port("--port|-p", text) for text in texts]
-    if len(servers) != 1 or any(not port.isdigit() for port in given if port):
+    servers = {" ".join(match[1].split()) for text in texts for match in _SERVER.finditer(text)}
+    given = {port for text in texts if (port := _port("--port|-p", text))}
+    if len(servers) != 1 or not all(map(str.isdigit, given)):
         return
-    listening = {port for port in given if port} or set(servers.values())
-    for command in script.commands:
-        for word in command.arguments:
-            match = _CLIENT.search(script.constants.text(word))
-            elsewhere = (
-                re.findall(rf"(?<!\d)(?<!localhost:)(?<!127\.0\.0\.1:){match[2]}(?!\d)", script.tree.text)
-                if match
-                else []
-            )
-            if match and match[2] not in listening and not elsewhere:
-                name, ports = next(iter(servers)).replace("\\s+", " "), " and ".join(sorted(listening))
-                reason = f"{match[0]} is not the port at which {name} listens, {ports}"
-                yield Hit(command.line, reason, level=WARNING)
+    name = servers.pop()
+    listening = given or {"30000" if "sglang" in name else "8000"}
+    words = ((one.line, script.constants.text(word)) for one in script.commands for word in one.arguments)
+    for line, text in words:
+        match = _CLIENT.search(text)
+        elsewhere = rf"(?<!\d)(?<!localhost:)(?<!127\.0\.0\.1:){match[2]}(?!\d)" if match else ""
+        if match and match[2] not in listening and not re.search(elsewhere, script.tree.text):
+            ports = " and ".join(sorted(listening))
+            reason = f"{match[0]} is not the port at which {name} listens, {ports}"
+            yield Hit(line, reason, level=WARNING)
 
 
-# The programs that serve a model, and their ports.
-_SERVERS = {
-    r"vllm\s+serve": "8000",
-    r"vllm\.entrypoints\.openai\.api_server": "8000",
-    r"trl\s+vllm-serve": "8000",
-    r"sglang\.launch_server": "30000",
-}
+# The programs that serve a model: at port 8000 by default, and sglang at 30000.
+_SERVER = re.compile(
+    r"(?:^|[\s/])(vllm\s+serve|vllm\.entrypoints\.openai\.api_server|trl\s+vllm-serve|sglang\.launch_server)\b"
+)
 _CLIENT = re.compile(r"https?://(localhost|127\.0\.0\.1):(\d{2,5})\b")
 
 

@@ -34,16 +34,7 @@ _SEARCH_PATHS = ("PYTHONPATH", "LD_PRELOAD", "PKG_CONFIG_PATH", "CPATH", "MANPAT
         ((i++))
     done
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    i=0
-    for config in "$HOME"/configs/*.yaml; do
-        srun python3 train.py --config "$config" --seed "$i"
-        i=$((i + 1))
-    done
-    """,
+    good={"((i++))": "i=$((i + 1))"},
 )
 def counter_errexit(script: Script) -> Iterator[Hit]:
     if not script.errexit or any("+e" in one.literals for one in script.named("set")):
@@ -64,9 +55,8 @@ def _results(script: Script) -> Iterator[Hit]:
     """Yield the assignments of a result that may be 0, which then have the status 1."""
     found = [(one.name, one.node, _assigned(one.node)) for one in script.named("expr")]
     found += [("let", one.node, one.node) for one in script.named("let")]
-    found += [
-        ("((", node, node) for node in script.tree.all("compound_statement") if node.text.startswith("((")
-    ]
+    blocks = script.tree.all("compound_statement")
+    found += [("((", node, node) for node in blocks if node.text.startswith("((")]
     for name, node, whole in found:
         if whole is None or _MAY_BE_ZERO[name].search(node.text) is None or whole.field == "condition":
             continue
@@ -102,13 +92,7 @@ _MAY_BE_ZERO = {"expr": re.compile(r"\s[-/%:]\s"), "let": _ASSIGNS, "((": _ASSIG
     export PYTHONPATH=$PYTHONPATH:$HOME/lib
     srun python3 train.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    export PYTHONPATH=${PYTHONPATH:-}:$HOME/lib
-    srun python3 train.py
-    """,
+    good={"export PYTHONPATH=$PYTHONPATH:$HOME/lib": "export PYTHONPATH=${PYTHONPATH:-}:$HOME/lib"},
 )
 def nounset_environment(script: Script) -> Iterator[Hit]:
     if not script.nounset or not script.in_job or any("+u" in one.literals for one in script.named("set")):
@@ -134,14 +118,9 @@ def nounset_environment(script: Script) -> Iterator[Hit]:
     rates=(0.1 0.01 0.001)
     python3 train.py --lr "$rates[$SLURM_ARRAY_TASK_ID]"
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --array=0-2
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    rates=(0.1 0.01 0.001)
-    python3 train.py --lr "${rates[$SLURM_ARRAY_TASK_ID]}"
-    """,
+    good={
+        'python3 train.py --lr "$rates[$SLURM_ARRAY_TASK_ID]"': 'python3 train.py --lr "${rates[$SLURM_ARRAY_TASK_ID]}"'
+    },
 )
 def array_braces(script: Script) -> Iterator[Hit]:
     arrays = {name for name, value, _ in script.assignments if value.type == "array"}
@@ -170,17 +149,7 @@ def array_braces(script: Script) -> Iterator[Hit]:
     export -f train_rank
     srun train_rank
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --ntasks=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    train_rank() {
-        python3 train.py --seed "$SLURM_PROCID"
-    }
-    export -f train_rank
-    srun bash -c train_rank
-    """,
+    good={"srun train_rank": "srun bash -c train_rank"},
 )
 def function_program(script: Script) -> Iterator[Hit]:
     if not script.functions:

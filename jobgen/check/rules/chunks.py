@@ -31,13 +31,7 @@ def _totals(script: Script) -> dict[str, tuple[int, str]]:
     #PBS -l walltime=01:00:00
     hostname
     """,
-    good="""
-    #!/bin/bash
-    #PBS -l select=2:ncpus=8
-    #PBS -l place=scatter
-    #PBS -l walltime=01:00:00
-    hostname
-    """,
+    good={"#PBS -l nodes=2": ""},
     schedulers=("pbspro",),
 )
 def select_with_nodes(script: Script) -> Iterator[Hit]:
@@ -89,12 +83,7 @@ def select_with_totals(script: Script) -> Iterator[Hit]:
     #PBS -l walltime=01:00:00
     hostname
     """,
-    good="""
-    #!/bin/bash
-    #PBS -l select=1:ncpus=8
-    #PBS -l walltime=01:00:00
-    hostname
-    """,
+    good={"#PBS -l select=1:ncpus=8:walltime=01:00:00": "#PBS -l select=1:ncpus=8"},
     schedulers=("pbspro",),
 )
 def walltime_in_select(script: Script) -> Iterator[Hit]:
@@ -229,16 +218,7 @@ def packed_chunks(script: Script) -> Iterator[Hit]:
     cd "$PBS_O_WORKDIR"
     mpirun python3 train.py
     """,
-    good="""
-    #!/bin/bash
-    #PBS -l select=2:ncpus=32:mpiprocs=4:ngpus=4
-    #PBS -l place=scatter
-    #PBS -l walltime=01:00:00
-    set -euo pipefail
-    export OMP_NUM_THREADS=8
-    cd "$PBS_O_WORKDIR"
-    mpirun python3 train.py
-    """,
+    good={"#PBS -l select=2:ncpus=32:ngpus=4": "#PBS -l select=2:ncpus=32:mpiprocs=4:ngpus=4"},
     schedulers=("pbspro",),
 )
 def no_mpiprocs(script: Script) -> Iterator[Hit]:

@@ -38,13 +38,9 @@ _OF_SITE = re.compile(r"--(scratch|home|global|cfs|volumes-from|mount-\w+|contai
     set -euo pipefail
     srun podman-hpc run --rm --gpu pytorch:2.5 torchrun --standalone --nproc-per-node=4 /scratch/me/train.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --gpus-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    srun podman-hpc run --rm --gpu -v /scratch/me:/scratch/me pytorch:2.5 torchrun --standalone --nproc-per-node=4 /scratch/me/train.py
-    """,
+    good={
+        "srun podman-hpc run --rm --gpu pytorch:2.5 torchrun --standalone --nproc-per-node=4 /scratch/me/train.py": "srun podman-hpc run --rm --gpu -v /scratch/me:/scratch/me pytorch:2.5 torchrun --standalone --nproc-per-node=4 /scratch/me/train.py"
+    },
 )
 def container_files(script: Script) -> Iterator[Hit]:
     for one in ranks(script):
@@ -110,14 +106,9 @@ def _is_below(file: str, mount: str) -> bool:
     set -euo pipefail
     apptainer exec solver.sif mpirun -np "$SLURM_NTASKS" solver
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --nodes=2
-    #SBATCH --ntasks-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    srun --mpi=pmix apptainer exec solver.sif solver
-    """,
+    good={
+        'apptainer exec solver.sif mpirun -np "$SLURM_NTASKS" solver': "srun --mpi=pmix apptainer exec solver.sif solver"
+    },
 )
 def launcher_in_container(script: Script) -> Iterator[Hit]:
     if not script.request.several or not script.is_batch:
@@ -150,13 +141,9 @@ def launcher_in_container(script: Script) -> Iterator[Hit]:
     set -euo pipefail
     docker run --rm --gpus all -v "$PWD:/work" -w /work pytorch:2.5 torchrun --standalone --nproc-per-node=4 train.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --gpus-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    docker run --rm --gpus all --ipc=host -v "$PWD:/work" -w /work pytorch:2.5 torchrun --standalone --nproc-per-node=4 train.py
-    """,
+    good={
+        'docker run --rm --gpus all -v "$PWD:/work" -w /work pytorch:2.5 torchrun --standalone --nproc-per-node=4 train.py': 'docker run --rm --gpus all --ipc=host -v "$PWD:/work" -w /work pytorch:2.5 torchrun --standalone --nproc-per-node=4 train.py'
+    },
 )
 def container_shm(script: Script) -> Iterator[Hit]:
     for one in ranks(script):

@@ -28,14 +28,7 @@ from jobgen.script.syntax import Node, expansions, is_plain
     set -euo pipefail
     mpirun -np 16 /opt/site/solver
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --nodes=2
-    #SBATCH --ntasks-per-node=8
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    mpirun -np "$SLURM_NTASKS" /opt/site/solver
-    """,
+    good={"mpirun -np 16 /opt/site/solver": 'mpirun -np "$SLURM_NTASKS" /opt/site/solver'},
 )
 def repeated_count(script: Script) -> Iterator[Hit]:
     request = script.request
@@ -109,14 +102,9 @@ _BY_OPTION = {
     set -euo pipefail
     torchrun --standalone --nproc-per-node="$SLURM_GPUS_PER_NODE" train.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --nodes=1
-    #SBATCH --gres=gpu:4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    torchrun --standalone --nproc-per-node="$SLURM_GPUS_ON_NODE" train.py
-    """,
+    good={
+        'torchrun --standalone --nproc-per-node="$SLURM_GPUS_PER_NODE" train.py': 'torchrun --standalone --nproc-per-node="$SLURM_GPUS_ON_NODE" train.py'
+    },
     schedulers=("slurm",),
 )
 def absent_count(script: Script) -> Iterator[Hit]:
@@ -158,14 +146,7 @@ def _counterpart(script: Script, option: str) -> str:
     set -euo pipefail
     mpirun -np "$SLURM_CPUS_ON_NODE" ./solver
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --nodes=2
-    #SBATCH --ntasks-per-node=8
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    mpirun -np "$SLURM_NTASKS" ./solver
-    """,
+    good={'mpirun -np "$SLURM_CPUS_ON_NODE" ./solver': 'mpirun -np "$SLURM_NTASKS" ./solver'},
 )
 def node_total(script: Script) -> Iterator[Hit]:
     for launch in script.launches if script.request.several and script.in_job else ():
@@ -207,15 +188,9 @@ _PLACED = ("-H", "--host", "-host", "-w", "--nodelist", "--ntasks-per-node", "-r
     export WORLD_SIZE=$((SLURM_NNODES * SLURM_TASKS_PER_NODE))
     srun python3 train.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --nodes=2
-    #SBATCH --ntasks-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    export WORLD_SIZE=$((SLURM_NNODES * SLURM_NTASKS_PER_NODE))
-    srun python3 train.py
-    """,
+    good={
+        "export WORLD_SIZE=$((SLURM_NNODES * SLURM_TASKS_PER_NODE))": "export WORLD_SIZE=$((SLURM_NNODES * SLURM_NTASKS_PER_NODE))"
+    },
     schedulers=("slurm",),
 )
 def compressed_number(script: Script) -> Iterator[Hit]:

@@ -81,13 +81,7 @@ def missing_hostfile(script: Script) -> Iterator[Hit]:
     set -euo pipefail
     deepspeed --launcher pdsh train.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --gpus-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    deepspeed train.py
-    """,
+    good={"deepspeed --launcher pdsh train.py": "deepspeed train.py"},
 )
 def ignored_launcher(script: Script) -> Iterator[Hit]:
     for launch in script.launched("deepspeed"):
@@ -143,13 +137,7 @@ def filtered_runner(script: Script) -> Iterator[Hit]:
     set -euo pipefail
     deepspeed --include localhost:0-3 train.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --gpus-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    deepspeed --include localhost:0,1,2,3 train.py
-    """,
+    good={"deepspeed --include localhost:0-3 train.py": "deepspeed --include localhost:0,1,2,3 train.py"},
 )
 def filter_range(script: Script) -> Iterator[Hit]:
     for launch in script.launched("deepspeed"):
@@ -359,16 +347,9 @@ def mpich_runner(script: Script) -> Iterator[Hit]:
     scontrol show hostnames | sed 's/$/ slots=4/' > "$hostfile"
     deepspeed --hostfile "$hostfile" --launcher openmpi train.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --nodes=2
-    #SBATCH --gpus-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    hostfile=hostfile.$SLURM_JOB_ID
-    scontrol show hostnames | sed 's/$/ slots=4/' > "$hostfile"
-    deepspeed --hostfile "$hostfile" --launcher openmpi --launcher_args "--mca btl_tcp_if_include ib0 -x UCX_TLS=all" train.py
-    """,
+    good={
+        'deepspeed --hostfile "$hostfile" --launcher openmpi train.py': 'deepspeed --hostfile "$hostfile" --launcher openmpi --launcher_args "--mca btl_tcp_if_include ib0 -x UCX_TLS=all" train.py'
+    },
 )
 def openmpi_runner(script: Script) -> Iterator[Hit]:
     for launch in run_by(script, "openmpi"):

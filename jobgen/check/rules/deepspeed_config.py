@@ -61,6 +61,19 @@ def _zero_stage(config: dict[str, Any]) -> int:
     return stage if isinstance(stage, int) else 0
 
 
+# The scripts of these rules, which differ in the files.
+_WITH_BAD_FILE = """
+    #!/bin/bash
+    #SBATCH --gpus-per-node=1
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    deepspeed train.py --deepspeed_config bad.json
+    """
+_WITH_GOOD_FILE = {
+    "deepspeed train.py --deepspeed_config bad.json": "deepspeed train.py --deepspeed_config good.json"
+}
+
+
 @rule(
     "config-json",
     ERROR,
@@ -68,20 +81,8 @@ def _zero_stage(config: dict[str, Any]) -> int:
     """The config that the script names is neither JSON nor Hjson, its form with comments, which DeepSpeed
     reads: every rank fails when it reads the file.""",
     fix="correct the file",
-    bad="""
-    #!/bin/bash
-    #SBATCH --gpus-per-node=1
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    deepspeed train.py --deepspeed_config bad.json
-    """,
-    good="""
-    #!/bin/bash
-    #SBATCH --gpus-per-node=1
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    deepspeed train.py --deepspeed_config good.json
-    """,
+    bad=_WITH_BAD_FILE,
+    good=_WITH_GOOD_FILE,
     files={"bad.json": '{"train_batch_size": 32', "good.json": '{"train_batch_size": 32,  // global\n}'},
 )
 def not_json(script: Script) -> Iterator[Hit]:
@@ -97,20 +98,8 @@ def not_json(script: Script) -> Iterator[Hit]:
     """`train_batch_size` is micro batch x accumulation steps x data-parallel ranks. If all three are given
     and the product differs, `deepspeed.initialize` fails on every rank. The number of ranks comes from
     the request. Scripts with pipeline or tensor parallelism, which divide the ranks, are not checked.""",
-    bad="""
-    #!/bin/bash
-    #SBATCH --gpus-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    deepspeed train.py --deepspeed_config bad.json
-    """,
-    good="""
-    #!/bin/bash
-    #SBATCH --gpus-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    deepspeed train.py --deepspeed_config good.json
-    """,
+    bad=_WITH_BAD_FILE.replace("node=1", "node=4"),
+    good=_WITH_GOOD_FILE,
     files={
         "bad.json": '{"train_batch_size": 64, "train_micro_batch_size_per_gpu": 8, "gradient_accumulation_steps": 1}',
         "good.json": '{"train_batch_size": 64, "train_micro_batch_size_per_gpu": 8, "gradient_accumulation_steps": 2}',
@@ -166,20 +155,8 @@ def _total(script: Script, one: RankGroup) -> int | None:
     ERROR,
     "A key that DeepSpeed ignores",
     """DeepSpeed accepts unknown keys at the top level of its config without a message, and ignores them.""",
-    bad="""
-    #!/bin/bash
-    #SBATCH --gpus-per-node=1
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    deepspeed train.py --deepspeed_config bad.json
-    """,
-    good="""
-    #!/bin/bash
-    #SBATCH --gpus-per-node=1
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    deepspeed train.py --deepspeed_config good.json
-    """,
+    bad=_WITH_BAD_FILE,
+    good=_WITH_GOOD_FILE,
     files={
         "bad.json": '{"train_batch_size": 32, "gradient_cliping": 1.0}',
         "good.json": '{"train_batch_size": 32, "gradient_clipping": 1.0}',
@@ -211,20 +188,8 @@ def _known_keys() -> frozenset[str]:
     "Precisions that exclude each other",
     """fp16 and bf16 exclude each other. At ZeRO stage 0, fp16 never scales the loss but unscales the
     gradients (DeepSpeed 0.18.9 to 0.19.8): a warning.""",
-    bad="""
-    #!/bin/bash
-    #SBATCH --gpus-per-node=1
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    deepspeed train.py --deepspeed_config bad.json
-    """,
-    good="""
-    #!/bin/bash
-    #SBATCH --gpus-per-node=1
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    deepspeed train.py --deepspeed_config good.json
-    """,
+    bad=_WITH_BAD_FILE,
+    good=_WITH_GOOD_FILE,
     files={
         "bad.json": '{"train_batch_size": 32, "fp16": {"enabled": true}, "bf16": {"enabled": true}, "zero_optimization": {"stage": 1}}',
         "good.json": '{"train_batch_size": 32, "bf16": {"enabled": true}, "zero_optimization": {"stage": 1}}',
@@ -246,20 +211,8 @@ def precisions(script: Script) -> Iterator[Hit]:
     "AMP with ZeRO or another precision",
     """AMP cannot be combined with fp16, bf16 or ZeRO.""",
     fix="keep one of them",
-    bad="""
-    #!/bin/bash
-    #SBATCH --gpus-per-node=1
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    deepspeed train.py --deepspeed_config bad.json
-    """,
-    good="""
-    #!/bin/bash
-    #SBATCH --gpus-per-node=1
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    deepspeed train.py --deepspeed_config good.json
-    """,
+    bad=_WITH_BAD_FILE,
+    good=_WITH_GOOD_FILE,
     files={
         "bad.json": '{"train_batch_size": 32, "amp": {"enabled": true, "opt_level": "O1"}, "zero_optimization": {"stage": 2}}',
         "good.json": '{"train_batch_size": 32, "amp": {"enabled": true, "opt_level": "O1"}}',
@@ -280,20 +233,8 @@ def amp(script: Script) -> Iterator[Hit]:
     """A pipeline splits the gradients by time, ZeRO 2 and 3 split them by parameters: DeepSpeed refuses
     both together. A pipeline works with ZeRO 0 and 1.""",
     fix="set zero_optimization.stage to 1",
-    bad="""
-    #!/bin/bash
-    #SBATCH --gpus-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    deepspeed train.py --deepspeed_config bad.json
-    """,
-    good="""
-    #!/bin/bash
-    #SBATCH --gpus-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    deepspeed train.py --deepspeed_config good.json
-    """,
+    bad=_WITH_BAD_FILE.replace("node=1", "node=4"),
+    good=_WITH_GOOD_FILE,
     files={
         "bad.json": '{"train_batch_size": 32, "pipeline": {"stages": 2}, "zero_optimization": {"stage": 2}}',
         "good.json": '{"train_batch_size": 32, "pipeline": {"stages": 2}, "zero_optimization": {"stage": 1}}',
@@ -312,20 +253,8 @@ def pipeline(script: Script) -> Iterator[Hit]:
     "An optimizer that ZeRO refuses",
     """With ZeRO, DeepSpeed refuses optimizers that it has not tested, such as SGD, unless
     `zero_allow_untested_optimizer` is true. The 1-bit optimizers were removed in 0.19.7.""",
-    bad="""
-    #!/bin/bash
-    #SBATCH --gpus-per-node=1
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    deepspeed train.py --deepspeed_config bad.json
-    """,
-    good="""
-    #!/bin/bash
-    #SBATCH --gpus-per-node=1
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    deepspeed train.py --deepspeed_config good.json
-    """,
+    bad=_WITH_BAD_FILE,
+    good=_WITH_GOOD_FILE,
     files={
         "bad.json": '{"train_batch_size": 32, "optimizer": {"type": "SGD", "params": {"lr": 0.1}}, "zero_optimization": {"stage": 1}}',
         "good.json": '{"train_batch_size": 32, "optimizer": {"type": "SGD", "params": {"lr": 0.1}}, "zero_optimization": {"stage": 1}, "zero_allow_untested_optimizer": true}',

@@ -40,15 +40,7 @@ _LOCAL_IDS = ("LOCAL_RANK", "SLURM_LOCALID")
     set -euo pipefail
     srun bash -c 'export LOCAL_RANK=$SLURM_LOCALID RANK=$SLURM_PROCID; exec python3 train.py'
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --nodes=2
-    #SBATCH --ntasks-per-node=4
-    #SBATCH --gpus-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    srun bash -c 'export LOCAL_RANK=$SLURM_LOCALID RANK=$SLURM_PROCID; exec python3 train.py'
-    """,
+    good={"#SBATCH --gpus-per-task=1": "#SBATCH --gpus-per-node=4"},
     schedulers=("slurm",),
 )
 def task_devices(script: Script) -> Iterator[Hit]:
@@ -185,13 +177,7 @@ _BY_LIGHTNING = "Lightning counts its devices by the local rank"
     export CUDA_VISIBLE_DEVICES=0,1,2,3
     torchrun --standalone --nproc-per-node=8 train.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --gpus-per-node=8
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    torchrun --standalone --nproc-per-node=8 train.py
-    """,
+    good={"# jobgen: disable=forced-devices": "", "export CUDA_VISIBLE_DEVICES=0,1,2,3": ""},
 )
 def visible_devices(script: Script) -> Iterator[Hit]:
     environment = RankEnvironment.of(script)
@@ -277,17 +263,7 @@ def _of_step(one: RankGroup) -> tuple[str, int] | None:
     wait "$one"
     wait "$!"
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --gpus-per-node=2
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    python3 train.py --fold 1 --device cuda:0 &
-    one=$!
-    python3 train.py --fold 2 --device cuda:1 &
-    wait "$one"
-    wait "$!"
-    """,
+    good={"python3 train.py --fold 2 --device cuda:0 &": "python3 train.py --fold 2 --device cuda:1 &"},
 )
 def shared_devices(script: Script) -> Iterator[Hit]:
     has = script.request.gpus_per_node

@@ -42,13 +42,7 @@ _FILE_COMMANDS = ("rm", "rmdir", "mkdir", "mv", "cp", "touch", "git", "find", "t
     cd "$PBS_O_WORKDIR"
     rm -f core.*
     """,
-    good="""
-    #!/bin/bash
-    #PBS -l select=1:ncpus=8
-    #PBS -l walltime=01:00:00
-    cd "$PBS_O_WORKDIR" || exit 1
-    rm -f core.*
-    """,
+    good={'cd "$PBS_O_WORKDIR"': 'cd "$PBS_O_WORKDIR" || exit 1'},
     style=True,
     summary="if cd fails, the following commands run in the wrong directory",
 )
@@ -111,22 +105,9 @@ _MOVES = re.compile(
     wait -n
     wait -n
     """,
-    good="""
-    #!/bin/bash
-    # jobgen: disable=repeated-count
-    #PBS -l select=2:ncpus=64:mpiprocs=1:ngpus=4
-    #PBS -l place=scatter
-    #PBS -l walltime=01:00:00
-    set -euo pipefail
-    cd "$PBS_O_WORKDIR"
-    rank=0
-    for host in $(sort -u "$PBS_NODEFILE"); do
-        pbs_tmrsh "$host" bash -lc "cd $PWD && torchrun --nnodes=2 --nproc-per-node=4 --node-rank=$rank --master-addr=$HOSTNAME train.py" &
-        rank=$((rank + 1))
-    done
-    wait -n
-    wait -n
-    """,
+    good={
+        'pbs_tmrsh "$host" torchrun --nnodes=2 --nproc-per-node=4 --node-rank="$rank" --master-addr="$HOSTNAME" train.py &': 'pbs_tmrsh "$host" bash -lc "cd $PWD && torchrun --nnodes=2 --nproc-per-node=4 --node-rank=$rank --master-addr=$HOSTNAME train.py" &'
+    },
 )
 def remote_directory(script: Script) -> Iterator[Hit]:
     for launch in script.launches:

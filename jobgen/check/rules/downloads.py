@@ -34,12 +34,7 @@ _DOWNLOADS = {
     pip install deepspeed
     srun python3 train.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    srun python3 train.py
-    """,
+    good={"pip install deepspeed": ""},
 )
 def download(script: Script) -> Iterator[Hit]:
     if not script.is_batch:
@@ -56,8 +51,7 @@ def download(script: Script) -> Iterator[Hit]:
         local = any(_LOCAL.search(word.text) for word in command.arguments)
         if local or _from_files(words, verbs) or _is_of_git(script, command) or sends(command):
             continue
-        gpus = script.request.gpus or script.request.gpus_per_node
-        waits = ", on time that the GPUs wait" if gpus else ""
+        waits = ", on time that the GPUs wait" if _has_gpus(script) else ""
         reason = f"{name} needs the internet, which many compute nodes do not have{waits}"
         meant = _is_meant(script) or command.node.under("case_statement")
         yield Hit.at(command.node, reason, level=NOTE if meant else None)
@@ -81,16 +75,19 @@ _SENT = re.compile(
 )
 
 
+def _has_gpus(script: Script) -> bool:
+    return bool(script.request.gpus or script.request.gpus_per_node)
+
+
 def _is_meant(script: Script) -> bool:
     """Return whether a script names a mirror or a proxy, or downloads are the only purpose of the job."""
     mirror = any(re.fullmatch(r"(?i)pip_\w+|\w*_proxy", name) for name, _, _ in script.assignments)
     if mirror or _INSTALLATION.search(os.path.splitext(script.name)[0]):
         return True
-    gpus = script.request.gpus or script.request.gpus_per_node
-    several = (
-        sum(one.name in _DOWNLOADS or "pip" in one.literals for one in script.commands) > 1
-    )  # an installation, which may need a GPU
-    return (several or not gpus) and not any(_is_work(script, one) for one in script.commands)
+    downloads = sum(one.name in _DOWNLOADS or "pip" in one.literals for one in script.commands)
+    # Several are an installation, which may need a GPU.
+    works = (_is_work(script, one) for one in script.commands)
+    return (downloads > 1 or not _has_gpus(script)) and not any(works)
 
 
 _INSTALLATION = re.compile(
@@ -102,9 +99,8 @@ def _is_work(script: Script, command: Command) -> bool:
     """Return whether a command is neither a download nor a preparation. Without GPUs a small program is none."""
     if {"pip", "venv", "virtualenv", "setup.py"} & {os.path.basename(word) for word in command.literals}:
         return False
-    gpus = script.request.gpus or script.request.gpus_per_node
     small = {*TOOLS, *STATE, *_DOWNLOADS, *script.functions}
-    return command.works or (bool(gpus) and command.name not in small)
+    return command.works or (_has_gpus(script) and command.name not in small)
 
 
 _REMOTE = re.compile(r"://|\w@[\w.-]+:")

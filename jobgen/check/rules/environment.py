@@ -27,13 +27,7 @@ START_UP = (".bashrc", ".bash_profile", ".profile", ".zshrc")
     source ~/.bashrc
     srun python3 train.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    module load cuda python
-    srun python3 train.py
-    """,
+    good={"source ~/.bashrc": "module load cuda python"},
 )
 def bashrc(script: Script) -> Iterator[Hit]:
     if not script.in_job and any(line.startswith("#!/") for line in script.lines[1:]):
@@ -61,12 +55,7 @@ def bashrc(script: Script) -> Iterator[Hit]:
     set -euo pipefail
     srun python3 /home/alice/train.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    srun python3 "$HOME/train.py"
-    """,
+    good={"srun python3 /home/alice/train.py": 'srun python3 "$HOME/train.py"'},
 )
 def personal_path(script: Script) -> Iterator[Hit]:
     inner, read = _targets(script.tree.text), _read(script)
@@ -157,14 +146,9 @@ def _is_inside(node: Node, start: int) -> bool:
     export OMPI_ALLOW_RUN_AS_ROOT=1
     mpirun /opt/site/solver
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --ntasks=8
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-    mpirun /opt/site/solver
-    """,
+    good={
+        "export OMPI_ALLOW_RUN_AS_ROOT=1": "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
+    },
 )
 def root_mpirun(script: Script) -> Iterator[Hit]:
     names = {name: node for name, _, node in script.assignments}
@@ -202,13 +186,7 @@ _OF_DEBUGGING = {
     export CUDA_LAUNCH_BLOCKING=1
     srun python3 train.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --gpus-per-node=1
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    srun python3 train.py
-    """,
+    good={"#SBATCH --time=24:00:00": "#SBATCH --time=01:00:00", "export CUDA_LAUNCH_BLOCKING=1": ""},
 )
 def debug_setting(script: Script) -> Iterator[Hit]:
     for name, value, node in script.assignments:

@@ -278,12 +278,7 @@ def _keeps_status(script: Script) -> bool:
     set -eu
     scontrol show hostnames | sed 's/$/ slots=4/' > "hostfile.$SLURM_JOB_ID"
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    scontrol show hostnames | sed 's/$/ slots=4/' > "hostfile.$SLURM_JOB_ID"
-    """,
+    good={"set -eu": "set -euo pipefail"},
 )
 def no_pipefail(script: Script) -> Iterator[Hit]:
     if not script.errexit or script.pipefail:
@@ -347,12 +342,7 @@ _PROBE = re.compile(r"(\w+_perf(_mpi)?|ib_\w+|osu_\w+)(?:_\d+)?")  # a test of t
     set -e
     srun python3 train.py 2>&1 | tee "train.$SLURM_JOB_ID.log"
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --time=01:00:00
-    set -eo pipefail
-    srun python3 train.py 2>&1 | tee "train.$SLURM_JOB_ID.log"
-    """,
+    good={"set -e": "set -eo pipefail"},
 )
 def lost_status(script: Script) -> Iterator[Hit]:
     if script.pipefail or any(name == "PIPESTATUS" for name, _ in script.expansions):

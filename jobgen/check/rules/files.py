@@ -30,12 +30,7 @@ from jobgen.script.written_files import is_shared, may_have_reader, target, writ
     #SBATCH --output=train.log
     hostname
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --time=01:00:00
-    #SBATCH --output=train-%j.log
-    hostname
-    """,
+    good={"#SBATCH --output=train.log": "#SBATCH --output=train-%j.log"},
 )
 def shared_log(script: Script) -> Iterator[Hit]:
     if script.request.array or any(option.flag == "--open-mode" for option in script.options):
@@ -128,16 +123,10 @@ _CONFIG = r".*\w\.(json|ya?ml|toml|ini|cfg|conf)"
     END
     srun python3 train.py --config ds.json
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    batch=$((16 * SLURM_NNODES))
-    cat > "settings.$SLURM_JOB_ID" <<END
-    {"train_batch_size": $batch}
-    END
-    srun python3 train.py --config "settings.$SLURM_JOB_ID"
-    """,
+    good={
+        "cat > ds.json <<END": 'cat > "settings.$SLURM_JOB_ID" <<END',
+        "srun python3 train.py --config ds.json": 'srun python3 train.py --config "settings.$SLURM_JOB_ID"',
+    },
 )
 def shared_config(script: Script) -> Iterator[Hit]:
     if not script.is_batch:
@@ -236,13 +225,7 @@ def _path(script: Script, text: str) -> str:
     mkdir results
     srun python3 train.py --output results
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    mkdir -p results
-    srun python3 train.py --output results
-    """,
+    good={"mkdir results": "mkdir -p results"},
 )
 def mkdir_exists(script: Script) -> Iterator[Hit]:
     if not script.is_batch:

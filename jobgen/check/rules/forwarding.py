@@ -133,15 +133,7 @@ def shared_ds_env(script: Script) -> Iterator[Hit]:
     UCX_TLS=all
     END
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    export DS_ENV_FILE=$PWD/environment.$SLURM_JOB_ID
-    cat > "$DS_ENV_FILE" <<END
-    UCX_TLS=all
-    END
-    """,
+    good={"# the network": ""},
 )
 def env_lines(script: Script) -> Iterator[Hit]:
     for node in script.tree.all("redirected_statement"):
@@ -175,18 +167,10 @@ def env_lines(script: Script) -> Iterator[Hit]:
     done < "$PBS_NODEFILE"
     wait
     """,
-    good="""
-    #!/bin/bash
-    # jobgen: disable=ssh-between-nodes,repeated-count
-    #PBS -l select=2:ncpus=8:ngpus=4 -l place=scatter
-    #PBS -l walltime=01:00:00
-    set -euo pipefail
-    main=$(head -n 1 "$PBS_NODEFILE")
-    while read -r host; do
-        ssh -n "$host" "NCCL_DEBUG=INFO torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint=$main:0 /opt/site/train.py" &
-    done < "$PBS_NODEFILE"
-    wait
-    """,
+    good={
+        "export NCCL_DEBUG=INFO": "",
+        'ssh -n "$host" "torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint=$main:0 /opt/site/train.py" &': 'ssh -n "$host" "NCCL_DEBUG=INFO torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint=$main:0 /opt/site/train.py" &',
+    },
 )
 def unpassed(script: Script) -> Iterator[Hit]:
     environment = RankEnvironment.of(script)
@@ -354,19 +338,9 @@ def _of_code(one: RankGroup) -> tuple[frozenset[str], frozenset[str]]:
     done < <(sort -u "$PBS_NODEFILE")
     wait
     """,
-    good="""
-    #!/bin/bash
-    # jobgen: disable=ssh-between-nodes,repeated-count
-    #PBS -l select=2:ncpus=8:ngpus=4 -l place=scatter
-    #PBS -l walltime=01:00:00
-    set -euo pipefail
-    source /opt/site/venv/bin/activate
-    main=$(head -n 1 "$PBS_NODEFILE")
-    while read -r host; do
-        ssh -n "$host" "source /opt/site/venv/bin/activate; torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint=$main:0 /opt/site/train.py" &
-    done < <(sort -u "$PBS_NODEFILE")
-    wait
-    """,
+    good={
+        'ssh -n "$host" "torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint=$main:0 /opt/site/train.py" &': 'ssh -n "$host" "source /opt/site/venv/bin/activate; torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint=$main:0 /opt/site/train.py" &'
+    },
 )
 def remote_environment(script: Script) -> Iterator[Hit]:
     if not script.in_job or script.starter is not None:

@@ -56,13 +56,7 @@ _NPU = (
     export CUDA_VISIBLE_DEVICES=2,3
     srun python3 train.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --gpus-per-node=2
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    srun python3 train.py
-    """,
+    good={"export CUDA_VISIBLE_DEVICES=2,3": ""},
 )
 def forced_devices(script: Script) -> Iterator[Hit]:
     found = [
@@ -107,13 +101,9 @@ def forced_devices(script: Script) -> Iterator[Hit]:
     set -euo pipefail
     srun apptainer exec torch.sif python3 train.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --gpus-per-node=1
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    srun apptainer exec --nv torch.sif python3 train.py
-    """,
+    good={
+        "srun apptainer exec torch.sif python3 train.py": "srun apptainer exec --nv torch.sif python3 train.py"
+    },
 )
 def container_driver(script: Script) -> Iterator[Hit]:
     request, text = script.request, script.tree.text
@@ -182,13 +172,7 @@ _HAVE_GPUS = (
     export NCCL_TREE_THRESHOLD=0
     srun python3 train.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    export NCCL_ALGO=Ring
-    srun python3 train.py
-    """,
+    good={"export NCCL_TREE_THRESHOLD=0": "export NCCL_ALGO=Ring"},
 )
 def old_nccl(script: Script) -> Iterator[Hit]:
     found = [(node.line, name) for name, _, node in script.assignments]
@@ -265,15 +249,7 @@ _SETS_CANN = ("module", "ml", "singularity", "apptainer", "docker", "source", ".
     export CM_CHIEF_IP=10.0.0.1 CM_CHIEF_PORT=6000
     srun python3 train.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --ntasks=8
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    source /usr/local/Ascend/ascend-toolkit/set_env.sh
-    export RANK_TABLE_FILE=/opt/site/ranks.json
-    srun python3 train.py
-    """,
+    good={"export CM_CHIEF_IP=10.0.0.1 CM_CHIEF_PORT=6000": ""},
 )
 def rank_table(script: Script) -> Iterator[Hit]:
     names = {name: node for name, _, node in script.assignments}

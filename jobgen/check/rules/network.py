@@ -54,13 +54,7 @@ _EACH_NODE = (
     export NCCL_SOCKET_IFNAME=eth0
     srun python3 train.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --gpus-per-node=1
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    srun python3 train.py
-    """,
+    good={"export NCCL_SOCKET_IFNAME=eth0": ""},
 )
 def interface(script: Script) -> Iterator[Hit]:
     seen: set[int] = set()
@@ -111,14 +105,7 @@ def _is_distributed(script: Script) -> bool:
     export GLOO_SOCKET_IFNAME=^lo,docker
     srun python3 train.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --gpus-per-node=1
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    export NCCL_SOCKET_IFNAME=^lo,docker
-    srun python3 train.py
-    """,
+    good={"export GLOO_SOCKET_IFNAME=^lo,docker": "export NCCL_SOCKET_IFNAME=^lo,docker"},
 )
 def interface_list(script: Script) -> Iterator[Hit]:
     for line, name, text in dict.fromkeys(_interfaces(script)):
@@ -243,16 +230,7 @@ def _starts_by_ssh(launch: Launch) -> bool:
       pbs_tmrsh "$host" /opt/site/prepare
     done < "$PBS_NODEFILE"
     """,
-    good="""
-    #!/bin/bash
-    #PBS -l select=2:ncpus=64
-    #PBS -l place=scatter
-    #PBS -l walltime=01:00:00
-    set -euo pipefail
-    while read -r host; do
-      pbs_tmrsh "$host" /opt/site/prepare < /dev/null
-    done < "$PBS_NODEFILE"
-    """,
+    good={'pbs_tmrsh "$host" /opt/site/prepare': 'pbs_tmrsh "$host" /opt/site/prepare < /dev/null'},
 )
 def ssh_stdin(script: Script) -> Iterator[Hit]:
     seen: set[int] = set()

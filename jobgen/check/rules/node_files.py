@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from jobgen.check.ranks.model import RankGroup, code_of_tasks, ranks
+from jobgen.check.ranks.model import SOME_NODES, RankGroup, code_of_tasks, ranks
 from jobgen.check.ranks.model import code as tree_of
 from jobgen.check.rule import WARNING, rule_once
 from jobgen.check.rules.deletion import deletes_all
@@ -43,15 +43,9 @@ _RANKED = re.compile(r"PROCID|LOCALID|NODEID|RANK|\$\$|RANDOM|mktemp|TMPDIR")
     tar -xf env.tar -C /tmp
     srun /tmp/env/bin/python train.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --nodes=2
-    #SBATCH --ntasks-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    srun --ntasks="$SLURM_NNODES" --ntasks-per-node=1 tar -xf env.tar -C /tmp
-    srun /tmp/env/bin/python train.py
-    """,
+    good={
+        "tar -xf env.tar -C /tmp": 'srun --ntasks="$SLURM_NNODES" --ntasks-per-node=1 tar -xf env.tar -C /tmp'
+    },
 )
 def first_node_files(script: Script) -> Iterator[Hit]:
     others = any(script.named("sbcast", "pdcp", "ssh", "pbsdsh", "pdsh"))
@@ -62,12 +56,9 @@ def first_node_files(script: Script) -> Iterator[Hit]:
     fills = ((one, _target(script, one)) for one in filling if _fills(one))
     copies = list(islice(((one, path) for one, path in fills if path), _FIRST))
     own = {id(one.inner) for one in single}
-    steps = [
-        one.program
-        for one in script.launches
-        if copies and id(one) not in own and _stages(script, one.program)
-    ]
-    everywhere = " ".join(_text(script, word) for words in steps for word in words)
+    programs = (one.program for one in script.launches if copies and id(one) not in own)
+    steps = [program for program in programs if _stages(script, program)]
+    everywhere = " ".join(_text(script, word) for program in steps for word in program)
     staged = [(one, path) for one, path in copies if path not in everywhere]
     for one in ranks(script) if staged else ():
         outer = one.outer
@@ -86,9 +77,7 @@ def first_node_files(script: Script) -> Iterator[Hit]:
 def _is_on_first(one: RankGroup) -> bool:
     """Return whether a group is a step of one task, which runs on the first node."""
     alone = one.is_step and one.inner is one.outer and (one.nodes, one.tasks) == (1, 1)
-    elsewhere = one.inner is not None and one.inner.has(
-        "-w", "--nodelist", "-r", "--relative", "-x", "--exclude"
-    )
+    elsewhere = one.inner is not None and one.inner.has(*SOME_NODES)
     return alone and not elsewhere and not one.command.node.under(*LOOPS)
 
 

@@ -97,15 +97,7 @@ def _names(node: Node) -> list[str]:
     nnodes=$(wc -l < "$PBS_NODEFILE")
     echo "$nnodes nodes"
     """,
-    good="""
-    #!/bin/bash
-    #PBS -l select=2:ncpus=32:mpiprocs=4
-    #PBS -l place=scatter
-    #PBS -l walltime=01:00:00
-    set -euo pipefail
-    nnodes=$(sort -u "$PBS_NODEFILE" | wc -l)
-    echo "$nnodes nodes"
-    """,
+    good={'nnodes=$(wc -l < "$PBS_NODEFILE")': 'nnodes=$(sort -u "$PBS_NODEFILE" | wc -l)'},
 )
 def nodefile_count(script: Script) -> Iterator[Hit]:
     if script.guess.foreign or "PBS_NODEFILE" in script.values:
@@ -171,16 +163,14 @@ def _counts_lines(value: Node) -> bool:
 def sorted_nodefile(script: Script) -> Iterator[Hit]:
     for command in script.own_running("sort") if script.request.nodes != 1 else ():
         whole = _pipeline(command)
-        if (not uses(whole, *_LISTS) and "scontrol" not in whole.text) or {"wc", "grep", "tail"} & set(
-            _names(whole)
-        ):
+        lists = uses(whole, *_LISTS) or "scontrol" in whole.text
+        if not lists or {"wc", "grep", "tail"}.intersection(_names(whole)):
             continue
         unique = "-u" in command.literals or "uniq" in _names(whole)
         # The order matters in a file, in an array, and where the first host is used.
         written = whole.type == "redirected_statement" and any(True for _ in whole.all(">"))
-        kept = written or (
-            whole.under("command_substitution") and (whole.under("array") or "head" in _names(whole))
-        )
+        inside = whole.under("command_substitution")
+        kept = written or (inside and (whole.under("array") or "head" in _names(whole)))
         around = (above for above in whole.above() if above.type == "command_substitution")
         counts = any("wc" in _names(above) for above in around)  # $(... | wc -l)
         ordered = (written and _has_first_host(script, whole)) or _starts_each(script, whole)
@@ -196,13 +186,14 @@ def _has_first_host(script: Script, statement: Node) -> bool:
     words += [
         file for one in script.named("julia") for word, file in pairwise(one.words) if "machine" in word.text
     ]
-    texts = (script.constants.text(word) for word in words)
-    files = {re.sub(r"^--\w+=", "", text).replace('"', "").strip("'") for text in texts}
+    files = {_file(script, word) for word in words}
     written = (one.get("destination") for one in statement.all("file_redirect"))
-    return any(
-        word is not None and script.constants.text(word).replace('"', "").strip("'") in files
-        for word in written
-    )
+    return any(word is not None and _file(script, word) in files for word in written)
+
+
+def _file(script: Script, word: Node) -> str:
+    """Return the file that a word names, also as ``--option=FILE``."""
+    return re.sub(r"^--\w+=", "", script.constants.text(word)).replace('"', "").strip("'")
 
 
 def _starts_each(script: Script, statement: Node) -> bool:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.ranks.launcher_config import launches
+from jobgen.check.ranks.model import step_of_script
 from jobgen.check.rule import ERROR, WARNING, rule, rule_once
 from jobgen.script import code_files
 from jobgen.script.launches import Launch
@@ -70,7 +71,7 @@ def hostname_master(script: Script) -> Iterator[Hit]:
 def _run_by_all(script: Script) -> Iterator[Node]:
     """Yield the texts that every node of the job runs."""
     if not script.is_batch:
-        outer = script.starter.call.outer if script.starter is not None else None
+        outer = step_of_script(script)
         if (outer is not None and _is_for_all(outer)) or re.search(_RANKS, script.tree.text):
             yield script.tree  # a script that srun or mpirun starts
         return
@@ -110,16 +111,9 @@ def _is_for_all(launch: Launch) -> bool:
     MASTER_ADDR=$(hostname)
     srun torchrun --nnodes=2 --nproc-per-node=4 --master-addr="$MASTER_ADDR" train.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --nodes=2
-    #SBATCH --ntasks-per-node=1
-    #SBATCH --gpus-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    MASTER_ADDR=$(hostname)
-    srun torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$MASTER_ADDR:0" train.py
-    """,
+    good={
+        'srun torchrun --nnodes=2 --nproc-per-node=4 --master-addr="$MASTER_ADDR" train.py': 'srun torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$MASTER_ADDR:0" train.py'
+    },
 )
 def missing_node_rank(script: Script) -> Iterator[Hit]:
     for launch in _on_each_node(script):
@@ -166,16 +160,9 @@ def _on_each_node(script: Script) -> Iterator[Launch]:
     MASTER_ADDR=$(hostname)
     srun torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --master-addr="$MASTER_ADDR" train.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --nodes=2
-    #SBATCH --ntasks-per-node=1
-    #SBATCH --gpus-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    MASTER_ADDR=$(hostname)
-    srun torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$MASTER_ADDR:0" train.py
-    """,
+    good={
+        'srun torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --master-addr="$MASTER_ADDR" train.py': 'srun torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$MASTER_ADDR:0" train.py'
+    },
 )
 def missing_master(script: Script) -> Iterator[Hit]:
     for launch in _on_each_node(script):

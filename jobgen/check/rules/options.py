@@ -31,12 +31,7 @@ from jobgen.script.script import Hit, Script
     #SBATCH --ntask-per-node=4
     hostname
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --time=01:00:00
-    #SBATCH --ntasks-per-node=4
-    hostname
-    """,
+    good={"#SBATCH --ntask-per-node=4": "#SBATCH --ntasks-per-node=4"},
 )
 def unknown(script: Script) -> Iterator[Hit]:
     faulty, stray = set(trailing(script)), set[int]()  # trailing-comment reports the first
@@ -174,13 +169,7 @@ _FOREIGN_FIX = "use this scheduler's own option; jobgen convert translates a who
     #PBS -t 0-9
     hostname
     """,
-    good="""
-    #!/bin/bash
-    #PBS -l select=1:ncpus=8
-    #PBS -l walltime=01:00:00
-    #PBS -J 0-9
-    hostname
-    """,
+    good={"#PBS -t 0-9": "#PBS -J 0-9"},
 )
 def dialect(script: Script) -> Iterator[Hit]:
     for option in script.options:
@@ -208,13 +197,7 @@ def dialect(script: Script) -> Iterator[Hit]:
     #PBS -l walltime=01:00:00
     hostname
     """,
-    good="""
-    #!/bin/bash
-    #PBS -N cifar-run1
-    #PBS -l select=1:ncpus=8
-    #PBS -l walltime=01:00:00
-    hostname
-    """,
+    good={"#PBS -N cifar/run1": "#PBS -N cifar-run1"},
 )
 def bad_name(script: Script) -> Iterator[Hit]:
     for option in script.options:
@@ -240,12 +223,7 @@ def _is_name_elsewhere(script: Script, name: str) -> bool:
     #SBATCH --mem=1.5G
     hostname
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --time=01:00:00
-    #SBATCH --mem=1536M
-    hostname
-    """,
+    good={"#SBATCH --mem=1.5G": "#SBATCH --mem=1536M"},
 )
 def memory(script: Script) -> Iterator[Hit]:
     bare, unit, likely = script.dialect.bare_size
@@ -288,12 +266,7 @@ def _memories(script: Script) -> Iterator[tuple[DirectiveOption, str, str]]:
     #SBATCH --mail-type=ENDED
     hostname
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --time=01:00:00
-    #SBATCH --mail-type=END
-    hostname
-    """,
+    good={"#SBATCH --mail-type=ENDED": "#SBATCH --mail-type=END"},
 )
 def bad_choice(script: Script) -> Iterator[Hit]:
     for option in script.options:

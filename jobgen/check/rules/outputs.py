@@ -39,12 +39,7 @@ def _outputs(script: Script) -> Iterator[DirectiveOption]:
     #SBATCH --output=$HOME/train.log
     hostname
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --time=01:00:00
-    #SBATCH --output=train-%j.log
-    hostname
-    """,
+    good={"#SBATCH --output=$HOME/train.log": "#SBATCH --output=train-%j.log"},
 )
 def output_variable(script: Script) -> Iterator[Hit]:
     for option in _outputs(script):
@@ -82,14 +77,10 @@ def _lost(script: Script, path: str) -> str | None:
     mkdir -p logs
     srun python3 train.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --time=01:00:00
-    #SBATCH --output=train-%j.log
-    set -euo pipefail
-    mkdir -p results
-    srun python3 train.py
-    """,
+    good={
+        "#SBATCH --output=logs/train-%j.log": "#SBATCH --output=train-%j.log",
+        "mkdir -p logs": "mkdir -p results",
+    },
 )
 def output_directory(script: Script) -> Iterator[Hit]:
     copied = script.dialect.copies_logs
@@ -180,13 +171,7 @@ def _made(script: Script, folder: str) -> Command | None:
     #PBS -J 3,5,7
     hostname
     """,
-    good="""
-    #!/bin/bash
-    #PBS -l select=1:ncpus=8
-    #PBS -l walltime=01:00:00
-    #PBS -J 3-7:2
-    hostname
-    """,
+    good={"#PBS -J 3,5,7": "#PBS -J 3-7:2"},
 )
 def bad_array(script: Script) -> Iterator[Hit]:
     yield from rerun_array(script)
@@ -220,13 +205,7 @@ def rerun_array(script: Script) -> Iterator[Hit]:
     #SBATCH --output=train.log
     hostname
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --time=01:00:00
-    #SBATCH --array=0-9
-    #SBATCH --output=train-%A_%a.log
-    hostname
-    """,
+    good={"#SBATCH --output=train.log": "#SBATCH --output=train-%A_%a.log"},
     schedulers=("slurm",),
 )
 def array_output(script: Script) -> Iterator[Hit]:
@@ -257,13 +236,9 @@ def array_output(script: Script) -> Iterator[Hit]:
     set -euo pipefail
     python3 train.py --seed 42 --output runs
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --array=0-4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    python3 train.py --seed "$SLURM_ARRAY_TASK_ID" --output "runs/$SLURM_ARRAY_TASK_ID"
-    """,
+    good={
+        "python3 train.py --seed 42 --output runs": 'python3 train.py --seed "$SLURM_ARRAY_TASK_ID" --output "runs/$SLURM_ARRAY_TASK_ID"'
+    },
 )
 def unread_index(script: Script) -> Iterator[Hit]:
     option = script.heeded.get(script.dialect.key("array"))
@@ -319,14 +294,7 @@ _READERS = ("source", ".", "eval", "bash", "sh", "zsh", "make", "snakemake", "pa
     rates=(0.1 0.01 0.001)
     python3 train.py --lr "${rates[$SLURM_ARRAY_TASK_ID]}"
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --array=0-2
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    rates=(0.1 0.01 0.001)
-    python3 train.py --lr "${rates[$SLURM_ARRAY_TASK_ID]}"
-    """,
+    good={"#SBATCH --array=1-3": "#SBATCH --array=0-2"},
 )
 def array_range(script: Script) -> Iterator[Hit]:
     option = script.heeded.get(script.dialect.key("array"))

@@ -28,13 +28,7 @@ from jobgen.script.script import Hit, Script
     #PBS -v UCX_TLS="rc,cuda"
     hostname
     """,
-    good="""
-    #!/bin/bash
-    #PBS -l select=1:ncpus=8
-    #PBS -l walltime=01:00:00
-    export UCX_TLS=rc,cuda
-    hostname
-    """,
+    good={'#PBS -v UCX_TLS="rc,cuda"': "export UCX_TLS=rc,cuda"},
     schedulers=("pbs",),
 )
 def exported_list(script: Script) -> Iterator[Hit]:
@@ -61,13 +55,7 @@ def exported_list(script: Script) -> Iterator[Hit]:
     #PBS -W depend=afterok:1234[].server
     hostname
     """,
-    good="""
-    #!/bin/bash
-    #PBS -l select=1:ncpus=8
-    #PBS -l walltime=01:00:00
-    #PBS -W depend=afterok:1234.server
-    hostname
-    """,
+    good={"#PBS -W depend=afterok:1234[].server": "#PBS -W depend=afterok:1234.server"},
     schedulers=("pbs",),
 )
 def after_array(script: Script) -> Iterator[Hit]:
@@ -134,14 +122,9 @@ def home_directory(script: Script) -> Iterator[Hit]:
     set -euo pipefail
     pbsdsh -- /opt/site/prepare
     """,
-    good="""
-    #!/bin/bash
-    #PBS -l select=2:ncpus=64
-    #PBS -l place=scatter
-    #PBS -l walltime=01:00:00
-    set -euo pipefail
-    while read -r host; do pbs_tmrsh "$host" /opt/site/prepare < /dev/null; done < "$PBS_NODEFILE"
-    """,
+    good={
+        "pbsdsh -- /opt/site/prepare": 'while read -r host; do pbs_tmrsh "$host" /opt/site/prepare < /dev/null; done < "$PBS_NODEFILE"'
+    },
     schedulers=("pbs",),
 )
 def pbsdsh_status(script: Script) -> Iterator[Hit]:
@@ -167,14 +150,7 @@ def pbsdsh_status(script: Script) -> Iterator[Hit]:
     setsid /opt/site/monitor > /dev/null &
     /opt/site/solver
     """,
-    good="""
-    #!/bin/bash
-    #PBS -l select=1:ncpus=8
-    #PBS -l walltime=01:00:00
-    set -euo pipefail
-    /opt/site/monitor > /dev/null &
-    /opt/site/solver
-    """,
+    good={"setsid /opt/site/monitor > /dev/null &": "/opt/site/monitor > /dev/null &"},
     schedulers=("pbs",),
 )
 def outliving(script: Script) -> Iterator[Hit]:

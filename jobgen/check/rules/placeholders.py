@@ -35,13 +35,10 @@ _TEXTS = (
     #SBATCH --time=XX:00:00
     srun /opt/site/solver
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --account=project1
-    #SBATCH --nodes=2
-    #SBATCH --time=04:00:00
-    srun /opt/site/solver
-    """,
+    good={
+        "#SBATCH --account=<your account>": "#SBATCH --account=project1",
+        "#SBATCH --time=XX:00:00": "#SBATCH --time=04:00:00",
+    },
 )
 def placeholder(script: Script) -> Iterator[Hit]:
     lines = [line for line in script.directives.live if line.number in script.placeholders]
@@ -71,12 +68,7 @@ def placeholder(script: Script) -> Iterator[Hit]:
     #SBATCH --time=01:00:00
     srun /opt/site/solver
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --job-name=llama
-    #SBATCH --time=01:00:00
-    srun /opt/site/solver
-    """,
+    good={"#SBATCH --job-name=$MODEL": "#SBATCH --job-name=llama"},
 )
 def literal_variable(script: Script) -> Iterator[Hit]:
     unset = [one for one in script.options if one.line in script.placeholders and is_variable(one.value)]

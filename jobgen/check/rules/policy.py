@@ -88,13 +88,7 @@ def _begins(script: Script, begin: str) -> bool:
     module load gcc cuda/10.2
     srun python3 train.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --time=01:00:00
-    set -eo pipefail
-    module load gcc cuda/12.4
-    srun python3 train.py
-    """,
+    good={"module load gcc cuda/10.2": "module load gcc cuda/12.4"},
     files={
         "jobgen.toml": """
         [check]

@@ -78,15 +78,11 @@ def bare_wait(script: Script) -> Iterator[Hit]:
 
 def _piped_loop(works: Sequence[Command], waits: Sequence[Command]) -> Node | None:
     """Return the loop of a pipeline that starts all processes in the background, if each wait is behind it."""
-    loops = [
-        above
-        for work in works
-        for above in work.node.above()
-        if above.type in LOOPS and above.parent is not None and above.parent.type == "pipeline"
-    ]
+    around = (above for work in works for above in work.node.above() if above.type in LOOPS)
+    loops = [loop for loop in around if loop.parent is not None and loop.parent.type == "pipeline"]
     ends = [loop.end for loop in loops if not in_background(loop)]
     all_behind = len(ends) == len(works) and all(wait.node.start > max(ends) for wait in waits)
-    return loops[0] if works and all_behind else None
+    return loops[0] if all_behind else None
 
 
 def _loop(node: Node) -> set[int]:
@@ -262,13 +258,7 @@ _IS_NO_JOB = re.compile(rf"-z\s+\"?{_ID}|\"(\w?){_ID}\"\s*==?\s*\"\1\"")
     srun python3 train.py --data "$TMPDIR/data"
     wait
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    cp -r "$HOME/data" "$TMPDIR/data"
-    srun python3 train.py --data "$TMPDIR/data"
-    """,
+    good={'cp -r "$HOME/data" "$TMPDIR/data" &': 'cp -r "$HOME/data" "$TMPDIR/data"', "wait": ""},
 )
 def unfinished_copy(script: Script) -> Iterator[Hit]:
     for command in script.commands:

@@ -36,35 +36,24 @@ _EMPTY = ("-N", "-t", "--array", "--dependency")  # an empty text is accepted
     #PBS -p 2000
     hostname
     """,
-    good="""
-    #!/bin/bash
-    #PBS -l select=1:ncpus=8
-    #PBS -l walltime=01:00:00
-    #PBS -p 1000
-    hostname
-    """,
+    good={"#PBS -p 2000": "#PBS -p 1000"},
 )
 def bad_value(script: Script) -> Iterator[Hit]:
-    commented, dialect = trailing(script), script.dialect
+    commented, dialect, missing = trailing(script), script.dialect, "add a value, or remove the option"
     for option in script.options:
         if option.missing and (option.flag in _EMPTY or option.flag not in _ELSEWHERE):
             reason = f"{option.given} has no value: {dialect.command} refuses the script"
-            yield Hit.at(option, reason, "add a value, or remove the option")
+            yield Hit.at(option, reason, missing)
         elif option.lacks_value and option.value_line:
             reason = f"{option.given} has no value in its line: {dialect.command} reads {shown(option.value)} of line "
-            yield Hit.at(
-                option, f"{reason}{option.value_line} as the value", "add a value, or remove the option"
-            )
+            yield Hit.at(option, f"{reason}{option.value_line} as the value", missing)
     for line in script.directives.live:
         if unclosed(line.rest, dialect.scheduler):
             yield Hit(line.number, f"a quote is not closed: {dialect.command} refuses the script", "close it")
     for key, option in script.settings:
         elsewhere = option.missing or key in _ELSEWHERE or key[3:] in dialect.foreign_resources
-        elsewhere |= (
-            bool(dialect.scheduler.grammar.long_options)
-            and len(option.given) == 2
-            and option.value.startswith("=")
-        )
+        if dialect.scheduler.grammar.long_options and len(option.given) == 2:
+            elsewhere |= option.value.startswith("=")
         found = "" if elsewhere else dialect.value_fault(key, option.value, script.version)
         if found and option.line not in commented:
             level = WARNING if _is_local(script, key, option.value) else None
@@ -72,16 +61,8 @@ def bad_value(script: Script) -> Iterator[Hit]:
             yield Hit.at(option, found, fix or "correct the value, or remove the option", level)
     given = script.heeded
     values = {key: one.value for key, one in given.items()}
-    for key, why in dialect.together_faults(values, in_array=script.is_array_by_command):
-        yield Hit(given[key].line, why, next(fix for part, fix in _TOGETHER if part in why))
-
-
-# The fix for options that are refused together, by a part of the reason.
-_TOGETHER = (
-    ("exclude each other", "remove one of them"),
-    *((part, "remove it, or add the other option") for part in ("without", "only for")),
-    ("", "change one of the numbers, or leave one of the options out"),
-)
+    for one in dialect.conflicts(values, in_array=script.is_array_by_command):
+        yield Hit(given[one.key].line, one.reason, one.fix)
 
 
 def _other_form(key: str, option: DirectiveOption) -> str:
@@ -94,11 +75,8 @@ def _other_form(key: str, option: DirectiveOption) -> str:
     other = re.search(r":(?!ppn=|gpus=|mics=)(\w+)=([^:+]*)", option.value) if key == "-l nodes" else None
     if other is None:
         return ""
-    return (
-        f"write ppn={other[2]}"
-        if other[1] == "ncpus"
-        else f"write -l {other[1]}={other[2]} in a line of its own"
-    )
+    name, value = other.groups()
+    return f"write ppn={value}" if name == "ncpus" else f"write -l {name}={value} in a line of its own"
 
 
 def _is_local(script: Script, key: str, value: str) -> bool:
@@ -119,12 +97,7 @@ def _is_local(script: Script, key: str, value: str) -> bool:
     #PBS -l walltime=01:00:00,
     hostname
     """,
-    good="""
-    #!/bin/bash
-    #PBS -l select=1:ncpus=8
-    #PBS -l walltime=01:00:00
-    hostname
-    """,
+    good={"#PBS -l walltime=01:00:00,": "#PBS -l walltime=01:00:00"},
     schedulers=("pbs",),
 )
 def qsub_only(script: Script) -> Iterator[Hit]:
@@ -162,27 +135,20 @@ def _unknown_host(option: DirectiveOption) -> Iterator[Hit]:
     #PBS -l walltime=01:00:00
     hostname
     """,
-    good="""
-    #!/bin/bash
-    #PBS -l select=1:ncpus=8:ngpus=1
-    #PBS -l walltime=01:00:00
-    hostname
-    """,
+    good={"#PBS -l select=1:ncpus=8:ngpu=1": "#PBS -l select=1:ncpus=8:ngpus=1"},
     schedulers=("pbspro",),
 )
 def bad_select(script: Script) -> Iterator[Hit]:
     options = script.heeded
     if select := options.get("-l select"):
         fix = "write select=2:ncpus=8:mpiprocs=4"
-        yield from (
-            Hit.at(select, f"select is refused: {fault}", fix) for fault in select_faults(select.value)
-        )
+        for fault in select_faults(select.value):
+            yield Hit.at(select, f"select is refused: {fault}", fix)
     if place := options.get("-l place"):
         if not select and "-l nodes" not in options:
             others = any(option.flag == "-l" for option in options.values() if option is not place)
-            level = (
-                None if others or script.named_scheduler else WARNING
-            )  # the command line may have the whole request
+            # Otherwise the command line may have the whole request.
+            level = None if others or script.named_scheduler else WARNING
             yield Hit(place.line, "place without a select is refused", "add -l select=1:ncpus=8", level=level)
         if fault := place_fault(place.value):
             yield Hit(place.line, f"place is refused: {fault}", "write place=scatter:excl")
@@ -201,13 +167,7 @@ def bad_select(script: Script) -> Iterator[Hit]:
     #PBS -l naccesspolicy=singlejob
     hostname
     """,
-    good="""
-    #!/bin/bash
-    #PBS -l select=1:ncpus=8:ngpus=1
-    #PBS -l walltime=01:00:00
-    #PBS -l place=excl
-    hostname
-    """,
+    good={"#PBS -l naccesspolicy=singlejob": "#PBS -l place=excl"},
     schedulers=("pbspro",),
 )
 def unknown_resource(script: Script) -> Iterator[Hit]:

@@ -215,13 +215,9 @@ def export_none(script: Script) -> Iterator[Hit]:
     set -euo pipefail
     srun --export=MASTER_PORT=20000 python3 train.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --ntasks=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    srun --export=ALL,MASTER_PORT=20000 python3 train.py
-    """,
+    good={
+        "srun --export=MASTER_PORT=20000 python3 train.py": "srun --export=ALL,MASTER_PORT=20000 python3 train.py"
+    },
     schedulers=("slurm",),
 )
 def export_names(script: Script) -> Iterator[Hit]:
@@ -255,16 +251,9 @@ def export_names(script: Script) -> Iterator[Hit]:
     export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK
     torchrun --standalone --nproc-per-node=4 train.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --ntasks-per-node=1
-    #SBATCH --gpus-per-node=4
-    #SBATCH --cpus-per-task=32
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    export OMP_NUM_THREADS=$((SLURM_CPUS_PER_TASK / 4))
-    torchrun --standalone --nproc-per-node=4 train.py
-    """,
+    good={
+        "export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK": "export OMP_NUM_THREADS=$((SLURM_CPUS_PER_TASK / 4))"
+    },
 )
 def too_many_threads(script: Script) -> Iterator[Hit]:
     environment = RankEnvironment.of(script)
@@ -323,13 +312,10 @@ def _omp_threads(script: Script, environment: RankEnvironment, one: RankGroup) -
     set -euo pipefail
     python3 fit.py --n_jobs 16
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --cpus-per-task=16
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    python3 fit.py --n_jobs "$SLURM_CPUS_PER_TASK"
-    """,
+    good={
+        "#SBATCH --cpus-per-task=2": "#SBATCH --cpus-per-task=16",
+        "python3 fit.py --n_jobs 16": 'python3 fit.py --n_jobs "$SLURM_CPUS_PER_TASK"',
+    },
 )
 def program_threads(script: Script) -> Iterator[Hit]:
     request = script.request
@@ -436,17 +422,9 @@ def loader_cores(script: Script) -> Iterator[Hit]:
     first=$(head -n 1 "$PBS_NODEFILE")
     mpirun -np 2 --map-by ppr:1:node torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$first:0" /opt/site/train.py
     """,
-    good="""
-    #!/bin/bash
-    #PBS -l select=2:ncpus=32:mpiprocs=1:ngpus=4 -l place=scatter
-    #PBS -l walltime=01:00:00
-    # jobgen: disable=repeated-count
-    set -euo pipefail
-    module load openmpi
-    export OMP_NUM_THREADS=8
-    first=$(head -n 1 "$PBS_NODEFILE")
-    mpirun -np 2 --map-by ppr:1:node --bind-to none torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$first:0" /opt/site/train.py
-    """,
+    good={
+        'mpirun -np 2 --map-by ppr:1:node torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$first:0" /opt/site/train.py': 'mpirun -np 2 --map-by ppr:1:node --bind-to none torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$first:0" /opt/site/train.py'
+    },
 )
 def launcher_binding(script: Script) -> Iterator[Hit]:
     if any(_BINDINGS.match(name) for name, _, _ in script.assignments):
@@ -564,14 +542,7 @@ _ELSEWHERE = r"scratch|work|data|project|group|store|shared|local"  # often link
     export HF_HOME=$HOME/.cache/huggingface
     srun python3 train.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --gpus-per-node=1
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    export HF_HOME=/scratch/$USER/huggingface
-    srun python3 train.py
-    """,
+    good={"export HF_HOME=$HOME/.cache/huggingface": "export HF_HOME=/scratch/$USER/huggingface"},
 )
 def home_cache(script: Script) -> Iterator[Hit]:
     for name, value, node in script.assignments:

@@ -54,16 +54,9 @@ _OWN_RANK = re.compile(r"\bRANK=|\.sh\b|\bsource\b|--export")  # a launch that m
     export WORLD_SIZE=$SLURM_NTASKS
     srun bash -c 'export RANK=$SLURM_LOCALID LOCAL_RANK=$SLURM_LOCALID; exec python3 train.py'
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --nodes=2
-    #SBATCH --ntasks-per-node=4
-    #SBATCH --gpus-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    export WORLD_SIZE=$SLURM_NTASKS
-    srun bash -c 'export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID; exec python3 train.py'
-    """,
+    good={
+        "srun bash -c 'export RANK=$SLURM_LOCALID LOCAL_RANK=$SLURM_LOCALID; exec python3 train.py'": "srun bash -c 'export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID; exec python3 train.py'"
+    },
 )
 def rank_number(script: Script) -> Iterator[Hit]:
     seen: set[tuple[int, str]] = set()
@@ -227,15 +220,10 @@ def _right(name: str, variable: str) -> str:
     set -euo pipefail
     srun python3 tune.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --nodes=2
-    #SBATCH --ntasks-per-node=1
-    #SBATCH --gpus-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    srun torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$(hostname):0" tune.py
-    """,
+    good={
+        "#SBATCH --ntasks-per-node=4": "#SBATCH --ntasks-per-node=1",
+        "srun python3 tune.py": 'srun torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$(hostname):0" tune.py',
+    },
     files={"tune.py": "from transformers import Trainer\n\nTrainer().train()\n"},
 )
 def no_rank_variables(script: Script) -> Iterator[Hit]:

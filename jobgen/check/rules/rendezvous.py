@@ -73,13 +73,7 @@ def mpi_discovery(script: Script) -> Iterator[Hit]:
     set -euo pipefail
     colossalai run train.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --gpus-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    colossalai run --nproc_per_node 4 train.py
-    """,
+    good={"colossalai run train.py": "colossalai run --nproc_per_node 4 train.py"},
 )
 def colossalai_ranks(script: Script) -> Iterator[Hit]:
     for launch in script.launched("colossalai"):
@@ -167,14 +161,7 @@ _GPUS_OF_MANY = 4
     export MASTER_PORT=29500
     srun python3 train.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --gpus-per-node=1
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    export MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))
-    srun python3 train.py
-    """,
+    good={"export MASTER_PORT=29500": "export MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))"},
 )
 def fixed_port(script: Script) -> Iterator[Hit]:
     found = [(node.line, literal(value)) for name, value, node in script.assignments if name == "MASTER_PORT"]
@@ -215,17 +202,10 @@ def fixed_port(script: Script) -> Iterator[Hit]:
     wait "$one"
     wait "$!"
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --gpus-per-node=2
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    CUDA_VISIBLE_DEVICES=0 torchrun --standalone --nproc-per-node=1 train.py --fold 1 &
-    one=$!
-    CUDA_VISIBLE_DEVICES=1 torchrun --standalone --nproc-per-node=1 train.py --fold 2 &
-    wait "$one"
-    wait "$!"
-    """,
+    good={
+        "CUDA_VISIBLE_DEVICES=0 torchrun --nproc-per-node=1 train.py --fold 1 &": "CUDA_VISIBLE_DEVICES=0 torchrun --standalone --nproc-per-node=1 train.py --fold 1 &",
+        "CUDA_VISIBLE_DEVICES=1 torchrun --nproc-per-node=1 train.py --fold 2 &": "CUDA_VISIBLE_DEVICES=1 torchrun --standalone --nproc-per-node=1 train.py --fold 2 &",
+    },
 )
 def shared_port(script: Script) -> Iterator[Hit]:
     one_node = script.request.nodes == 1

@@ -37,12 +37,7 @@ _BASH_NODES = {
     set -eu
     if [[ $SLURM_NNODES -gt 1 ]]; then echo several; fi
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --time=01:00:00
-    set -eu
-    if [[ $SLURM_NNODES -gt 1 ]]; then echo several; fi
-    """,
+    good={"#!/bin/sh": "#!/bin/bash"},
 )
 def bash_in_sh(script: Script) -> Iterator[Hit]:
     if not plain_sh(script) or not script.is_batch:
@@ -98,14 +93,9 @@ _SYSTEM = r"(^|[\"':])/(usr/)?bin/?(:|$|[\"'])"
     export LD_LIBRARY_PATH=/opt/site/lib
     srun python3 train.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    module load cuda
-    export LD_LIBRARY_PATH=/opt/site/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-    srun python3 train.py
-    """,
+    good={
+        "export LD_LIBRARY_PATH=/opt/site/lib": "export LD_LIBRARY_PATH=/opt/site/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+    },
 )
 def overwritten_path(script: Script) -> Iterator[Hit]:
     if {"SHLVL", "LOGNAME"} <= script.values.keys():

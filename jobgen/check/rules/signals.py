@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from jobgen.check.ranks.environment import ACTIVATES, reads_others
-from jobgen.check.ranks.model import code, is_work, ranks
+from jobgen.check.ranks.model import code, is_work, ranks, step_of_script
 from jobgen.check.rule import NOTE, WARNING, rule
 from jobgen.check.rules.traps import caught
 from jobgen.script.commands import commands
@@ -57,16 +57,7 @@ def _caught(script: Script) -> set[str]:
     pid=$!
     wait "$pid"
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --signal=B:USR1@60
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    trap 'echo "time is nearly up"; kill -TERM "$pid"; wait "$pid"' USR1
-    srun /opt/site/solver &
-    pid=$!
-    wait "$pid"
-    """,
+    good={"#SBATCH --signal=USR1@60": "#SBATCH --signal=B:USR1@60"},
 )
 def signal_to_steps(script: Script) -> Iterator[Hit]:
     yield from _ending_shells(script)
@@ -77,14 +68,14 @@ def signal_to_steps(script: Script) -> Iterator[Hit]:
             continue
         if signal.name in own:
             why = f"without B: the signal goes to the job's steps, and the trap of this script never hears {signal.name}"
-            fix = f"write --signal=B:{signal.value}"
-            fix += (
-                "" if waits else ", and start the programs with & and wait: a trap runs only between commands"
-            )
+            fix = f"write --signal=B:{signal.value}{'' if waits else _WAIT}"
             yield Hit(signal.line, why, fix, NOTE if signal.name in also_called else None)
         elif reason := _lost_in_steps(script, signal.name):
             fix = "start the ranks with srun, or add B: and catch the signal in this script"
             yield Hit(signal.line, reason, fix)
+
+
+_WAIT = ", and start the programs with & and wait: a trap runs only between commands"
 
 
 def _called_too(script: Script) -> set[str]:
@@ -96,7 +87,7 @@ def _called_too(script: Script) -> set[str]:
 
 def _ending_shells(script: Script) -> Iterator[Hit]:
     """Yield the shells of a step that wait for a program: Slurm signals them, too (measured with 22.05)."""
-    outer = script.starter.call.outer if script.starter is not None else None
+    outer = step_of_script(script)
     if script.starter is not None and outer is not None and outer.row.by_scheduler and script.for_a_shell:
         names = _ending(script.starter.script) - _caught(script)
         waits = (one for one in script.commands if one.works and not one.background)
@@ -159,13 +150,7 @@ def _calls_others(script: Script) -> bool:
     set -euo pipefail
     srun python3 train.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --signal=USR1@120
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    srun python3 train.py
-    """,
+    good={"#SBATCH --signal=B:USR1@120": "#SBATCH --signal=USR1@120"},
     schedulers=("slurm",),
 )
 def signal_without_trap(script: Script) -> Iterator[Hit]:
@@ -202,17 +187,7 @@ _ENDING = ("HUP", "INT", "USR1", "USR2", "TERM", "ALRM", "QUIT")
     wait "$pid"
     exit "$?"
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --signal=B:USR1@120
-    #SBATCH --time=01:00:00
-    set -uo pipefail
-    srun ./solver > log.txt &
-    pid=$!
-    trap 'kill -USR1 "$pid"; wait "$pid"' USR1
-    wait "$pid"
-    exit "$?"
-    """,
+    good={"srun ./solver | tee log.txt &": "srun ./solver > log.txt &"},
 )
 def signal_receiver(script: Script) -> Iterator[Hit]:
     swallowers = {one.command.node.start: one for one in script.launches if one.row.once_a_node}

@@ -46,18 +46,10 @@ _HOSTS = ("-w", "--nodelist")
     wait "$one"
     wait "$!"
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --nodes=1
-    #SBATCH --ntasks=2
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    srun --exact --ntasks=1 python3 train.py --fold 1 &
-    one=$!
-    srun --exact --ntasks=1 python3 train.py --fold 2 &
-    wait "$one"
-    wait "$!"
-    """,
+    good={
+        "srun --ntasks=1 python3 train.py --fold 1 &": "srun --exact --ntasks=1 python3 train.py --fold 1 &",
+        "srun --ntasks=1 python3 train.py --fold 2 &": "srun --exact --ntasks=1 python3 train.py --fold 2 &",
+    },
     schedulers=("slurm",),
 )
 def blocking_steps(script: Script) -> Iterator[Hit]:
@@ -181,16 +173,9 @@ def _waits_in_loops(script: Script, node: Node) -> bool:
     srun --overlap ray start --address="$HOSTNAME:6379"
     python3 tune.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --nodes=2
-    #SBATCH --ntasks-per-node=1
-    #SBATCH --cpus-per-task=16
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    srun --overlap ray start --address="$HOSTNAME:6379" --block &
-    python3 tune.py
-    """,
+    good={
+        'srun --overlap ray start --address="$HOSTNAME:6379"': 'srun --overlap ray start --address="$HOSTNAME:6379" --block &'
+    },
     schedulers=("slurm",),
 )
 def daemon_step(script: Script) -> Iterator[Hit]:
@@ -232,15 +217,7 @@ _DAEMONS = (
     set -euo pipefail
     srun python3 actor.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --ntasks=1
-    #SBATCH --time=01:00:00
-    #SBATCH hetjob
-    #SBATCH --ntasks=16
-    set -euo pipefail
-    srun --het-group=1 python3 actor.py
-    """,
+    good={"srun python3 actor.py": "srun --het-group=1 python3 actor.py"},
     schedulers=("slurm",),
 )
 def idle_component(script: Script) -> Iterator[Hit]:

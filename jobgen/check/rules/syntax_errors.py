@@ -94,10 +94,8 @@ def _ends_elsewhere(document: Node) -> bool:
 
 def _for_bash(script: Script) -> bool:
     first = script.lines[0] if script.lines else ""
-    if re.match(
-        r"\.\w*(rc|profile|login|aliases)$", script.name
-    ):  # of another shell, if it has no first line
-        return False
+    if re.match(r"\.\w*(rc|profile|login|aliases)$", script.name):
+        return False  # of another shell, if it has no first line
     return not first.startswith("#!") or re.match(r"#!.*?\b(ba|da)?sh\b", first) is not None
 
 

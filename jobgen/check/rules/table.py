@@ -72,13 +72,10 @@ _OTHER_FORM = re.compile(r"#\s*jobgen\s*:?\s*(disable|ignore|silence|noqa|skip)\
     # jobgen: disable=personal-paths
     srun /opt/site/solver
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --nodes=1
-    #SBATCH --time=01:00:00
-    # jobgen: disable=personal-path
-    srun /home/alice/solver
-    """,
+    good={
+        "# jobgen: disable=personal-paths": "# jobgen: disable=personal-path",
+        "srun /opt/site/solver": "srun /home/alice/solver",
+    },
 )
 def unknown_rule(script: Script) -> Iterator[Hit]:
     for number, names in script.disabling:

@@ -19,6 +19,7 @@ from jobgen.check.ranks.model import (
     cores_of_option,
     cores_of_script,
     ignores_tasks_of_node,
+    kind_of,
     ranks,
     ranks_of_machine,
     ranks_of_node,
@@ -51,15 +52,9 @@ from jobgen.values.parsers import number as whole_number
     set -euo pipefail
     srun torchrun --nnodes=32 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$(hostname):0" train.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --nodes=16
-    #SBATCH --ntasks-per-node=1
-    #SBATCH --gpus-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    srun torchrun --nnodes="$SLURM_NNODES" --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$(hostname):0" train.py
-    """,
+    good={
+        'srun torchrun --nnodes=32 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$(hostname):0" train.py': 'srun torchrun --nnodes="$SLURM_NNODES" --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint="$(hostname):0" train.py'
+    },
 )
 def nodes_mismatch(script: Script) -> Iterator[Hit]:
     request = script.request
@@ -117,12 +112,8 @@ def _filled(script: Script, outer: Launch) -> int | None:
         return each
     file = outer.place(*HOSTFILES)
     own = file is not None and "PBS_NODEFILE" not in file.text
-    placed = any(
-        re.match(r"--?(by|npernode|hosts?$|[HS]$|pernode|spread|ppr|perhost|rr|cyclic)", one)
-        for one in outer.options
-    )
-    mapped = outer.has("--map-by", "-map-by")
-    placed |= mapped and not _FILLS.fullmatch(outer.text("--map-by", "-map-by"))
+    placed = any(map(_PLACED.match, outer.options))
+    placed |= outer.has("--map-by", "-map-by") and not _FILLS.fullmatch(outer.text("--map-by", "-map-by"))
     placed |= outer.has("-d", "--depth", "-depth") and not cores_of_option(outer)
     request = script.request
     slots = request.lines_per_node if request.chunks else request.ranks_per_node
@@ -130,6 +121,7 @@ def _filled(script: Script, outer: Launch) -> int | None:
     return None if own or placed or slots < 2 else slots
 
 
+_PLACED = re.compile(r"--?(by|npernode|hosts?$|[HS]$|pernode|spread|ppr|perhost|rr|cyclic)")
 # What an MPI is mapped by that fills one node after the other.
 _FILLS = re.compile(r"(?i)((slot|core|hwthread|socket|package|numa|l[123]cache)(:(?!span)[\w=]+)*)")
 _OFTEN = (*LOOPS, "function_definition", "if_statement", "case_statement")
@@ -158,13 +150,9 @@ def _has_all_nodes(script: Script, launch: Launch) -> bool:
     set -euo pipefail
     torchrun --standalone --nproc-per-node=8 train.py
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --gpus-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    torchrun --standalone --nproc-per-node=4 train.py
-    """,
+    good={
+        "torchrun --standalone --nproc-per-node=8 train.py": "torchrun --standalone --nproc-per-node=4 train.py"
+    },
 )
 def ranks_mismatch(script: Script) -> Iterator[Hit]:
     request = script.request
@@ -208,15 +196,14 @@ def _of_tasks(
 ) -> Iterator[Hit]:
     """Yield a program with more tasks on a node than GPUs, or with fewer if each is one rank with one of them."""
     has = _given_devices(one.outer, gpus, script.request.nodes == 1)
-    kind = one.outer.kind if one.outer else "the script"
-    ignored = one.outer is not None and ignores_tasks_of_node(script, one.outer)
-    kind += " ignores --ntasks-per-node, which is not that of the job, and" * ignored
+    kind = kind_of(script, one.outer)
     if one.tasks and has and one.tasks > has and not one.sets_ranks and environment.has_devices(one):
         starts = f"{kind} starts {one.tasks} ranks on a node of {counted(has, 'GPU')}"
         yield Hit(one.line, starts, f"write {has}, or request {one.tasks} GPUs")
     if one.tasks and gpus and one.tasks < gpus and _numbers_by_task(one) and script.is_batch:
         starts = f"{kind} starts {counted(one.tasks, 'rank')} on a node of {counted(gpus, 'GPU')}: {gpus - one.tasks} stay idle"
         fix = f"start {gpus} ranks on each node" if script.is_pbs else f"write --ntasks-per-node={gpus}"
+        ignored = one.outer is not None and ignores_tasks_of_node(script, one.outer)
         yield Hit(one.line, starts, f"{fix} in the directives" if ignored else fix)
 
 
@@ -388,13 +375,16 @@ def _given_devices(step: Launch | None, of_node: int | None, one_node: bool) -> 
     return min(own or of_node, of_node)
 
 
+def _values(words: list[str]) -> dict[str, str]:
+    """Return the values of options, as ``-np 4`` or ``--name=4``."""
+    return dict(pairwise(words)) | dict(word.partition("=")[::2] for word in words if "=" in word)
+
+
 def _of_horovodrun(script: Script, gpus: int | None) -> Iterator[Hit]:
     """Yield the calls of horovodrun with more ranks than the slots of its hosts, or than the job has GPUs."""
     for command in script.own_running("horovodrun"):
-        words = [script.constants.value(word) or "" for word in command.words]
-        values = dict(pairwise(words)) | dict(word.partition("=")[::2] for word in words if "=" in word)
-        number = values.get("-np") or values.get("--num-proc")
-        total = whole_number(number, 6) or 0
+        values = _values([script.constants.value(word) or "" for word in command.words])
+        total = whole_number(values.get("-np") or values.get("--num-proc"), 6) or 0
         slots = _slots_of_hosts(script, command, values.get("-H") or values.get("--hosts") or "")
         devices = (gpus or 0) * (script.request.nodes or 1)
         if 0 < slots < total:
@@ -416,14 +406,9 @@ def _slots_of_hosts(script: Script, command: Command, hosts: str) -> int:
     the text does not determine them."""
     if _HOSTS.fullmatch(hosts):
         return sum(map(int, _OF_HOST.findall(hosts)))
-    flag = next(
-        (at for at, word in enumerate(command.words) if word.text in ("-H", "--hosts")), len(command.words)
-    )
-    texts = [one.text for one in script.values_in(command.words[flag + 1 : flag + 2])]
-    each = set(_OF_HOST.findall(" ".join(texts)))
-    repeats = re.search(r"PBS_NODEFILE", script.tree.text) and not re.search(
-        r"uniq|sort -u|seen", script.tree.text
-    )
+    lists = [word for flag, word in pairwise(command.words) if flag.text in ("-H", "--hosts")]
+    each = set(_OF_HOST.findall(" ".join(one.text for one in script.values_in(lists[:1]))))
+    repeats = "PBS_NODEFILE" in script.tree.text and not re.search(r"uniq|sort -u|seen", script.tree.text)
     return int(each.pop()) * (script.request.nodes or 0) if len(each) == 1 and not repeats else 0
 
 
@@ -431,10 +416,8 @@ def _of_msrun(script: Script, gpus: int | None) -> Iterator[Hit]:
     """Yield the calls of MindSpore's msrun with other ranks on a node than it has devices, or than all ranks."""
     for one in script.started:
         words = [one.constants.value(word) or "" for word in (one.file, *one.arguments)]
-        values = dict(pairwise(words)) | dict(word.partition("=")[::2] for word in words if "=" in word)
-        each, total = (
-            whole_number(values.get(f"--{name}"), 6) or 0 for name in ("local_worker_num", "worker_num")
-        )
+        names = ("--local_worker_num", "--worker_num")
+        each, total = (whole_number(_values(words).get(name), 6) or 0 for name in names)
         nodes = script.request.nodes or 1
         if os.path.basename(words[0]) != "msrun" or not each:
             continue
@@ -477,16 +460,7 @@ def _of_ray(script: Script, gpus: int | None) -> Iterator[Hit]:
     export WORLD_SIZE=16
     srun bash -c 'export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID; exec python3 train.py'
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --nodes=2
-    #SBATCH --ntasks-per-node=4
-    #SBATCH --gpus-per-node=4
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    export WORLD_SIZE=$SLURM_NTASKS
-    srun bash -c 'export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID; exec python3 train.py'
-    """,
+    good={"export WORLD_SIZE=16": "export WORLD_SIZE=$SLURM_NTASKS"},
 )
 def world_size(script: Script) -> Iterator[Hit]:
     if not script.in_job:

@@ -36,13 +36,7 @@ from jobgen.script.syntax import LATER, Node, expansions, is_plain, literal, use
     #PBS -J 0-9
     /opt/site/solver --index "$PBS_ARRAYID"
     """,
-    good="""
-    #!/bin/bash
-    #PBS -l select=1:ncpus=8
-    #PBS -l walltime=01:00:00
-    #PBS -J 0-9
-    /opt/site/solver --index "$PBS_ARRAY_INDEX"
-    """,
+    good={'/opt/site/solver --index "$PBS_ARRAYID"': '/opt/site/solver --index "$PBS_ARRAY_INDEX"'},
 )
 def foreign_variable(script: Script) -> Iterator[Hit]:
     seen: set[str] = set()
@@ -96,14 +90,7 @@ _PATHS = (
     cd $PBS_O_WORKDIR
     hostname
     """,
-    good="""
-    #!/bin/bash
-    #PBS -l select=1:ncpus=8
-    #PBS -l walltime=01:00:00
-    set -euo pipefail
-    cd "$PBS_O_WORKDIR"
-    hostname
-    """,
+    good={"cd $PBS_O_WORKDIR": 'cd "$PBS_O_WORKDIR"'},
     style=True,
     summary="without quotes a blank in a variable splits the path",
 )
@@ -285,13 +272,7 @@ def _prints_word(command: Command) -> bool:
     workdir=/scratch/project
     cd "$work_dir"
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --time=01:00:00
-    set -euo pipefail
-    workdir=/scratch/project
-    cd "$workdir"
-    """,
+    good={'cd "$work_dir"': 'cd "$workdir"'},
 )
 def unknown_variable(script: Script) -> Iterator[Hit]:
     if not script.is_batch or _loads(script):
@@ -441,14 +422,7 @@ def _reads_others(script: Script) -> bool:
     mkdir -p "$OUTPUT_DIR"
     srun python3 train.py --output "$OUTPUTDIR"
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --time=01:00:00
-    set -eo pipefail
-    OUTPUT_DIR=/scratch/project/results
-    mkdir -p "$OUTPUT_DIR"
-    srun python3 train.py --output "$OUTPUT_DIR"
-    """,
+    good={'srun python3 train.py --output "$OUTPUTDIR"': 'srun python3 train.py --output "$OUTPUT_DIR"'},
 )
 def misspelt(script: Script) -> Iterator[Hit]:
     if not script.is_batch:
@@ -505,12 +479,7 @@ def _spelt(name: str, meant: str) -> str:
     set -eo pipefail
     srun python3 train.py --seed "$SEED"
     """,
-    good="""
-    #!/bin/bash
-    #SBATCH --time=01:00:00
-    set -eo pipefail
-    srun python3 train.py --seed "${SEED:?}"
-    """,
+    good={'srun python3 train.py --seed "$SEED"': 'srun python3 train.py --seed "${SEED:?}"'},
 )
 def unchecked(script: Script) -> Iterator[Hit]:
     if not script.is_batch or script.nounset or _loads(script) or _is_filled(script):

@@ -15,6 +15,7 @@ from jobgen.schedulers.request import DirectiveOption, Request
 from jobgen.schedulers.versions import Span
 from jobgen.script.constants import command_key
 from jobgen.script.dialects.script_request import Directive, ScriptRequest
+from jobgen.script.dialects.value_forms import Conflict
 from jobgen.values import parsers
 
 NEVER = r"(?!)"  # a pattern that matches nothing
@@ -285,9 +286,9 @@ class Dialect:
         """Return the error in a value of -l as a whole; empty if there is none."""
         return ""
 
-    def together_faults(self, given: Mapping[str, str], *, in_array: bool) -> Iterator[tuple[str, str]]:
-        """Yield options that are refused without another one, and the reason. ``in_array``: the command that
-        submits the script makes an array."""
+    def conflicts(self, given: Mapping[str, str], *, in_array: bool) -> Iterator[Conflict]:
+        """Yield the options that are refused beside others. ``in_array``: the command that submits the script
+        makes an array."""
         yield from ()
 
     def name_fault(self, name: str) -> str:

@@ -11,7 +11,7 @@ from jobgen.schedulers.request import Request
 from jobgen.script.dialects import pbspro_values
 from jobgen.script.dialects.base import Mark
 from jobgen.script.dialects.pbs import TORQUE_VARIABLES, PbsDialect
-from jobgen.script.dialects.value_forms import empty_part
+from jobgen.script.dialects.value_forms import Conflict, empty_part
 
 
 class PbsProDialect(PbsDialect):
@@ -67,8 +67,8 @@ class PbsProDialect(PbsDialect):
     def list_fault(self, value: str) -> str:
         return "an item of -l is empty: qsub refuses the script" if empty_part(value) else ""
 
-    def together_faults(self, given: Mapping[str, str], *, in_array: bool) -> Iterator[tuple[str, str]]:
-        return pbspro_values.together_faults({**given, "-J": ""} if in_array else given)
+    def conflicts(self, given: Mapping[str, str], *, in_array: bool) -> Iterator[Conflict]:
+        return pbspro_values.conflicts({**given, "-J": ""} if in_array else given)
 
     def time(self, text: str) -> str:
         """Return a time limit without the fraction of a second, which PBS Pro accepts and ignores."""

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from jobgen.errors import nearest, shown
 from jobgen.schedulers.pbs import CHUNK_COUNTS, IN_CHUNKS
 from jobgen.script.dialects import value_forms
-from jobgen.script.dialects.value_forms import PBS_FORMS, Form, at_list
+from jobgen.script.dialects.value_forms import LEAVE_ONE_OUT, PBS_FORMS, Conflict, Form, at_list
 from jobgen.values.parsers import seconds
 
 _TRUTH = r"(?i:true|false|[tfyn10])"
@@ -101,18 +101,20 @@ def value_fault(key: str, value: str) -> str:
     return value_forms.fault(FORMS, key, value)
 
 
-def together_faults(given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield the options that need another one, and the reason."""
+def conflicts(given: Mapping[str, str]) -> Iterator[Conflict]:
+    """Yield the options that need another one."""
     if "-l max_walltime" in given and "-l min_walltime" not in given:
-        yield "-l max_walltime", "max_walltime is refused without min_walltime"
+        yield Conflict("-l max_walltime", "max_walltime is refused without min_walltime")
     least, most = (seconds(given.get(f"-l {name}_walltime", "")) for name in ("min", "max"))
     if least and most and least > most:
-        yield "-l max_walltime", "max_walltime is less than min_walltime, and is refused"
+        yield Conflict(
+            "-l max_walltime", "max_walltime is less than min_walltime, and is refused", LEAVE_ONE_OUT
+        )
     if "-J" not in given:
         if "-W max_run_subjobs" in given:
-            yield "-W max_run_subjobs", "max_run_subjobs is only for arrays"
+            yield Conflict("-W max_run_subjobs", "max_run_subjobs is only for arrays")
         if "j" in given.get("-m", ""):
-            yield "-m", "-m j is only for arrays"
+            yield Conflict("-m", "-m j is only for arrays")
 
 
 def select_faults(value: str) -> Iterator[str]:

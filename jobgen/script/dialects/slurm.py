@@ -13,6 +13,7 @@ from jobgen.script.dialects import slurm_directives, slurm_values
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.pbs import TORQUE_VARIABLES
 from jobgen.script.dialects.script_request import ScriptRequest
+from jobgen.script.dialects.value_forms import Conflict
 from jobgen.values import parsers
 
 # The output environment variables in sbatch(1) and srun(1).
@@ -235,8 +236,8 @@ class SlurmDialect(Dialect):
     def value_fault(self, key: str, value: str, version: str | None = None) -> str:
         return slurm_values.value_fault(key, value, version)
 
-    def together_faults(self, given: Mapping[str, str], *, in_array: bool) -> Iterator[tuple[str, str]]:
-        return slurm_values.together_faults(given)
+    def conflicts(self, given: Mapping[str, str], *, in_array: bool) -> Iterator[Conflict]:
+        return slurm_values.conflicts(given)
 
 
 def _mail(types: str) -> str:

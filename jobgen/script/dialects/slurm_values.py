@@ -8,13 +8,13 @@ not tested.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from jobgen.errors import counted
 from jobgen.schedulers.base import matches
 from jobgen.schedulers.versions import Span
 from jobgen.script.dialects import value_forms
-from jobgen.script.dialects.value_forms import Form, listed
+from jobgen.script.dialects.value_forms import LEAVE_ONE_OUT, Conflict, Form, listed
 from jobgen.values import parsers
 from jobgen.values.parsers import number
 
@@ -216,29 +216,33 @@ LATER_FORMS: Mapping[str, tuple[str, Form]] = {
 }
 
 
-def together_faults(given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield options that exclude each other, or need another one, and the reason."""
+def conflicts(given: Mapping[str, str]) -> Iterator[Conflict]:
+    """Yield options that exclude each other, or need another one."""
     memory = [key for key in ("--mem", "--mem-per-cpu", "--mem-per-gpu") if key in given]
     if len(memory) > 1:
-        yield memory[-1], f"{' and '.join(memory)} exclude each other: sbatch refuses the script"
+        yield _exclusive(memory[-1], memory)
     devices = any(key.startswith("--gpus") for key in given) or "gpu" in given.get("--gres", "")
     if "--mem-per-gpu" in given and not devices:
-        yield "--mem-per-gpu", "--mem-per-gpu is refused without GPUs"
+        yield Conflict("--mem-per-gpu", "--mem-per-gpu is refused without GPUs")
     if "--gpus-per-socket" in given and "--sockets-per-node" not in given:
-        yield "--gpus-per-socket", "--gpus-per-socket is refused without --sockets-per-node"
+        yield Conflict("--gpus-per-socket", "--gpus-per-socket is refused without --sockets-per-node")
     least, most = (parsers.seconds(whole_time(given.get(key, ""))) for key in ("--time-min", "--time"))
     if least and most and least > most:
-        yield (
-            "--time-min",
-            f"--time-min={given['--time-min']} is above --time={given['--time']}: sbatch refuses the script",
-        )
+        above = f"--time-min={given['--time-min']} is above --time={given['--time']}"
+        yield _disagreement("--time-min", above)
     if "--ntasks-per-gpu" in given and "--ntasks-per-node" in given:
-        yield (
-            "--ntasks-per-gpu",
-            "--ntasks-per-gpu and --ntasks-per-node exclude each other: sbatch refuses the script",
-        )
-    elif fault := _count_fault(given):
-        yield fault
+        yield _exclusive("--ntasks-per-gpu", ("--ntasks-per-gpu", "--ntasks-per-node"))
+    elif conflict := _conflict_of_counts(given):
+        yield conflict
+
+
+def _exclusive(key: str, options: Iterable[str]) -> Conflict:
+    reason = f"{' and '.join(options)} exclude each other: sbatch refuses the script"
+    return Conflict(key, reason, "remove one of them")
+
+
+def _disagreement(key: str, reason: str) -> Conflict:
+    return Conflict(key, f"{reason}: sbatch refuses the script", LEAVE_ONE_OUT)
 
 
 def whole_time(time: str) -> str:
@@ -246,30 +250,27 @@ def whole_time(time: str) -> str:
     return time + ":00" * (2 - time.count(":") if "-" in time else time.isdigit())
 
 
-def _count_fault(given: Mapping[str, str]) -> tuple[str, str] | None:
-    """Return the option whose number cannot be true beside those of other options, and the reason."""
+def _conflict_of_counts(given: Mapping[str, str]) -> Conflict | None:
+    """Return the option whose number cannot be true beside those of other options."""
     nodes, ranks, each = (number(given.get(key)) for key in ("--nodes", "--ntasks", "--ntasks-per-node"))
     if nodes and each and ranks and ranks > nodes * each:
         where = f"{counted(nodes, 'node')} with --ntasks-per-node={each}"
-        return "--ntasks", f"{ranks} tasks do not fit on {where}: sbatch refuses the script"
+        return _disagreement("--ntasks", f"{ranks} tasks do not fit on {where}")
     total, of_task = (_devices(given.get(key, "")) for key in ("--gpus", "--gpus-per-task"))
     key, of_node = _of_node(given)
-    beside = f"{key} with {counted(of_node or 0, 'GPU')} of each node: sbatch refuses the script"
+    beside = f"{key} with {counted(of_node or 0, 'GPU')} of each node"
     uneven = bool(of_node and "--nodes" not in given and (total or 0) % of_node)  # whatever Slurm chooses
     if total and of_node and (total != nodes * of_node if nodes else uneven):
         where = f" on {counted(nodes, 'node')}" if nodes else ""
-        return "--gpus", f"--gpus={total}{where} does not agree with {beside}"
+        return _disagreement("--gpus", f"--gpus={total}{where} does not agree with {beside}")
     tasks = ranks or (nodes and each and nodes * each)  # without either Slurm computes them from the GPUs
+    of_tasks = f"x {of_task} GPUs for the tasks"
     if of_task and of_node and each and each * of_task != of_node:
-        return (
-            "--gpus-per-task",
-            f"{each} x {of_task} GPUs for the tasks of a node do not agree with {beside}",
-        )
+        return _disagreement("--gpus-per-task", f"{each} {of_tasks} of a node do not agree with {beside}")
     if of_task and of_node and nodes and tasks and tasks * of_task != of_node * nodes:
-        return "--gpus-per-task", f"{tasks} x {of_task} GPUs for the tasks do not agree with {beside}"
+        return _disagreement("--gpus-per-task", f"{tasks} {of_tasks} do not agree with {beside}")
     if of_task and total and tasks and tasks * of_task != total:
-        reason = f"{tasks} x {of_task} GPUs for the tasks do not agree with --gpus={total}"
-        return "--gpus-per-task", f"{reason}: sbatch refuses the script"
+        return _disagreement("--gpus-per-task", f"{tasks} {of_tasks} do not agree with --gpus={total}")
     return None
 
 

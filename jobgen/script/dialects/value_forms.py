@@ -4,9 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from jobgen.errors import shown
 from jobgen.schedulers.base import matches
+
+
+class Conflict(NamedTuple):
+    """An option that is refused beside others, or without one: its key, the reason, and what to do."""
+
+    key: str
+    reason: str
+    fix: str = "remove it, or add the other option"
+
+
+# The fix for numbers that do not agree.
+LEAVE_ONE_OUT = "change one of the numbers, or leave one of the options out"
 
 # The pattern of a value, or a function that tests it, and its description.
 Form = tuple[str | Callable[[str], bool], str]
