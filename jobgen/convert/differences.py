@@ -138,8 +138,7 @@ def ranks_of_whole_nodes(script: Script) -> Iterator[Remark]:
 
 
 def functions(script: Script, mpi: MpiFlavour, line: int, code: str) -> Iterator[Remark]:
-    """Yield a remark on each function that a script exports: srun gives it to all nodes. It is lost if the
-    ``code`` of the program calls it."""
+    """Yield a remark on each exported function, which srun gives to all nodes and ``code`` may call."""
     if mpi.passes_all or script.request.nodes == 1:
         return
     why = f"{mpi.command} gives functions to the first node only: write them into a file that is sourced"

@@ -146,8 +146,7 @@ def _of_step(launch: Launch, request: Request) -> tuple[int, str]:
 
 
 def named_cores(script: Script) -> tuple[int, int, str]:
-    """Return the most cores of a node that a variable or an option of a program names, with its line and its
-    words; (1, 0, "") without one."""
+    """Return the most cores of a node that a script names, the line and the words; or (1, 0, "")."""
     found = [(1, 0, "")]
     for name, value, node in script.assignments:
         count = number(script.constants.value(value)) if _CORES_IN_VARIABLE.fullmatch(name) else None
@@ -171,8 +170,7 @@ def counts_node(script: Script) -> tuple[int, str] | None:
 
 
 def devices_of(launch: Launch, request: Request) -> int:
-    """Return the number of ranks that a launcher of Python starts on a node, each with a device; 0 if it does
-    not say."""
+    """Return the ranks of a node, each with a device, that a launcher of Python starts; 0 if unknown."""
     if not launch.row.once_a_node:
         return 0
     total = launch.number("--num-processes") or 0
@@ -232,8 +230,7 @@ def sites_of_whole_nodes(script: Script, keys: Set[str]) -> list[Site]:
 
 
 def _mentions(path: str, parts: Set[str], keys: Set[str]) -> bool:
-    """Return whether a site file may have one of these parts of a request, or demand one of these directives:
-    a load of all sites would take 50 ms."""
+    """Return whether a site file may have these parts or keys: to load all sites takes 50 ms."""
     text = read_text(path, path)
     whole = "select={nodes}" in text and any(key in text for key in keys)
     return whole or any(part in text for part in parts) or "extends" in text

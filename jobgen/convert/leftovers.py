@@ -73,8 +73,7 @@ def _is_read(script: Script, name: str, at: int) -> bool:
 def _names(
     script: Script, target: Dialect, job_file: bool
 ) -> Iterator[tuple[str, tuple[str, bool], int, int]]:
-    """Yield each name of the old scheduler in the body, the reason and whether it is lost, its offset and its
-    line."""
+    """Yield each name of the old scheduler, the reason and whether it is lost, its offset and line."""
     source = script.dialect
     words = "|".join(dict.fromkeys((source.family.lower(), source.name, source.scheduler.command_name)))
     patterns = {

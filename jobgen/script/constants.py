@@ -312,8 +312,7 @@ class Constants:
 def _by_name(
     found: list[tuple[str, Node, Node]],
 ) -> tuple[dict[str, list[tuple[Node, Node]]], dict[str, Node]]:
-    """Return the values and assignments of each variable, and the values of those that are set once, or each
-    time to the same text."""
+    """Return the values and assignments of each variable, and its value if all are the same text."""
     by_name: dict[str, list[tuple[Node, Node]]] = {}
     for name, value, assignment in found:
         by_name.setdefault(name, []).append((value, assignment))
@@ -329,8 +328,7 @@ def _is_same(name: str, pairs: list[tuple[Node, Node]]) -> bool:
 
 
 def command_key(text: str) -> str:
-    """Return the key of a command substitution among those that count: its text without quotes, braces and
-    blanks that do not matter."""
+    """Return the key of a command substitution: its text without quotes, braces and needless blanks."""
     text = re.sub(r"^\$\(|\)$|[\"'`{};]", "", text)
     return re.sub(r"\s*([|<])\s*", r"\1", re.sub(r"\s+", " ", text)).strip()
 

@@ -81,8 +81,7 @@ def _named_in(words: Sequence[str], target: str | None) -> str | None:
 
 
 def with_own_options(script: Script, key: str) -> str:
-    """Return the title of the MPI of a script if its mpirun has other options than that of its kind; empty
-    otherwise."""
+    """Return the title of the MPI if its mpirun has other options than that of its kind; or ""."""
     title, pattern = MPI_FLAVOURS[key].own_options or ("", "")
     words = [*_loaded(script), *_paths(script), *(one.name for one in script.commands if "_" in one.name)]
     return (
@@ -109,8 +108,7 @@ def plugin_of(script: Script, key: str, at: int) -> str:
 
 
 def of_branch(script: Script, key: str) -> str:
-    """Return the module of another MPI than ``key`` that a script with branches may load instead; empty
-    without one."""
+    """Return the module of another MPI than ``key`` that a branch of a script may load; or ""."""
     found: list[tuple[bool, str, str]] = []
     for command in script.named("module", "ml"):
         words = [(literal(word) or word.text).lower() for word in command.arguments]
@@ -155,8 +153,7 @@ def first_open_mpi(script: Script, at: int) -> str:
 
 
 def late_module(script: Script, at: int) -> str:
-    """Return the module of an MPI that a script loads behind an offset, before which it loads none; empty
-    without one."""
+    """Return the module of an MPI that a script loads only behind an offset; empty without one."""
     loaded = [] if _loaded(script, at) or named_mpi(script, at=at) is None else _loaded(script)
     return next((word for word in loaded if _named_in([word], None)), "")
 
@@ -190,8 +187,7 @@ def _loaded(script: Script, at: int | None = None) -> list[str]:
 
 
 def _run_at(script: Script, at: int) -> int:
-    """Return the offset of the first call of the function that an offset is in; the offset itself outside of
-    functions."""
+    """Return the offset of the first call of the function around an offset; else the offset itself."""
     for _ in range(_DEEPEST):
         bodies = (one for one in script.tree.all("function_definition") if one.start < at < one.end)
         body = next(bodies, None)

@@ -224,8 +224,7 @@ def _option_of_words(statement: str) -> str:
 
 
 def state(script: Script, nodes: Sequence[Node]) -> tuple[str, ...]:
-    """Return the statements that set IFS, options of bash for words and files, aliases and the function conda
-    before these commands."""
+    """Return the statements before these that set IFS, options, aliases and the function conda."""
     first = min((one.start for one in nodes), default=0)
     lines = [one for one in script.tree.children if one.start < first]
     several = "variable_assignments"  # of one line

@@ -434,8 +434,7 @@ class Environment:
         return any(mentions(one, name) or "program" in effects_of(self.script, one).kinds for one in others)
 
     def _is_variable(self, value: str, later: Sequence[Node]) -> bool:
-        """Return whether a variable may have its value from the beginning, and again before and behind the
-        block."""
+        """Return whether a variable may have its value from the beginning, and again around the block."""
         name, _, text = value.partition("=")
         of_ranks = name in self.script.dialect.job_variables  # of which srun gives each rank its own
         if of_ranks or not self.file.accepts("env", value) or not self._passes(_kind_of_variable(name)):

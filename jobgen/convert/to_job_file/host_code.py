@@ -148,8 +148,7 @@ class HostCode:
                     yield f"${own.text}"
 
     def _add_files(self, statements: Sequence[Node]) -> None:
-        """Add the files by which statements hand the hosts of the job to others that write the file of hosts,
-        or to the launch line."""
+        """Add the files by which statements hand hosts to others, or to the launch line."""
         for at in range(len(statements), 0, -1):
             one, later = statements[at - 1], [*statements[at:], *self.words]
             if not self._named(one) and not read_names(one) & self.hosts and not _FINDS.search(one.text):
@@ -377,8 +376,7 @@ def _words(script: Script, launch: Launch) -> list[Node]:
 
 
 def _files(script: Script, words: Sequence[Node]) -> set[str]:
-    """Return the files of hosts that options of a launcher name, as they are written and with the values of
-    variables."""
+    """Return the files of hosts in options of a launcher, as written and with values of variables."""
     found = set()
     for word, after in pairwise((*words, *words[-1:])):
         name, equals, value = word.text.partition("=")
@@ -448,8 +446,7 @@ def _on_failure(command: Command, statement: Node) -> bool:
 
 
 def _descriptors(tree: Node) -> Iterator[tuple[str, int]]:
-    """Yield the descriptors that commands open, use and close (``&3``) or their variables (``{NAME}<FILE``),
-    and the places."""
+    """Yield the descriptors (``&3``), or their variables (``{NAME}<FILE``), and the places."""
     for found in _DESCRIPTOR.finditer(tree.source, tree.start, tree.end):
         number = (found[1] or found[2] or b"").decode()
         if number not in _STANDARD:

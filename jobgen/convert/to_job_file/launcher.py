@@ -225,8 +225,7 @@ def _aprun_remark(launch: Launch, kind: str, name: str, given: str) -> Remark | 
 
 
 def name_of(launch: Launch) -> str:
-    """Return the name of the command that starts the ranks, which may follow time and the like, or be in a
-    variable."""
+    """Return the name of the command that starts the ranks, also behind time or in a variable."""
     names = map(os.path.basename, launch.front)
     return next((name for name in names if name in launch.row.names), launch.command.name or launch.kind)
 
@@ -269,8 +268,7 @@ def ends(file: JobFile, script: Script, launch: Launch) -> None:
 
 
 def without_terminal(script: Script, launch: Launch) -> Iterator[Remark]:
-    """Yield a remark on the output of a program to which ``srun -u`` gives a terminal; jobgen keeps that of
-    Python unbuffered."""
+    """Yield a remark on output to the terminal of ``srun -u``; jobgen keeps Python's unbuffered."""
     if not launch.row.by_scheduler or not launch.has("-u", "--unbuffered"):
         return
     program = program_of(script, launch)

@@ -369,8 +369,7 @@ def _several(value: Node) -> bool:
 
 
 def wrapped(script: Script, nodes: Sequence[Node], words: ProgramWords, of_python: bool) -> ProgramWords:
-    """Return a program behind the words of commands that run it; ``of_python``: the launcher of the script
-    starts files of Python by itself."""
+    """Return a program behind its wrappers; ``of_python``: the launcher starts files of Python."""
     lines = len(words.setup)
     front, rest = read(script, nodes, words), words.words
     if of_python and rest and (rest[0].endswith(".py") or rest[0] in ("-m", "--module")):

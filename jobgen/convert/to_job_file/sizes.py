@@ -136,8 +136,7 @@ def _of_one_task(script: Script) -> Iterator[Remark]:
 
 
 def _may_start_ranks(script: Script, command: Command) -> bool:
-    """Return whether a command runs another script, or a program by a variable of the environment, as
-    ``$RUN ./a``, or has a word whose value begins with a launcher."""
+    """Return whether a command may start ranks: by a script, a variable or a value with a launcher."""
     variables = [word.text for word in command.words if word.text.startswith(("$", '"$'))]
     if command.name not in PRINT and any(_begins_launch(script, one) for one in variables):
         return True

@@ -153,8 +153,7 @@ class Threads:
         return self.rank > 1 and starts_workers(self.script, command.node)
 
     def _threads_of(self, command: Command) -> str | None:
-        """Return the threads of a rank that the options of mdrun set; None if they are the variable, or those
-        that it has in the job."""
+        """Return the threads of a rank in options of mdrun; None if they are those of the variable."""
         constants = self.script.constants
         # Also in the text of a shell.
         text = " ".join(constants.value(word) or word.text for word in command.words)
@@ -270,8 +269,7 @@ class Threads:
         return f"{_NAME}=" in text or any(name.endswith(f"ENV_{_NAME}") for name in self.file.variables)
 
     def _of_others(self) -> Iterator[Remark]:
-        """Yield a remark on the first program of each block, beside that of the job, that finds another
-        number in a job."""
+        """Yield a remark on the first other program of each block that finds another number in a job."""
         launches = {one.command.node.start: one for one in self.script.launches}
         seen = set()
         for one in self.script.commands:

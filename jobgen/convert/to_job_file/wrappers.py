@@ -110,8 +110,7 @@ def is_kept(script: Script, launch: Launch) -> bool:
 
 
 def _only_command(script: Script, shell: Sequence[Node]) -> Command | None:
-    """Return the command that the text of ``bash -c TEXT`` is with the values of its variables; None if there
-    are more, or may be."""
+    """Return the only command in the text of ``bash -c TEXT``; None if there are more, or may be."""
     if len(shell) != 3 or not re.fullmatch(r"-[a-z]*c", shell[1].text):
         return None
     text = shell_text(shell[2])

@@ -110,8 +110,7 @@ def _of_component(script: Script, at: int) -> Script:
 
 
 class SrunPart:
-    """A part of a command of srun: its options, those of them that are sizes, its program, and the components
-    that it is for."""
+    """A part of a command of srun: its options and sizes, its program, and its components."""
 
     def __init__(self, words: Sequence[Node]) -> None:
         self.words, self.groups, self.sizes, self.options, at = words, "", list[Node](), list[Node](), 0

@@ -133,8 +133,7 @@ def _of_mpirun(script: Script, parts: Sequence[Script]) -> Refusal:
 
 
 def unread_ranks(script: Script, parts: Sequence[Script]) -> Iterator[Remark]:
-    """Yield a remark on each mpirun with a number of ranks that is known only when the job runs: each launch
-    of the new job starts all."""
+    """Yield a remark on each mpirun with an unknown number of ranks: the new job starts all."""
     total = sum(ranks_of(one.request) for one in parts)
     for call in launch_calls.calls(script, mpirun_line.NAMES):
         try:
@@ -165,8 +164,7 @@ def _of_names(script: Script, target: Dialect) -> Refusal:
 
 
 def _of_processes(parts: Sequence[Script], target: Dialect, line: int) -> Refusal:
-    """Refuse cores and memory that a scheduler counts for each process, of which the nodes have different
-    numbers."""
+    """Refuse cores and memory counted for each process, of which the nodes have different numbers."""
     requests = [one.request for one in parts] if target.scheduler.behaviour.hosts_by_core else []
     if any(one.mem for one in requests):
         return (

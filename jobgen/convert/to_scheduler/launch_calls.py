@@ -130,8 +130,7 @@ def _branch_of(node: Node, choice: Node) -> int:
 
 
 def _starts_beside(script: Script, node: Node, command: Command) -> bool:
-    """Return whether a node is a function that runs in the background, or that other commands start, or that
-    starts a command in the background and is called again before a ``wait``."""
+    """Return whether a node is a function whose calls may run beside each other."""
     if node.type != "function_definition":
         return False
     calls = list(script.named(node.name))
@@ -339,8 +338,7 @@ def in_texts(script: Script, target: Dialect) -> Iterator[Remark]:
 
 
 def in_words(script: Script) -> bool:
-    """Return whether a launcher with a program is in a text, or in the words of another command: of a
-    function or ``eval``."""
+    """Return whether a launcher is in a text, or in the words of a call of a function or ``eval``."""
     names = {*MPIRUNS, "srun"}
     words = (word for one in script.commands if one.name not in PRINT for word in one.arguments[:-1])
     texts = (one for one in script.tree.all(*_TEXTS) if not _is_text(one))

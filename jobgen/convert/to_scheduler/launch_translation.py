@@ -147,8 +147,7 @@ def _beside_on_cray(call: Call, found: Sequence[Edit | Remark]) -> Iterator[Rema
 
 
 def _of_own_hosts(line: LaunchLine, script: Script) -> dict[str, str]:
-    """Return how the ranks are placed by a file of hosts that the script makes: in turn if each host is in it
-    once; otherwise it is not known which nodes they fill."""
+    """Return how a file of hosts that the script makes places the ranks: in turn, or unknown."""
     file = _plain(line.values.get("hosts", ""))
     names = re.findall(r"\$(\w+)", file)
     texts = [file, *(one.text for name in names for one in script.values.get(name, ()))]
@@ -389,8 +388,7 @@ def _more_threads(call: Call, line: LaunchLine, script: Script) -> Iterator[Rema
 
 
 def _has_input(call: Call) -> bool:
-    """Return whether a command, or a group or a loop around it, reads a file, a here-document, a here-string
-    or a pipe."""
+    """Return whether a command, or a group or loop around it, reads a file, a text or a pipe."""
     node = call.command.node
     if any(one.type == "herestring_redirect" for one in node.children):
         return True

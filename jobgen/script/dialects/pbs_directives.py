@@ -184,8 +184,7 @@ def _odd_mail(dialect: Dialect, content: ScriptRequest, events: str) -> set[str]
 
 
 def _features(name: str, value: str, dialect: Dialect, request: Request) -> str:
-    """Return the resources of a chunk except numbers and devices, as a value of ``--constraint``; that of
-    Torque's ``feature`` is one already."""
+    """Return the resources of a chunk that choose nodes, as a value of ``--constraint``."""
     if name == "feature" and not dialect.features_are_resources:
         return value
     if name not in _PARTS or len(request.chunks) != 1 or not request.chunks[0][""].isdigit():
