@@ -53,11 +53,6 @@ def shared(script: Script) -> set[str]:
     return script.values.keys() - kept(script)
 
 
-def passed_on(script: Script) -> set[str]:
-    """Return the variables that the script exports without a value, for programs that read them."""
-    return {*exported_names(script)} - script.values.keys()
-
-
 @lru_cache(4)
 def exported_names(script: Script) -> frozenset[str]:
     """Return the variables that a script passes on to programs by an export of their names or values."""

@@ -31,12 +31,11 @@ class Calls:
     def scopes(self, command: Command, depth: int = 0) -> Iterator[tuple[Constants, int]]:
         """Yield the constants in a command, and its line: once for each call of a function around it whose
         arguments it has. Where the command is only what the call passes on, the line is that of the call."""
-        around = next((one for one in command.node.above() if one.type == "function_definition"), None)
-        name = around.get("name") if around is not None else None
-        if around is None or name is None:
+        around = command.node.around("function_definition")
+        if around is None or not around.name:
             yield self._at_top(command), command.line
             return
-        own = self.by_name.get(name.text, ())[:_MOST] if self._has_arguments(command, around) else ()
+        own = self.by_name.get(around.name, ())[:_MOST] if self._has_arguments(command, around) else ()
         if not own or depth > DEEPEST:
             yield self.constants, command.line
             return
@@ -81,12 +80,10 @@ class Calls:
 
     def _set_to_arguments(self, around: Node) -> set[str]:
         if around.start not in self._reads:
-            found = (
-                (node.get("name"), {name for name, _ in expansions(node)})
-                for node in around.all("variable_assignment")
-            )
             self._reads[around.start] = {
-                name.text for name, read in found if name is not None and any(map(_is_argument, read))
+                node.name
+                for node in around.all("variable_assignment")
+                if node.name and any(_is_argument(name) for name, _ in expansions(node))
             }
         return self._reads[around.start]
 

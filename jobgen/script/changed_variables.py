@@ -48,7 +48,8 @@ def changed_variables(root: Node, depth: int = 0) -> set[str]:
             found |= {name for name, _, node in assignments(tree) if not is_prefix(node)}
     if changes_arguments(calls):
         found.add(ARGUMENTS)
-    return found | (_words(root) if by_name else set())
+    words = (one.text.strip("'\"") for one in root.all("word", "string_content", "raw_string"))
+    return found | ({one for one in words if one.isidentifier()} if by_name else set())
 
 
 def counted(root: Node) -> set[str]:
@@ -126,9 +127,3 @@ def _declared(root: Node, flags: str) -> set[str]:
     ]
     names = [one.get("name") if one.type == "variable_assignment" else one for one in found]
     return {one.text for one in names if one is not None and one.type == "variable_name"}
-
-
-def _words(root: Node) -> set[str]:
-    """Return the words that are names, which a command may use as those of variables."""
-    words = (one.text.strip("'\"") for one in root.all("word", "string_content", "raw_string"))
-    return {one for one in words if one.isidentifier()}

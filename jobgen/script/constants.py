@@ -117,9 +117,8 @@ class Constants:
             for start, own in by_function.items():
                 value, assignment = own[0]
                 above = [one for one in assignment.above() if one.start > start]
-                local = any(
-                    re.match(r"local\s", one.text) for one in above if one.type == "declaration_command"
-                )
+                declared = (one.text for one in above if one.type == "declaration_command")
+                local = any(re.match(r"local\s", text) for text in declared)
                 sure = not any(one.type in (*_BLOCKS, "pipeline", "command") for one in above)
                 if len(own) == 1 and sure and (local or len(pairs) == 1):
                     found.setdefault(start, []).append((name, value, assignment))
@@ -354,7 +353,7 @@ def _runs_before(assignment: Node, place: Node) -> bool:
     """Return whether an assignment above a place runs whenever the place is reached, and once."""
     if is_prefix(assignment):
         return False
-    around = next((above for above in assignment.above() if above.type in _BLOCKS), None)
+    around = assignment.around(*_BLOCKS)
     if around is None:
         return not place.under("function_definition")
     path = [place, *place.above()]

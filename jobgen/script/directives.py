@@ -167,10 +167,12 @@ def read(lines: list[str], scheduler: Dialect) -> Directives:
         if live and number <= live[-1].last:
             continue
         if prefix and found.startswith(prefix):
-            more = 0 if first else _more(lines[number - 1 :], scheduler)
+            joints = (re.search(scheduler.line_joint, line) for line in lines[number - 1 : -1])
+            more = 0 if first else sum(1 for _ in takewhile(bool, joints))
             if more:
-                found = _joined([found, *lines[number : number + more]], scheduler)
-                text = found
+                parts = [found, *lines[number : number + more - 1]]
+                parts = [re.sub(scheduler.line_joint, "", line) for line in parts]
+                text = found = "".join([*parts, lines[number + more - 1]])
             (late if first else live).append(Line(number, text, found[len(prefix) :].strip(), more))
         elif prefix and not first and (line := _lookalike(number, text, scheduler)):
             inert.append(line)
@@ -180,16 +182,6 @@ def read(lines: list[str], scheduler: Dialect) -> Directives:
     foreign = foreign_lines(lines, first)
     late = [line for line in late if line.rest.startswith("-") and line.number not in foreign]
     return Directives(tuple(live), tuple(late), tuple(inert), first)
-
-
-def _more(lines: Sequence[str], scheduler: Dialect) -> int:
-    """Return the number of lines in which the directive of the first line goes on."""
-    joints = (re.search(scheduler.line_joint, line) for line in lines[:-1])
-    return sum(1 for _ in takewhile(bool, joints))
-
-
-def _joined(lines: Sequence[str], scheduler: Dialect) -> str:
-    return "".join([*(re.sub(scheduler.line_joint, "", line) for line in lines[:-1]), lines[-1]])
 
 
 def apart(lines: Sequence[str], directives: Directives) -> Iterator[int]:

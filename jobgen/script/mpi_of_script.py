@@ -84,19 +84,18 @@ def with_own_options(script: Script, key: str) -> str:
     """Return the title of the MPI if its mpirun has other options than that of its kind; or ""."""
     title, pattern = MPI_FLAVOURS[key].own_options or ("", "")
     words = [*_loaded(script), *_paths(script), *(one.name for one in script.commands if "_" in one.name)]
-    return (
-        title
-        if pattern and any(re.search(rf"(?:^|[/_.-])(?:{pattern})(?![a-z])", one) for one in words)
-        else ""
-    )
+    return title if _has_module(words, pattern) else ""
 
 
 def own_plugin(script: Script, key: str) -> str:
     """Return the plugin of srun that clusters with the modules of a script have by default; empty without
     one that is not that of the MPI."""
     name, pattern = MPI_FLAVOURS[key].own_plugin or ("", "")
-    loaded = any(re.search(rf"(?:^|[/_.-])(?:{pattern})(?![a-z])", one) for one in _loaded(script))
-    return name if loaded else ""
+    return name if _has_module(_loaded(script), pattern) else ""
+
+
+def _has_module(words: Sequence[str], pattern: str) -> bool:
+    return bool(pattern) and any(re.search(rf"(?:^|[/_.-])(?:{pattern})(?![a-z])", one) for one in words)
 
 
 def plugin_of(script: Script, key: str, at: int) -> str:
@@ -191,9 +190,8 @@ def _run_at(script: Script, at: int) -> int:
     for _ in range(_DEEPEST):
         bodies = (one for one in script.tree.all("function_definition") if one.start < at < one.end)
         body = next(bodies, None)
-        name = body.get("name") if body is not None else None
-        if body is None or name is None:
+        if body is None or not body.name:
             break
-        calls = (one.node.start for one in script.named(name.text))
+        calls = (one.node.start for one in script.named(body.name))
         at = min((one for one in calls if not body.start < one < body.end), default=at)
     return at

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -424,14 +423,8 @@ class Script:
         above = list(launch.command.node.above())
         if launch.outer is not None or launch.remote or any(node.type == "heredoc_body" for node in above):
             return False
-        defined = (node.get("name") for node in above if node.type == "function_definition")
-        names = {name.text for name in defined if name is not None}
-        return names <= self._called
-
-    @cached_property
-    def _called(self) -> set[str]:
-        """The names of commands, except of functions that other shells may run."""
-        return {command.name for command in self.commands} - self.exported_functions
+        names = {node.name for node in above if node.type == "function_definition"} - {""}
+        return names <= {command.name for command in self.commands} - self.exported_functions
 
     @cached_property
     def program_names(self) -> set[str]:
@@ -445,11 +438,7 @@ class Script:
 
     def only(self, launch: Launch) -> bool:
         """Return whether no other launcher of this kind is called."""
-        return self._kinds[launch.kind] == 1
-
-    @cached_property
-    def _kinds(self) -> Counter[str]:
-        return Counter(launch.kind for launch in self.launches)
+        return len(list(self.launched(launch.kind))) == 1
 
     def launched(self, *kinds: str) -> Iterator[Launch]:
         """Yield the calls of these launchers."""
@@ -525,9 +514,8 @@ class Script:
     @property
     def is_written(self) -> bool:
         """Return whether Nextflow or ReFrame has written the script, for one run."""
-        return re.match(r"rfm_\w*\.sh$|\.command\.run$", self.name) is not None or any(
-            map(_WRITTEN.match, self.lines)
-        )
+        by_name = re.match(r"rfm_\w*\.sh$|\.command\.run$", self.name)
+        return by_name is not None or any(map(_WRITTEN.match, self.lines))
 
     @cached_property
     def _head(self) -> list[tuple[int, str]]:
@@ -559,10 +547,8 @@ class Script:
     @cached_property
     def last_line(self) -> int:
         """The last line that runs: that of the first ``exit`` that no condition precedes, or the last one."""
-        ends = (
-            one for one in self.tree.children if one.type == "command" and one.text.split()[:1] == ["exit"]
-        )
-        return next((one.line for one in ends), len(self.lines))
+        ends = (one.line for one in self.tree.children if one.type == "command" and one.name == "exit")
+        return next(ends, len(self.lines))
 
     @cached_property
     def unexpanded(self) -> set[int]:
@@ -604,9 +590,7 @@ class Script:
     def _shell_option(self, letter: str, name: str) -> bool:
         """Return whether a ``set``, or the first line, enables an option of the shell."""
         given = [*(command.literals for command in self.named("set")), self._options_of_bash]
-        short = [
-            word for words in given for word in words if word.startswith("-") and not word.startswith("--")
-        ]
+        short = [word for words in given for word in words if re.match("-(?!-)", word)]
         return any(letter and letter in word for word in short) or any(name in words for words in given)
 
     @property

@@ -307,11 +307,6 @@ class Environment:
             return [("submission", "")] if here else [("workdir", words[0])]
         return None
 
-    def _below_home(self, word: Node) -> str | None:
-        """Return a word as ``~/PATH`` if it is a path below the home directory."""
-        home = _AT_HOME.fullmatch(self._resolved(word))
-        return f"~{home[1] or '/.'}" if home and "HOME" not in self.script.values else None
-
     def _resolved(self, word: Node) -> str:
         """Return the text of a word without quotes, with the text of the variable that it begins with."""
         text = word.text
@@ -333,7 +328,10 @@ class Environment:
         if match := _CONDA_AT_HOME.fullmatch(path):
             activates = [("conda", name or "base")] * (match[3] == "bin/activate")
             return [("hook", ""), *activates] if re.fullmatch("~?[\\w./-]*", name) else None
-        if given.endswith("/etc/profile.d/conda.sh") and "conda info --base" in self._source(command):
+        names = (one.text for one in command.node.all("variable_name"))
+        texts = [value.text for name in names for value in self.script.values.get(name, ())]
+        of_conda = any("conda info --base" in text for text in (command.node.text, *texts))
+        if given.endswith("/etc/profile.d/conda.sh") and of_conda:
             return [("hook", "")]
         words = self._words(command)
         if not words or len(words) > 2:
@@ -356,18 +354,13 @@ class Environment:
         known = is_whole(here) and in_directory and not is_whole(path)
         return os.path.normpath(os.path.join(here, path)) if known else path
 
-    def _source(self, command: Command) -> str:
-        """Return the text of a command and of the values of its variables."""
-        names = (one.text for one in command.node.all("variable_name"))
-        values = (value.text for name in names for value in self.script.values.get(name, ()))
-        return " ".join([command.node.text, *values])
-
     def _words(self, command: Command) -> list[str] | None:
         """Return the arguments of a command as the shell splits them; None if one is not known."""
         found: list[str] = []
         for node in command.arguments:
-            if home := self._below_home(node):
-                found.append(home)
+            home = _AT_HOME.fullmatch(self._resolved(node))
+            if home and "HOME" not in self.script.values:
+                found.append(f"~{home[1] or '/.'}")
                 continue
             value = self.script.constants.value(node)
             bare = node.type not in ("string", "raw_string")

@@ -141,11 +141,11 @@ class HostCode:
         for name, body in self.functions.items():
             calls = [[_plain(word.text) for word in one.arguments] for one in self.script.named(name)]
             for one in body.all("variable_assignment") if calls else ():
-                own, value = one.get("name"), one.get("value")
+                value = one.get("value")
                 number = re.fullmatch(r"\$(\d)", _plain(value.text)) if value is not None else None
                 at = int(number[1]) if number else 0
-                if own is not None and at and all({*words[at - 1 : at]} & self.files for words in calls):
-                    yield f"${own.text}"
+                if one.name and at and all({*words[at - 1 : at]} & self.files for words in calls):
+                    yield f"${one.name}"
 
     def _add_files(self, statements: Sequence[Node]) -> None:
         """Add the files by which statements hand hosts to others, or to the launch line."""
@@ -231,9 +231,8 @@ class HostCode:
             again = command.node in body or any(one.name == name for one in commands(body))
             return not again and self._idle(body)
         if name == "exec":
-            return all(re.fullmatch(r"\{\w+\}", one.text) for one in command.arguments) and any(
-                _descriptors(statement)
-            )
+            opens = all(re.fullmatch(r"\{\w+\}", one.text) for one in command.arguments)
+            return opens and any(_descriptors(statement))
         if name in _FILES:
             texts = [one.text for one in command.arguments]
             own = [_plain(one) for one in texts if not re.match(r"-|\d+$|[ugoa]*[-+=]", one)]

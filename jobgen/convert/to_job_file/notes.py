@@ -564,9 +564,8 @@ def child_jobs(script: Script, file: JobFile) -> Iterator[Remark]:
     """Yield a remark on a job that the script submits with its environment, which jobgen extends."""
     given = {*file.variables, *script.values}
     threads = {"OMP_NUM_THREADS"} - given
-    devices = (
-        {"DS_ACCELERATOR=cpu"} if file.values.get("accelerator") == "cpu" and names_devices(script) else set()
-    )
+    without_devices = file.values.get("accelerator") == "cpu" and names_devices(script)
+    devices = ["DS_ACCELERATOR=cpu"] * without_devices
     texts = (*file.blocks[1:], *_shell_code(file))
     code = "\n".join(text for text in texts if not re.search(r"(?m)^unset OMP_NUM_THREADS$", text))
     scheduler = script.dialect.scheduler
@@ -934,9 +933,8 @@ def own_function(
 def deactivation(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
     """Yield a remark on the end of a virtual environment in the program, which setup has activated."""
     code = file.shell_code.partition("deactivate")
-    for one in (
-        script.named("deactivate") if code[1] and not re.search(r"activate|(^|[\s;])\. ", code[0]) else ()
-    ):
+    ours = code[1] and not re.search(r"activate|(^|[\s;])\. ", code[0])
+    for one in script.named("deactivate") if ours else ():
         if one.node.under(*LATER, "compound_statement"):
             why = "is a function of the environment, which the program, a process of its own, does not have"
             yield hint(one.line, "deactivate", why)

@@ -283,10 +283,9 @@ def _devices(file: JobFile, script: Script, gpus: int, each: int) -> None:
         file.values["accelerator"] = "cpu"
         others = any(re.match(r"--gres|--gpus", one) for one in file.list("directive"))
         unknown = list(launch_nodes.open_devices(script)) if not others else []
+        why = "the job finds out how many: set gpus_per_node; without it the job runs on CPUs"
         for at, option in unknown:
-            file.lose(
-                at, option, "the job finds out how many: set gpus_per_node; without it the job runs on CPUs"
-            )
+            file.lose(at, option, why)
         if not (others or unknown) and names_devices(script):
             file.hint(line, "accelerators", "the script requests none: the job of jobgen runs on CPUs")
         return

@@ -139,10 +139,9 @@ def _starts_beside(script: Script, node: Node, command: Command) -> bool:
     loops = [loop.end for one in calls for loop in one.node.above() if loop.type in LOOPS]
     places = sorted([*(one.node.start for one in calls), *loops])
     waits = [one.node.start for one in script.named("wait")]
-    waited = any(
-        command.node.start < one < node.end or places[0] < one < places[-1] for one in waits if places
-    )
-    return command.background and len(places) > 1 and not waited
+    spans = [(command.node.start, node.end), (places[0], places[-1])] if places[1:] else []
+    waited = any(start < one < end for one in waits for start, end in spans)
+    return command.background and bool(spans) and not waited
 
 
 def _loop_in_background(node: Node) -> Node | None:
@@ -182,7 +181,8 @@ def completed(
             line = mpirun_line.read(LaunchWords(call.words, script, {}), request, stays=True)
         except Unreadable as error:
             fault = str(error)
-        if fault and _in_variable(call):
+        start = call.command.node.start
+        if fault and any(one.source is not call.word.source or one.start < start for one in call.words):
             yield Remark(call.command.line, call.what, f"{fault}: the line is unchanged")
             continue
         given = {*line.marks} if line is not None else call.names
@@ -261,12 +261,6 @@ def _cores(line: LaunchLine, request: Request) -> tuple[int, int]:
     of_node = line.numbers.get("each", 0) * of_rank
     alone = ranks * of_rank <= cores and of_node > -(-cores // nodes)
     return (of_node, -(-cores // nodes)) if alone else (ranks * of_rank, cores)
-
-
-def _in_variable(call: Call) -> bool:
-    """Return whether the word of the launcher is a variable with more words."""
-    start = call.command.node.start
-    return any(word.source is not call.word.source or word.start < start for word in call.words)
 
 
 def _ranks(

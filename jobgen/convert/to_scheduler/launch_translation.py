@@ -109,7 +109,8 @@ def _replaced(
             line.values |= {"overlap": ""} if beside else {}
             line.values |= _of_own_hosts(line, script) | _unbound(line, call, script)
             line.values |= _of_run_time(line, call, script)
-            text = _as_srun(call, line, script)
+            plugin = plugin_of(script, mpi_of(script, line.marks, call.start), call.start)
+            text = srun_line.write(line, script.request, plugin)
         else:
             mpi = MPI_FLAVOURS[mpi_of(script, at=call.start, target=target.name)]
             if "unbuffered" in line.values and (alone or mpi.passes_all):
@@ -403,11 +404,6 @@ def _has_input(call: Call) -> bool:
             return True
         node = above
     return False
-
-
-def _as_srun(call: Call, line: LaunchLine, script: Script) -> str:
-    plugin = plugin_of(script, mpi_of(script, line.marks, call.start), call.start)
-    return srun_line.write(line, script.request, plugin)
 
 
 def _exports(script: Script, call: Call, mpi: MpiFlavour) -> list[str]:

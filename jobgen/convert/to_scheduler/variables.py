@@ -167,7 +167,7 @@ def translate(
     # Of numbers that the script requests in a form that only a person can read.
     missing = {one for one in own - kept if source.origin(script.heeded, meanings(source)[one])}
     shared, seen = variable_names.shared(script), set[str]()
-    shared |= variable_names.passed_on(script) - ranks.keys()
+    shared |= {*variable_names.exported_names(script)} - script.values.keys() - ranks.keys()
     for node, offset in names_read(script.tree):
         name = node.text
         if name in missing:
@@ -288,7 +288,8 @@ def _spelt(node: Node, name: str, target: Dialect, numeric: bool) -> str:
         return name
     kinds = ("arithmetic_expansion", "compound_statement")
     arithmetic = any(above.type in kinds and "((" in above.text[:3] for above in node.above())
-    reckons = arithmetic or numeric or _calculates(node)
+    texts = (above.text for above in node.above() if above.type in ("command", "pipeline"))
+    reckons = arithmetic or numeric or any(re.search(r"\b(expr|bc|tail -c|let)\b", one) for one in texts)
     before = node.source[max(node.start - 2, 0) : node.start]
     if before.endswith(b"$"):
         return target.job_number[1:] if reckons else name
@@ -296,12 +297,6 @@ def _spelt(node: Node, name: str, target: Dialect, numeric: bool) -> str:
         plain = node.source[node.end : node.end + 1] == b"}"
         return target.job_number[2:-1] if reckons and plain else name
     return target.job_number if arithmetic else name
-
-
-def _calculates(node: Node) -> bool:
-    """Return whether a command gets the number to calculate with: expr, or what follows in a pipe."""
-    texts = (above.text for above in node.above() if above.type in ("command", "pipeline"))
-    return any(re.search(r"\b(expr|bc|tail -c|let)\b", text) for text in texts)
 
 
 def unprefixed(script: Script, target: Dialect) -> Iterator[Edit | Remark]:

@@ -169,18 +169,14 @@ def _read_directives(
     """Read the options that jobgen has, too."""
     for option in options.values():
         text = f"{option.flag} {option.value}"
+        known = {*"aben", *(dialect.task_mail if content.request.array else "")}
         if key := dialect.option_of(option.flag):
             content.directives[key] = Directive(option, text, dialect.read_value(key, option.value))
         elif option.flag == "-q" and dialect.scheduler.is_reservation(option.value):
             content.directives["reservation"] = Directive(option, text, option.value)
             content.request.queue = None
-        elif option.flag == "-m" and (odd := _odd_mail(dialect, content, option.value)):
+        elif option.flag == "-m" and (odd := {*option.value} - known):
             content.unconverted.append((option, text, f"{', '.join(sorted(odd))} has no counterpart"))
-
-
-def _odd_mail(dialect: Dialect, content: ScriptRequest, events: str) -> set[str]:
-    """Return the letters of mail that cannot be converted."""
-    return set(events) - set("aben") - set(dialect.task_mail if content.request.array else "")
 
 
 def _features(name: str, value: str, dialect: Dialect, request: Request) -> str:
@@ -203,8 +199,10 @@ def _resource_fault(name: str, value: str, request: Request) -> str:
         return _chunk_fault(name, request)
     if name == "procs" and ":" in value and not request.chunks and request.ranks is not None:
         return "the number of processes is translated, and the rest has no counterpart"
+    places = _PLACES | {"pack"} if request.nodes in (None, 1) else _PLACES  # of all chunks on one host
+    odd = ":".join(one for one in value.split(":") if one not in places)
     done = {
-        "place": not (odd := _odd_places(value, request)),
+        "place": not odd,
         "naccesspolicy": request.exclusive,
         "ncpus": not request.chunks and request.cpus_per_rank is not None,
         "ngpus": not request.chunks and request.gpus_per_node is not None,
@@ -236,12 +234,6 @@ _CHOICES = (
     ("partition", "is one of Moab: choose the queue or the partition of these nodes"),
     ("gpu_?(type|model|name)", "is a type of GPUs: request it by its name"),
 )
-
-
-def _odd_places(value: str, request: Request) -> str:
-    """Return the words of a place that are not converted; all chunks are on one host if there is one."""
-    done = _PLACES | {"pack"} if request.nodes in (None, 1) else _PLACES
-    return ":".join(one for one in value.split(":") if one not in done)
 
 
 def _unreadable(name: str, chunk: Mapping[str, str]) -> str:
