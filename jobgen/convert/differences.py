@@ -28,9 +28,8 @@ _OF_SRUN = re.compile(
 # The files and folders that an option or a variable binds into a container.
 _BIND = re.compile(r"(?:\s(?:-B|--bind|-v|--volume)[ =]|^\w+=)(\S+)")
 _BINDS = re.compile(r"(SINGULARITY|APPTAINER)_BIND(PATH)?")
-NO_TERMINAL = (
-    "the program has no terminal here, and may write its output late, in blocks: stdbuf -oL prevents that"
-)
+NO_TERMINAL = "the program has no terminal here, and may write its output late, in blocks: "
+NO_TERMINAL += "stdbuf -oL prevents that"
 
 
 def remarks(script: Script, target: Dialect, logs: Mapping[str, str]) -> Iterator[Remark]:

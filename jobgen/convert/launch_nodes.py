@@ -26,6 +26,7 @@ EACH = ("--ppn", "-ppn", "-npernode", "--npernode", "-perhost", "--ntasks-per-no
 
 # Variables and options with the number of cores that a program uses, and such letters of common programs.
 _CORES_IN_VARIABLE = re.compile(r"(?i)\w+(?<!max)_THREADS|(\w+_)?n(um)?_?(threads|cpus?|cores?|procs?)")
+_OPEN_DEVICES = re.compile(r"(?<!\S)(--gpus(-per-node|-per-task)?[= ]|-G ?|--gres[= ]\S*gpu)\S*[$`%{]\S*")
 _CORES_IN_OPTION = re.compile(
     r"(?i)-j|-nt|-ntomp|--?(n|num|max|total|run)?[-_]?(threads?|threadN|cores|cpus|procs?|processes|jobs)"
 )
@@ -93,8 +94,7 @@ def fill_cray(script: Script, content: ScriptRequest) -> None:
 
 
 def fill_devices(script: Script, content: ScriptRequest) -> None:
-    """Request the devices of a node that the job has without a directive: those of whole nodes, on which a
-    launcher starts ranks, and in a whole script those that only its steps request."""
+    """Request devices without a directive: of whole nodes, and in a whole script those of its steps."""
     request = content.request
     given = any(re.match("--gpu|--gres", flag) for flag in script.heeded)
     if given or not script.dialect.hides_devices:
@@ -109,15 +109,11 @@ def fill_devices(script: Script, content: ScriptRequest) -> None:
         content.unsure.append((DirectiveOption(line, "", "", ""), f"{counted(count, 'GPU')} of a node", why))
 
 
-_OPEN_DEVICES = re.compile(r"(?<!\S)(--gpus(-per-node|-per-task)?[= ]|-G ?|--gres[= ]\S*gpu)\S*[$`%{]\S*")
-
-
 def devices_of_steps(script: Script) -> tuple[int, int, str]:
     """Return the most devices of a node that a step requests, with its line and their type; empty without."""
     request = script.request
-    found = ((one, _of_step(one, request)) for one in script.launches if one.row.by_scheduler)
-    steps = ((count, one.line, kind) for one, (count, kind) in found)
-    return max(steps, default=(0, 0, ""))
+    found = [(*_of_step(one, request), one.line) for one in script.launches if one.row.by_scheduler]
+    return max(((count, line, kind) for count, kind, line in found), default=(0, 0, ""))
 
 
 def open_devices(script: Script) -> Iterator[tuple[int, str]]:

@@ -269,10 +269,8 @@ WHOLE_ENVIRONMENT = "the ranks get the environment of the script, too, which --e
 
 def narrow_export(script: Script) -> str:
     """Return the value of --export in the directives if it keeps variables from srun; else nothing."""
-    option = script.heeded.get("--export")
-    if option is None or "SLURM_EXPORT_ENV" in script.tree.text:
-        return ""
-    return option.value if is_narrow(option.value) else ""
+    value = script.heeded["--export"].value if "--export" in script.heeded else "ALL"
+    return value if is_narrow(value) and "SLURM_EXPORT_ENV" not in script.tree.text else ""
 
 
 def is_narrow(value: str) -> bool:

@@ -40,13 +40,8 @@ def _integers(source: bytes) -> frozenset[str]:
 
 def _expressions(node: Node) -> Iterator[Node]:
     """Yield the texts of arithmetic in arguments of ``let`` and in values of variables with ``-i``."""
-    places = [
-        argument
-        for one in node.all("command")
-        if one.name == "let"
-        for argument in one.children
-        if argument.field == "argument"
-    ]
+    lets = (one for one in node.all("command") if one.name == "let")
+    places = [word for one in lets for word in one.children if word.field == "argument"]
     integers = _integers(node.source)
     for one in node.all("variable_assignment") if integers else ():
         if one.name in integers and (value := one.get("value")) is not None:

@@ -122,8 +122,7 @@ def _read(words: list[str], values: str) -> list[str]:
 def _declared(root: Node, flags: str) -> set[str]:
     """Return the variables that are declared with one of these flags."""
     pattern = re.compile(rf"(declare|typeset|local|readonly)( -\w+)* -\w*[{flags}]")
-    found = [
-        child for one in root.all("declaration_command") if pattern.match(one.text) for child in one.children
-    ]
+    declared = (one for one in root.all("declaration_command") if pattern.match(one.text))
+    found = [child for one in declared for child in one.children]
     names = [one.get("name") if one.type == "variable_assignment" else one for one in found]
     return {one.text for one in names if one is not None and one.type == "variable_name"}

@@ -289,11 +289,7 @@ class Constants:
             return None
         if node.type in (*_NUMBERS, "variable_name"):
             text = self._named(node.text, depth) if node.type == "variable_name" else self.value(node, depth)
-            return (
-                int(text)
-                if text is not None and text.isascii() and text.isdigit() and len(text) < 10
-                else None
-            )
+            return int(text) if text is not None and re.fullmatch(r"[0-9]{1,9}", text) else None
         inner = [child for child in node.children if child.type not in ("$((", "))", "(", ")")]
         if len(inner) == 1:
             return self._number(inner[0], depth + 1)
@@ -339,9 +335,8 @@ def whole_expansion(word: Node, *signs: str) -> Node | None:
         expansion = word.children[1]
     elif word.type == "command_name" and len(word.children) == 1:
         return whole_expansion(word.children[0], *signs)
-    plain = expansion.type in ("simple_expansion", "expansion") and (
-        len(expansion.children) <= 3 or expansion.children[2].type in signs
-    )
+    plain = len(expansion.children) <= 3 or expansion.children[2].type in signs
+    plain &= expansion.type in ("simple_expansion", "expansion")
     return expansion if plain and word.end - word.start <= expansion.end - expansion.start + 2 else None
 
 
@@ -366,6 +361,5 @@ def certain(assignment: Node) -> bool:
     """Return whether the assignment runs exactly once and holds for the rest of the script."""
     if is_prefix(assignment) or assignment.text.endswith("$"):
         return False  # tree-sitter ends A=$B/$C/d before the second name
-    return "+=" not in {child.type for child in assignment.children} and not assignment.under(
-        *LATER, "subshell", "command_substitution", "list"
-    )
+    around = (*LATER, "subshell", "command_substitution", "list")
+    return "+=" not in {child.type for child in assignment.children} and not assignment.under(*around)

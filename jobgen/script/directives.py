@@ -100,9 +100,8 @@ def _recognized(text: str) -> Guess:
     lines = text.split("\n")
     whole = len(lines)
     lines = list(takewhile(lambda line: not line.startswith(MARK), lines))
-    prefixes = {
-        row.scheduler.prefix[1:]: row.scheduler.prefix for row in DIALECTS.values() if row.scheduler.prefix
-    }
+    known = filter(None, (row.scheduler.prefix for row in DIALECTS.values()))
+    prefixes = {prefix[1:]: prefix for prefix in known}
     mark = rf"\s*#+ ?({'|'.join(prefixes)})\b"
     marks = [match[1].upper() for line in lines if (match := re.match(mark, line, re.I))]
     if not marks:
@@ -187,9 +186,8 @@ def read(lines: list[str], scheduler: Dialect) -> Directives:
 def apart(lines: Sequence[str], directives: Directives) -> Iterator[int]:
     """Yield the lines of options behind a backslash that the scheduler does not join with the directive."""
     for one in directives.live:
-        if re.search(r"\\\s*$", lines[one.last - 1]) and re.match(
-            r"\s*-", "".join(lines[one.last : one.last + 1])
-        ):
+        after = "".join(lines[one.last : one.last + 1])
+        if re.search(r"\\\s*$", lines[one.last - 1]) and re.match(r"\s*-", after):
             yield one.last + 1
 
 

@@ -51,8 +51,7 @@ def recognized_mpi(
 def named_mpi(
     script: Script, options: Collection[str] = (), at: int | None = None, target: str | None = None
 ) -> str | None:
-    """Return the key of the MPI that a module, a variable or a path of the script names, or that alone has
-    most of the options of a launcher; None without one."""
+    """Return the key of the MPI that a script names, or that alone has most options of a launcher."""
     for loaded in (_loaded(script, at), *([_loaded(script)] if at is not None else [])):
         for words in ([word for word in loaded if not _BUILT.match(word)], loaded):
             if key := _named_in(words, target):
@@ -135,8 +134,7 @@ def names_mpi_of_python(script: Script) -> bool:
 
 
 def end_together(script: Script, name: str) -> bool:
-    """Return whether the ranks of a program all end with one of them, as those of MPI, or wait for it, or
-    need no other."""
+    """Return whether ranks all end with one of them, as those of MPI, or wait for it, or need no other."""
     if is_python(name) or name.endswith(".py"):
         return names_mpi_of_python(script) or re.search("MASTER_ADDR|NCCL_", script.tree.text) is not None
     return name in TOOLS or (named_mpi(script) is not None and not re.search(r"^(ba)?sh$|\.sh$", name))

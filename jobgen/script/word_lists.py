@@ -179,8 +179,7 @@ def is_empty(word: Node, constants: Constants, place: Node) -> bool:
 
 
 def _split(node: Node) -> list[Node] | None:
-    """Return the words in a string of options; variables in them are still expansions. None: the text cannot
-    be read as words."""
+    """Return the words in a string of options, with expansions in them; None if they are not words."""
     text = _BLANK.sub(lambda match: " " * len(match[0]), code_text(node))
     if not re.search(r"[\s$*?]", text):
         return [node] if text else []

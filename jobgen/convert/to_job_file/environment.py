@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from jobgen.convert.result import Remark, hint, remark_on, shown
@@ -12,7 +12,6 @@ from jobgen.convert.to_job_file import effects
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.effects import Effects, effects_of, may_follow, mentions
 from jobgen.convert.to_job_file.inherited import is_for_programs, is_own_file, may_be_inherited, may_set
-from jobgen.convert.to_job_file.module_commands import Setting, in_order, of_module
 from jobgen.convert.to_job_file.program_line import has_home
 from jobgen.convert.to_job_file.statements import without
 from jobgen.script.commands import Command, commands
@@ -21,6 +20,16 @@ from jobgen.script.script import Script
 from jobgen.script.syntax import Node, assignments, expansions, exported
 from jobgen.values.parsers import is_whole
 
+Setting = tuple[str, str]  # an option and its value, or what the statement does instead of an option
+
+_VERBS = """
+unload rm del swap switch sw reset restore r save s list avail av spider show help whatis keyword key refresh
+update collection savelist describe overview is-loaded unuse try-load load-any purge use load add tablelist
+"""
+
+# Commands of modules that are values of the option for modules, by their names and short forms.
+_FORMS = ("unload rm del remove", "swap switch sw", "use", "reset", "restore r")
+_COMMANDS = {short: forms.split()[0] for forms in _FORMS for short in forms.split()}
 _OF_MODULES = ("module_purge", "module_use", "module")
 _STAGES = ("module_init", *_OF_MODULES, "source", "conda", "venv")  # in the order of jobgen's script
 _LISTS = ("module_init", "module_use", "module", "source")
@@ -122,7 +131,7 @@ class Environment:
         for at, one in enumerate(plain):
             settings = self._settings(one)
             if settings is not None:
-                settings = [in_order(*setting, self.values) for setting in settings]
+                settings = [_in_order(*setting, self.values) for setting in settings]
             kind, value = settings[0] if settings else ("", "")
             if kind == "threads" and value and not self._is_default(plain[at + 1 :]):
                 settings = [("env", f"OMP_NUM_THREADS={value}")]
@@ -263,8 +272,7 @@ class Environment:
         return [(self._constant(value), one) for value, one in sets]
 
     def _constant(self, node: Node) -> str | None:
-        """Return the value of an assignment; None if it is not known, or begins with a home directory, or has
-        a variable that is set only after it."""
+        """Return the known value of an assignment without a home directory or later variables."""
         value = self.script.constants.value(node)
         parts = [self.script.constants.node(name) for name, _ in expansions(node)]
         if any(one is not None and one.start > node.start for one in parts):
@@ -296,7 +304,7 @@ class Environment:
             return None
         if name in ("module", "ml"):
             at_home = words[:1] != ["use"] and any(one.startswith("~") for one in words)
-            return None if at_home else of_module(name, words)
+            return None if at_home else _of_module(name, words)
         if name in ("conda", "mamba"):
             if words[:1] in (["init"], ["deactivate"]):
                 return [("hook", "")]
@@ -518,3 +526,28 @@ def _at(folder: str | None) -> list[Setting]:
     if not folder:
         return [("hook", "")]
     return [("source", re.sub(r"^\$(HOME|\{HOME\})", "~", folder) + "/etc/profile.d/conda.sh")]
+
+
+def _in_order(kind: str, value: str, before: Collection[str]) -> Setting:
+    """Return the option for a command that comes after the first module, or after a folder of modules."""
+    late = "module" in before or (kind == "module_purge" and "module_use" in before)
+    commands = {"module_purge": "purge", "module_use": f"use {value}"} if late else {}
+    return ("module", commands[kind]) if kind in commands else (kind, value)
+
+
+def _of_module(name: str, words: Sequence[str]) -> list[Setting] | None:
+    """Return the options that a command of environment modules is."""
+    options = ("-s", "-q", "--silent", "--quiet", "--force", "-f", "--ignore-cache")
+    words = [one for one in words if one not in options]
+    verb = words[0] if words else ""
+    if verb == "purge" and words[1:] in ([], ["all"]):
+        return [("module_purge", "")]
+    if verb == "use" and len(words) == 2:
+        return [("module_use", words[1])]
+    if command := _COMMANDS.get(verb):
+        return [("module", " ".join([command, *words[1:]]))]
+    if verb in ("load", "add") and words[1:]:
+        return [("module", one) for one in words[1:]]
+    if name == "ml" and verb and verb not in _VERBS.split() and "+" not in (one[0] for one in words):
+        return [("module", f"unload {one[1:]}" if one[0] == "-" else one) for one in words]
+    return None

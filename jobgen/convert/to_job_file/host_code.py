@@ -81,11 +81,8 @@ class HostCode:
         self.files = {*_files(script, self.words), *self.environment} - {f"${one}" for one in self.hosts}
         # A folder of a plain name may be for the program, too.
         self.folders = {folder for one in self.files if "$" in (folder := os.path.dirname(one))}
-        self.functions = {
-            one.name: body
-            for one in script.tree.all("function_definition")
-            if (body := one.get("body")) is not None and one.parent is script.tree
-        }
+        functions = (one for one in script.tree.children if one.type == "function_definition")
+        self.functions = {one.name: body for one in functions if (body := one.get("body")) is not None}
         self.files |= set(self._parameters())
         self.variables = {*script.values} | _set(script.tree)
         given = {part for one in self.words for part in re.split("[=,]", one.text)}

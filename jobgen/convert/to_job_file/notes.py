@@ -871,8 +871,7 @@ def alone(script: Script, file: JobFile, command: Command, launch: Launch | None
 
 
 def alone_in_blocks(file: JobFile) -> None:
-    """Hide the number of tasks of a node from the programs of Python in the blocks, too, if it is hidden from
-    the program."""
+    """Hide the number of tasks from Python in the blocks, too, if it is hidden from the program."""
     runs = any(is_python(one.name) for text in file.blocks for one in commands(parse(text.encode())))
     if runs and re.search(rf"(\bunset|^env -u) {_TASKS}\b", " ".join(file.program)):
         file.values["setup"] = f"unset {_TASKS}\n{file.text_of('setup')}"

@@ -251,10 +251,8 @@ def _values_of_job(script: Script, end: int | None) -> dict[str, str]:
     files = (one.node.text for one in script.named("source", ".", "eval"))
     if not all(map(_OF_ENVIRONMENTS.search, files)):
         return {}
-    job = script.dialect.job_variables.items()
-    found = {
-        name: f"${{{name}}}" for name, meaning in job if meaning in _OF_JOB and name not in script.values
-    }
+    job = [name for name, meaning in script.dialect.job_variables.items() if meaning in _OF_JOB]
+    found = {name: f"${{{name}}}" for name in job if name not in script.values}
     for name, value, node in script.assignments:
         parts = list(_parts(value, frozenset()))
         names_read = {one for one, _ in expansions(value)}

@@ -106,8 +106,7 @@ def is_contained(script: Script, launch: Launch) -> bool:
 
 
 def is_kept(script: Script, launch: Launch) -> bool:
-    """Return whether a launcher stays in the commands of the job file: one in a container, and one that xargs
-    or parallel runs for each of their inputs, which jobgen starts once only."""
+    """Return whether a launcher stays a command: one in a container, or one for each of several inputs."""
     return (launch.each_input and not launch.remote) or is_contained(script, launch)
 
 

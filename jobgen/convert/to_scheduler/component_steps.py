@@ -167,10 +167,8 @@ def _of_processes(parts: Sequence[Script], target: Dialect, line: int) -> Refusa
     """Refuse cores and memory counted for each process, of which the nodes have different numbers."""
     requests = [one.request for one in parts] if target.scheduler.behaviour.hosts_by_core else []
     if any(one.mem for one in requests):
-        return (
-            line,
-            f"the memory of a component has no counterpart: {target.scheduler.lacks_in_component['mem']}",
-        )
+        why = target.scheduler.lacks_in_component["mem"]
+        return line, f"the memory of a component has no counterpart: {why}"
     if any((one.cpus_per_rank or 1) > 1 for one in requests):
         why = f"the node file of {target.title} has a line for each core, and mpirun starts a rank for each"
         return line, f"ranks with several cores on nodes that differ have no counterpart: {why}"

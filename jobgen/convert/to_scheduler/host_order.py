@@ -21,8 +21,8 @@ def remarks(script: Script, lists: Collection[Node], target: Dialect) -> Iterato
     files = {_path(script, file) for one in around for sign, file in _redirections(one) if ">" in sign}
     why = (
         f"{script.dialect.title} lists the hosts in the order of their names, {target.title} in that of the "
-        "allocation: the first of the sorted list may be another one than that of the script"
     )
+    why += "allocation: the first of the sorted list may be another one than that of the script"
     for command in script.named("sort"):
         whole = _statement(command)
         read = {_path(script, one) for one in _inputs(script, whole)}

@@ -104,8 +104,7 @@ def _devices(script: Script, target: Dialect, content: ScriptRequest) -> Iterato
 
 
 def _unrequested_devices(script: Script) -> tuple[int, str] | None:
-    """Return the line and the words that need GPUs in a script whose directives request none: a launcher of
-    training programs, the name of the queue or of a feature, or modules and variables of CUDA."""
+    """Return the line and the words that need GPUs in a script whose directives request none."""
     launch = next((one for one in script.launches if one.row.once_a_node), None)
     if launch and has_directives(script):
         return launch.line, launch.title

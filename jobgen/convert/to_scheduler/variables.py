@@ -83,8 +83,7 @@ def _without_ranks(request: Request, target: Dialect) -> set[str]:
 
 
 def unset(script: Script) -> set[str]:
-    """Return the variables that the scheduler leaves unset: no option requests their number, or only a person
-    can read it."""
+    """Return the variables that the scheduler leaves unset, or whose number only a person can read."""
     request, known, missing = script.request, meanings(script.dialect), list[str]()
     if any(getattr(request, meaning) for meaning in _MEMORY):  # of its two forms only that of the request
         missing += [meaning for meaning in _MEMORY if getattr(request, meaning) is None]

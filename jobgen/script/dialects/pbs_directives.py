@@ -249,9 +249,8 @@ def _chunk_fault(name: str, request: Request) -> str:
     if len(request.chunks) > 1:
         return "different chunks have no counterpart"
     chunk = request.chunks[0] if request.chunks else {}
-    host = ["names a host"] * (
-        name == "nodes" and re.fullmatch(r"[\w.-]*[A-Za-z_][\w.-]*", chunk.get("", "1")) is not None
-    )
+    names_host = re.fullmatch(r"[\w.-]*[A-Za-z_][\w.-]*", chunk.get("", "1")) is not None
+    host = ["names a host"] * (name == "nodes" and names_host)
     odd = ", ".join(key for key in chunk if key not in _PARTS[name])
     others = f"{odd} has no counterpart" if odd else ""
     return ", and ".join(filter(None, [*host, others, _unreadable(name, chunk)]))
