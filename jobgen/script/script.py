@@ -12,7 +12,7 @@ from typing import NamedTuple
 from jobgen.launch.wrappers import command_start
 from jobgen.schedulers.directive_options import read_options
 from jobgen.schedulers.request import DirectiveOption, Request
-from jobgen.script import code_files, syntax
+from jobgen.script import code_files, other_text, syntax
 from jobgen.script.callers import Callers, callers, own_options
 from jobgen.script.changed_variables import changed_variables
 from jobgen.script.commands import Command, commands
@@ -23,17 +23,6 @@ from jobgen.script.dialects.table import of_script
 from jobgen.script.directives import Directives, Guess, recognized
 from jobgen.script.directives import read as read_directives
 from jobgen.script.launches import Launch, Run, Start, launches
-from jobgen.script.other_text import (
-    has_escape,
-    has_gap,
-    has_variable,
-    is_field,
-    is_folder_of_templates,
-    is_template,
-    is_variable,
-    names_template,
-    says_template,
-)
 from jobgen.script.request import heeded, of_components, settings
 from jobgen.script.word_lists import expanded
 
@@ -472,7 +461,7 @@ class Script:
         """The lines of directives, and the first line, that a program or a person still has to fill in."""
         if self.is_template:
             return self.head
-        return {number for number, text in self._head if has_gap(text)} | self.placeholders
+        return {number for number, text in self._head if other_text.has_gap(text)} | self.placeholders
 
     @cached_property
     def head(self) -> set[int]:
@@ -486,9 +475,11 @@ class Script:
         read = self.directives
         first = self.line(read.first_command)
         comments = self.lines[: read.first_command or None]
-        marks = (map(is_template, (first, *(text for _, text in self._head))), map(says_template, comments))
-        named = names_template(self.name) or (self.folder is not None and is_folder_of_templates(self.folder))
-        filled = is_field(first) or any(map(any, (*marks, map(has_escape, self.lines))))
+        head = [first, *(text for _, text in self._head)]
+        marks = (map(other_text.is_template, head), map(other_text.says_template, comments))
+        named = self.folder is not None and other_text.is_folder_of_templates(self.folder)
+        named |= other_text.names_template(self.name)
+        filled = other_text.is_field(first) or any(map(any, (*marks, map(other_text.has_escape, self.lines))))
         return named or filled or self.callers.completed
 
     @cached_property
@@ -534,12 +525,13 @@ class Script:
         empty |= {line.number for line in read if line.rest.endswith("=")}
         described = self.dialect.scheduler.grammar.comments  # an empty value whose comment says what to write
         gaps = {line for line in missing if described and "#" in self.line(line)[1:]}
-        gaps |= {line.number for line in read if has_gap(line.text, path=line.number in paths)}
+        gaps |= {line.number for line in read if other_text.has_gap(line.text, path=line.number in paths)}
         # They may be those of a generator, too.
         names = {line.number: re.findall(r"\$\{?([a-z]\w*)", line.rest) for line in read}
         fields = {number for number, own in names.items() if not self.values.keys() >= {*own}}
         gaps |= fields if len(fields) > 1 else set()
-        values = {one.line: one.value.strip("${}") for one in self.options if is_variable(one.value)}
+        variables = (one for one in self.options if other_text.is_variable(one.value))
+        values = {one.line: one.value.strip("${}") for one in variables}
         unset = {line: name for line, name in values.items() if name not in self.values}
         gaps |= set(unset) if len(set(unset.values())) > 1 else set()
         return gaps | empty if len(empty) > 1 else gaps
@@ -553,7 +545,7 @@ class Script:
     @cached_property
     def unexpanded(self) -> set[int]:
         """The lines of the other directives in effect that have a variable of the shell."""
-        found = {line.number for line in self.directives.live if has_variable(line.rest)}
+        found = {line.number for line in self.directives.live if other_text.has_variable(line.rest)}
         return found - self.placeholders
 
     @property

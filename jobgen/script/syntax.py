@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import takewhile
 from typing import TYPE_CHECKING
@@ -295,6 +295,14 @@ def _clarified(source: bytes) -> tuple[bytes, list[int]]:
         parts += [source[end:at], sign]
         end = at
     return b"".join([*parts, source[end:]]), [at + n for n, (at, _) in enumerate(sorted(signs))]
+
+
+def without_parts(source: bytes, parts: Iterable[tuple[int, int]]) -> bytes:
+    """Return a source with blanks in the place of parts."""
+    text = bytearray(source)
+    for start, end in parts:
+        text[start:end] = b" " * (end - start)
+    return bytes(text)
 
 
 def blanks(source: bytes, start: int, end: int) -> str:

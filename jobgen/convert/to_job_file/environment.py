@@ -17,7 +17,7 @@ from jobgen.convert.to_job_file.statements import without
 from jobgen.script.commands import Command, commands
 from jobgen.script.constants import certain
 from jobgen.script.script import Script
-from jobgen.script.syntax import Node, assignments, expansions, exported
+from jobgen.script.syntax import Node, assignments, expansions, exported, without_parts
 from jobgen.values.parsers import is_whole
 
 Setting = tuple[str, str]  # an option and its value, or what the statement does instead of an option
@@ -97,9 +97,8 @@ def _only_for(script: Script, block: Effects, options: Sequence[Node]) -> bool:
         return False
     if any(is_own_file(one) and one.node.start > statement.start for one in script.commands):
         return False  # which may read it
-    text = bytearray(script.tree.source)
-    for one in (statement, *options, *script.tree.all("comment")):
-        text[one.start : one.end] = b" " * (one.end - one.start)
+    parts = [(one.start, one.end) for one in (statement, *options, *script.tree.all("comment"))]
+    text = without_parts(script.tree.source, parts)
     return bool(options) and not re.search(rf"\b{re.escape(name.text)}\b|\$\{{!|\beval\b".encode(), text)
 
 

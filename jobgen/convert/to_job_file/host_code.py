@@ -20,7 +20,7 @@ from jobgen.launch.launchers import LAUNCHERS
 from jobgen.script.commands import Command, commands
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
-from jobgen.script.syntax import LOOPS, Node, parse
+from jobgen.script.syntax import LOOPS, Node, parse, without_parts
 
 _MEANINGS = ("node_file", "node_list", "nodes", "chunks", "slots", "ranks")
 _STATEMENTS = """
@@ -328,10 +328,7 @@ class HostCode:
         if not all(any(start <= at < end for start, end in zones) for at in places):
             return False
         names = names | files - self.hosts
-        text = bytearray(self.script.tree.source)
-        for start, end in zones:
-            text[start:end] = b" " * (end - start)
-        rest = text.decode("utf-8", "replace") + self.lines
+        rest = without_parts(self.script.tree.source, zones).decode("utf-8", "replace") + self.lines
         paths = {os.path.basename(one) for one in self._named(statement) if "$" not in one}
         names -= {*_OF_THE_JOB} if self.launched else set()
         patterns = [rf"\$\{{?[#!]?{name}\b" for name in names]

@@ -24,7 +24,7 @@ from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.launches import Launch
 from jobgen.script.mpi_of_script import end_together, own_plugin, recognized_mpi
 from jobgen.script.script import Script
-from jobgen.script.syntax import Node, expansions
+from jobgen.script.syntax import Node, expansions, without_parts
 from jobgen.values.parsers import number
 
 OTHERS = (aprun.NAME, "jsrun", "ibrun")  # read as mpirun, with options of their own
@@ -207,9 +207,7 @@ def _is_own_file(script: Script, word: Node, text: str | None) -> bool:
         return False
     spans = [(one.command.node.start, one.command.node.end) for one in script.launches]
     spans += [(node.start, node.end) for name, _, node in script.assignments if name in read]
-    code = bytearray(script.tree.source)
-    for start, end in spans:
-        code[start:end] = b" " * (end - start)
+    code = without_parts(script.tree.source, spans)
     file = os.path.basename((text or word.text).rpartition("=")[2].strip("\"'"))
     named = [rf"(?<![\w.-]){re.escape(file)}(?![\w.-])", *(rf"\$\{{?{name}\b" for name in read)]
     return not any(re.search(one.encode(), code) for one in named)

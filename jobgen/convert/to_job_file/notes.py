@@ -40,17 +40,7 @@ from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
 from jobgen.script.script_arguments import first_read
-from jobgen.script.syntax import (
-    LATER,
-    LOOPS,
-    Node,
-    assignments,
-    expansions,
-    exported,
-    in_background,
-    literal,
-    parse,
-)
+from jobgen.script.syntax import LATER, LOOPS, Node, assignments, expansions, exported, in_background, parse
 from jobgen.script.word_lists import code_text
 from jobgen.values.parsers import mebibytes, number
 
@@ -429,7 +419,7 @@ def set_again(script: Script, file: JobFile, program: Command) -> Iterator[Remar
 
 def timed(_: Script, file: JobFile, program: Command) -> Iterator[Remark]:
     """Yield a remark on a ``time`` that the program loses."""
-    texts = [os.path.basename(literal(word) or "") for word in program.words]
+    texts = [program.name, *map(os.path.basename, program.literals)]
     kept = re.findall(r"(?:^|[\s;|&])(?:/\S*/)?time\s", " ".join(file.program))
     if texts.count("time") > len(kept):
         why = "is left out: the log of the job ends with the time of the whole job"

@@ -15,18 +15,11 @@ from jobgen.convert.variable_names import binds_threads, inner_names, is_exporte
 from jobgen.launch.command_line import is_python
 from jobgen.launch.launchers import BINDS_NONE, LAUNCHERS, MPI_FLAVOURS, SRUN_VARIABLES, MpiFlavour
 from jobgen.launch.wrappers import command_start
+from jobgen.script import mpi_of_script
 from jobgen.script.changed_variables import changed_variables
 from jobgen.script.command_kinds import TOOLS
 from jobgen.script.dialects.base import Dialect
-from jobgen.script.mpi_of_script import (
-    end_together,
-    first_open_mpi,
-    late_module,
-    mpi_of,
-    named_mpi,
-    names_mpi_of_python,
-    plugin_of,
-)
+from jobgen.script.mpi_of_script import mpi_of, named_mpi, plugin_of
 from jobgen.script.script import Script
 from jobgen.script.syntax import LOOPS, Node, assignments
 from jobgen.script.written_files import written
@@ -214,7 +207,7 @@ def _alone(line: LaunchLine, call: Call, script: Script, target: Dialect) -> boo
     if own or _ranks(call, script) != "1":
         return False
     name = _program_name(call, line, script)
-    if name in TOOLS or (is_python(name) and not names_mpi_of_python(script)):
+    if name in TOOLS or (is_python(name) and not mpi_of_script.names_mpi_of_python(script)):
         return True
     others = any(mpirun_line.OTHERS.fullmatch(command.name) for command in script.commands)
     several = any(_ranks(one, script) != "1" for one in launch_calls.calls(script, _SRUN))
@@ -268,7 +261,7 @@ def _of_all(call: Call, line: LaunchLine, script: Script, target: Dialect) -> It
     mpi, to_srun = MPI_FLAVOURS[key], script.dialect.node_step is None
     several = mpirun_line.ranks_of(line, script.request) != "1"
     program, plugin = _program_name(call, line, script), plugin_of(script, key, call.start)
-    if to_srun and mpi.srun == "pmix" and (old := first_open_mpi(script, call.start)):
+    if to_srun and mpi.srun == "pmix" and (old := mpi_of_script.first_open_mpi(script, call.start)):
         why = "has no PMIx: --mpi=pmi2 requires one with the PMI of Slurm, else keep mpirun"
         yield call.hint(why, old)
     elif to_srun and mpi.pmi_library and several and mpi.pmi_library not in script.tree.text:
@@ -284,7 +277,7 @@ def _of_all(call: Call, line: LaunchLine, script: Script, target: Dialect) -> It
         yield call.hint(why, call.name)
     for why in other_options(script, key) if not to_srun else ():
         yield call.hint(why, call.name)
-    if not to_srun and (module := late_module(script, call.start)):
+    if not to_srun and (module := mpi_of_script.late_module(script, call.start)):
         why = f"is above the line that loads {module}, which may bring {mpi.command}: load it before"
         yield call.hint(why)
     if "overlap" in line.values:
@@ -294,7 +287,7 @@ def _of_all(call: Call, line: LaunchLine, script: Script, target: Dialect) -> It
     if not several and program in TOOLS:
         return
     if several and not to_srun:
-        if "kill" not in line.values and not end_together(script, program):
+        if "kill" not in line.values and not mpi_of_script.end_together(script, program):
             why = f"{mpi.command} ends all ranks if one fails; {srun_line.NAME} without -K lets the others "
             yield call.hint(f"{why}go on", call.name)
         yield from differences.functions(script, mpi, call.command.line, call.command.node.text)

@@ -163,8 +163,7 @@ def translate(
     steps = not source.zeros or any(script.launched(source.node_step or ""))
     kept = variable_names.kept(script)
     own = kept | unset(script)
-    # Of numbers that the script requests in a form that only a person can read.
-    missing = {one for one in own - kept if source.origin(script.heeded, meanings(source)[one])}
+    missing = {one for one in own - kept if source.origin(script.heeded, meanings(source)[one])}  # unread
     shared, seen = variable_names.shared(script), set[str]()
     shared |= {*variable_names.exported_names(script)} - script.values.keys() - ranks.keys()
     for node, offset in names_read(script.tree):
@@ -196,16 +195,12 @@ def translate(
             yield from _defined(node, name, defined[name], script.request, source, name in seen)
             seen.add(name)
         elif _foreign(name, target):
-            yield from [_without_counterpart(node, name, source)] * (name not in seen)
+            if name not in seen:
+                meant = source.meant(name)  # which the source may not set, either
+                why = f"is not set by {source.title}, either, which sets {meant}"
+                yield Remark(node.line, f"${name}", why if meant else "has no counterpart", lost=not meant)
             yield from _guard(name, node.parent) if offset == 0 and node.parent else ()
             seen.add(name)
-
-
-def _without_counterpart(node: Node, name: str, source: Dialect) -> Remark:
-    """Return the remark on a variable that the target does not set; the source may not set it, either."""
-    meant = source.meant(name)
-    why = f"is not set by {source.title}, either, which sets {meant}" if meant else "has no counterpart"
-    return Remark(node.line, f"${name}", why, lost=not meant)
 
 
 def _name_of_array(
