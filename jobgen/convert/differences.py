@@ -28,9 +28,8 @@ _OF_SRUN = re.compile(
 # The files and folders that an option or a variable binds into a container.
 _BIND = re.compile(r"(?:\s(?:-B|--bind|-v|--volume)[ =]|^\w+=)(\S+)")
 _BINDS = re.compile(r"(SINGULARITY|APPTAINER)_BIND(PATH)?")
-NO_TERMINAL = (
-    "the program has no terminal here, and may write its output late, in blocks: stdbuf -oL prevents that"
-)
+NO_TERMINAL = "the program has no terminal here, and may write its output late, in blocks: "
+NO_TERMINAL += "stdbuf -oL prevents that"
 
 
 def remarks(script: Script, target: Dialect, logs: Mapping[str, str]) -> Iterator[Remark]:
@@ -156,8 +155,7 @@ def ranks_of_whole_nodes(script: Script) -> Iterator[Remark]:
 
 
 def functions(script: Script, mpi: MpiFlavour, line: int, code: str) -> Iterator[Remark]:
-    """Yield a remark on each function that a script exports: srun gives it to all nodes. It is lost if the
-    ``code`` of the program calls it."""
+    """Yield a remark on each exported function, which srun gives to all nodes and ``code`` may call."""
     if mpi.passes_all or script.request.nodes == 1:
         return
     why = f"{mpi.command} gives functions to the first node only: write them into a file that is sourced"

@@ -28,6 +28,7 @@ EACH = ("--ppn", "-ppn", "-npernode", "--npernode", "-perhost", "--ntasks-per-no
 _CORES_IN_VARIABLE = re.compile(
     r"(?i)\w+(?<!max)_THREADS|(\w+_)?n(um)?_?(threads|cpus?|cores?|procs?|workers)"
 )
+_OPEN_DEVICES = re.compile(r"(?<!\S)(--gpus(-per-node|-per-task)?[= ]|-G ?|--gres[= ]\S*gpu)\S*[$`%{]\S*")
 _CORES_IN_OPTION = re.compile(
     r"(?i)-j|-nt|-ntomp|--?(n|num|max|total|run)?[-_]?(threads?|threadN|cores|cpus|procs?|processes|jobs)"
 )
@@ -95,8 +96,7 @@ def fill_cray(script: Script, content: ScriptRequest) -> None:
 
 
 def fill_devices(script: Script, content: ScriptRequest) -> None:
-    """Request the devices of a node that the job has without a directive: those of whole nodes, on which a
-    launcher starts ranks, and in a whole script those that only its steps request."""
+    """Request devices without a directive: of whole nodes, and in a whole script those of its steps."""
     request = content.request
     given = any(re.match("--gpu|--gres", flag) for flag in script.heeded)
     if given or not script.dialect.hides_devices:
@@ -111,15 +111,11 @@ def fill_devices(script: Script, content: ScriptRequest) -> None:
         content.unsure.append((DirectiveOption(line, "", "", ""), f"{counted(count, 'GPU')} of a node", why))
 
 
-_OPEN_DEVICES = re.compile(r"(?<!\S)(--gpus(-per-node|-per-task)?[= ]|-G ?|--gres[= ]\S*gpu)\S*[$`%{]\S*")
-
-
 def devices_of_steps(script: Script) -> tuple[int, int, str]:
     """Return the most devices of a node that a step requests, with its line and their type; empty without."""
     request = script.request
-    found = ((one, _of_step(one, request)) for one in script.launches if one.row.by_scheduler)
-    steps = ((count, one.line, kind) for one, (count, kind) in found)
-    return max(steps, default=(0, 0, ""))
+    found = [(*_of_step(one, request), one.line) for one in script.launches if one.row.by_scheduler]
+    return max(((count, line, kind) for count, kind, line in found), default=(0, 0, ""))
 
 
 def open_devices(script: Script) -> Iterator[tuple[int, str]]:
@@ -148,8 +144,7 @@ def _of_step(launch: Launch, request: Request) -> tuple[int, str]:
 
 
 def named_cores(script: Script) -> tuple[int, int, str]:
-    """Return the most cores of a node that a variable or an option of a program names, with its line and its
-    words; (1, 0, "") without one."""
+    """Return the most cores of a node that a script names, the line and the words; or (1, 0, "")."""
     found = [(1, 0, "")]
     for name, value, node in script.assignments:
         count = number(script.constants.value(value)) if _CORES_IN_VARIABLE.fullmatch(name) else None
@@ -173,8 +168,7 @@ def counts_node(script: Script) -> tuple[int, str] | None:
 
 
 def devices_of(launch: Launch, request: Request) -> int:
-    """Return the number of ranks that a launcher of Python starts on a node, each with a device; 0 if it does
-    not say."""
+    """Return the ranks of a node, each with a device, that a launcher of Python starts; 0 if unknown."""
     if not launch.row.once_a_node:
         return 0
     total = launch.number("--num-processes") or 0
@@ -234,8 +228,7 @@ def sites_of_whole_nodes(script: Script, keys: Set[str]) -> list[Site]:
 
 
 def _mentions(path: str, parts: Set[str], keys: Set[str]) -> bool:
-    """Return whether a site file may have one of these parts of a request, or demand one of these directives:
-    a load of all sites would take 50 ms."""
+    """Return whether a site file may have these parts or keys: to load all sites takes 50 ms."""
     text = read_text(path, path)
     whole = "select={nodes}" in text and any(key in text for key in keys)
     return whole or any(part in text for part in parts) or "extends" in text

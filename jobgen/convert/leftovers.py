@@ -73,8 +73,7 @@ def _is_read(script: Script, name: str, at: int) -> bool:
 def _names(
     script: Script, target: Dialect, job_file: bool
 ) -> Iterator[tuple[str, tuple[str, bool], int, int]]:
-    """Yield each name of the old scheduler in the body, the reason and whether it is lost, its offset and its
-    line."""
+    """Yield each name of the old scheduler, the reason and whether it is lost, its offset and line."""
     source = script.dialect
     words = "|".join(dict.fromkeys((source.family.lower(), source.name, source.scheduler.command_name)))
     patterns = {
@@ -107,13 +106,17 @@ def _names(
             line = text.count("\n", 0, at) + 1
             if not for_bash(script) and script.lines[line - 1].lstrip().startswith("#"):
                 continue
-            files = root.all("file_redirect") if why[0].startswith("names") else ()
-            file = any(one.start <= at < one.end for one in files)
+            named = why[0].startswith("names")
+            file = named and (any(_at(root, at, "file_redirect")) or _is_folder(root, at))
             file |= pattern == source.own_logs and log_differences.is_file_of_script(script, at)
-            folder = why[0].startswith("names") and _is_folder(root, at)
-            if not (file or folder or _printed(root, at) or _is_label(root, at)):
-                message = why[0].startswith("names") and _is_sentence(root, at, match[0])
+            if not (file or _printed(root, at) or _is_label(root, at)):
+                message = named and _is_sentence(root, at, match[0])
                 yield match[0], (why[0], why[1] and not message), at, line
+
+
+def _at(root: Node, at: int, *types: str) -> Iterator[Node]:
+    """Yield the nodes of these types around an offset."""
+    return (one for one in root.all(*types) if one.start <= at < one.end)
 
 
 def _commands(source: Dialect) -> dict[str, list[str]]:
@@ -127,15 +130,14 @@ def _commands(source: Dialect) -> dict[str, list[str]]:
 
 def _is_sentence(root: Node, at: int, word: str) -> bool:
     """Return whether a word with capital letters is one of a text without signs of code: "PBS job ended"."""
-    found = (one.text[1:-1] for one in root.all("string", "raw_string") if one.start < at < one.end)
+    found = (one.text[1:-1] for one in _at(root, at, "string", "raw_string"))
     texts = (text for text in found if " " in text and word != word.lower())
     return any(not re.search(r"(^|\s)-+\w|[;|&<>=/()`]", text) for text in texts)
 
 
 def _is_folder(root: Node, at: int) -> bool:
     """Return whether the word at an offset is that of a folder which a command makes or changes to."""
-    words = (one for one in root.all("word") if one.start <= at < one.end)
-    commands = (one.parent for one in words if one.parent is not None and one.parent.type == "command")
+    commands = filter(None, (one.child_of("command") for one in _at(root, at, "word")))
     return any(os.path.basename(one.name) in log_differences.FOLDERS for one in commands)
 
 
@@ -145,12 +147,10 @@ def _is_label(root: Node, at: int) -> bool:
     to the log."""
     if not re.match(rb"\w+ ?[:=]", root.source[at:]) or re.search(rb"[${]$", root.source[:at]):
         return False
-    texts = (one for one in root.all("string", "raw_string") if one.start < at < one.end)
-    commands = (above for one in texts for above in one.above() if above.type == "command")
-    bodies = (one for one in root.all("heredoc_body") if one.start <= at < one.end)
-    redirected = (above for one in bodies for above in one.above() if above.type == "redirected_statement")
-    if any(re.match(r"cat\s*<<-?\s*[\w\"'\\]+\s*\n", one.text) for one in redirected):
+    redirected = (one.around("redirected_statement") for one in _at(root, at, "heredoc_body"))
+    if any(re.match(r"cat\s*<<-?\s*[\w\"'\\]+\s*\n", one.text) for one in redirected if one):
         return True
+    commands = filter(None, (one.around("command") for one in _at(root, at, "string", "raw_string")))
     return next((os.path.basename(one.name) in _TALK for one in commands), False)
 
 

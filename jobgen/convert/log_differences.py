@@ -67,8 +67,7 @@ def shared_log(script: Script, target: Dialect, of_array: bool) -> Iterator[Rema
 
 
 def _own_log(script: Script, target: Dialect, fields: Mapping[str, str]) -> Iterator[Remark]:
-    """Yield a remark on each log that the script itself reads, if one scheduler writes it when the job has
-    ended, and the other while it runs."""
+    """Yield a remark on each log that the script reads, if only one scheduler writes it while it runs."""
     source = script.dialect
     family, other = (one.family for one in (source, target))
     late, early = (other, family) if target.copies_logs else (family, other)

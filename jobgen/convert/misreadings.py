@@ -140,8 +140,7 @@ _LETTERS = re.compile(rb"[\v\f]")  # blanks that are letters for bash
 
 
 def _lines_of(script: Script, pattern: re.Pattern[bytes], *texts: str) -> Iterator[int]:
-    """Yield the lines with a sign in commands, outside of nodes of the types ``texts``, by default of all
-    nodes without parts."""
+    """Yield the lines with a sign in commands, outside of the ``texts``, by default nodes without parts."""
     found = [match.start() for match in pattern.finditer(script.tree.source)]
     all_nodes = script.tree.all(*texts) if found else ()
     nodes = [one for one in all_nodes if texts or not one.children or one.type in _TEXTS]
@@ -203,8 +202,7 @@ _NOT_LOADED = {"unload", "rm", "del", "use", "show", "avail", "list"}
 
 
 def use_of_cuda(script: Script) -> tuple[int, str] | None:
-    """Return the line and the words of a number or a list of GPUs, or of a module of CUDA, in a script whose
-    programs use them."""
+    """Return the line and the words of a number or list of GPUs, or a module of CUDA, for programs."""
     if not any(one.works or one.name in _STARTS_RANKS for one in script.runs):
         return None
     for name, value, node in script.assignments:
@@ -239,8 +237,7 @@ def own_name(script: Script) -> Iterator[Remark]:
 
 
 def _names(word: Node, script: Script) -> Iterator[str]:
-    """Yield the name of a file in a word, also with each value that the script gives to a variable in it,
-    or that a loop around it does."""
+    """Yield the name of a file in a word, and those with each value of a variable in it."""
     text = word.text.strip("'\"").rpartition("/")[2]
     yield text
     loops = [one for one in word.above() if one.type in LOOPS]
@@ -272,10 +269,8 @@ WHOLE_ENVIRONMENT = "the ranks get the environment of the script, too, which --e
 
 def narrow_export(script: Script) -> str:
     """Return the value of --export in the directives if it keeps variables from srun; else nothing."""
-    option = script.heeded.get("--export")
-    if option is None or "SLURM_EXPORT_ENV" in script.tree.text:
-        return ""
-    return option.value if is_narrow(option.value) else ""
+    value = script.heeded["--export"].value if "--export" in script.heeded else "ALL"
+    return value if is_narrow(value) and "SLURM_EXPORT_ENV" not in script.tree.text else ""
 
 
 def is_narrow(value: str) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from jobgen.convert import launch_nodes
 from jobgen.convert.result import Remark, hint
-from jobgen.schedulers.request import DirectiveOption, Request
+from jobgen.schedulers.request import Request
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.script.dialects.table import DIALECTS
@@ -27,8 +27,7 @@ def at_directive(script: Script, field: str, why: str) -> Iterator[Remark]:
 
 
 def line_of(script: Script, *fields: str) -> int:
-    """Return the line of the directive in effect that sets the first of these fields of a request, or that is
-    a field: ``--exclusive``; without one, the line of the first directive."""
+    """Return the line of the directive for the first of these fields or flags, else of the first one."""
     for field in fields:
         if (given := script.heeded.get(field)) is not None:
             return given.line
@@ -51,21 +50,17 @@ def read(script: Script, whole: bool = False, totals: bool = False) -> ScriptReq
     launch_nodes.fill_devices(script, content)
     launch_nodes.fill_cray(script, content)
     given = heeded(script.options, source.scheduler)
-    content.unconverted += [
-        (one, f"{one.flag}={one.value}".removesuffix("="), "has no counterpart")
-        for one in script.options
-        if one.flag in given and given[one.flag] is not one and _adds_up(one, source)
-    ]
+    known = source.scheduler.grammar.long_options  # of others, as those of a plug-in, all may be in effect
+    for one in script.options:
+        adds_up = one.flag.startswith("--") and one.flag[2:] not in known
+        if adds_up and given.get(one.flag, one) is not one:
+            text = f"{one.flag}={one.value}".removesuffix("=")
+            content.unconverted.append((one, text, "has no counterpart"))
     source.read_more(content, given)
     launch_nodes.spread(script, content)
     if content.directory and re.fullmatch(r"\./+", content.directory):
         content.directory = "."
     return content
-
-
-def _adds_up(option: DirectiveOption, source: Dialect) -> bool:
-    """Return whether all directives with an option may be in effect, as with one of a plug-in of the site."""
-    return option.flag.startswith("--") and option.flag[2:] not in source.scheduler.grammar.long_options
 
 
 def single_task(content: ScriptRequest, source: Dialect, target: Dialect) -> bool:

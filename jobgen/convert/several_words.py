@@ -20,7 +20,7 @@ def may_have_options(script: Script, word: Node) -> bool:
     """
     if not _SEVERAL.search(word.text):
         return False
-    command = next((one for one in word.above() if one.type == "command"), word)
+    command = word.around("command") or word
     found = [one for one in script.launches if one.command.node is command and one.program]
     if found and not any(_SEVERAL.search(one.program[0].text) for one in found):
         return any(node not in command for one in found for node in one.words)

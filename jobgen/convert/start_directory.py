@@ -41,8 +41,7 @@ def _absolute(script: Script, text: str, seen: tuple[str, ...]) -> bool:
 
 
 def reads_start(script: Script, command: Command) -> bool:
-    """Return whether a script reads the path of the directory that ``cd`` or ``pushd`` leaves, or returns to
-    it by the next such command."""
+    """Return whether a script reads the path that ``cd`` or ``pushd`` leaves, or returns to it."""
     names = () if "PWD" in script.values else ("PWD",)
     if any(one in names and node.start < command.node.end for one, node in script.expansions):
         return True
@@ -101,8 +100,7 @@ def _first_run(script: Script, node: Node) -> int:
 
 
 def at_home(script: Script) -> Iterator[Remark]:
-    """Yield a remark on a script that stays where its scheduler starts it, in the home directory: its site
-    may start jobs where they are submitted."""
+    """Yield a remark on a script that stays in the home directory, where its site may not start it."""
     family = script.dialect.family
     if script.starts_at_submission:
         why = f"is that of the submission, where NCAR's {family} starts a job"

@@ -44,8 +44,7 @@ def remarks(script: Script, target: Dialect, content: ScriptRequest) -> Iterator
 
 
 def _of_sourced(script: Script, why: str) -> Iterator[Remark]:
-    """Yield a remark on the first file that the script sources without arguments, and that reads those of the
-    script."""
+    """Yield a remark on the first file, sourced without arguments, that reads those of the script."""
     for command in script.named("source", "."):
         if len(command.arguments) != 1 or command.node.under("function_definition"):
             continue
@@ -88,8 +87,7 @@ def slots_of(script: Script, target: Dialect) -> Iterator[Remark]:
 
 
 def nodes_read(script: Script) -> tuple[int, str] | None:
-    """Return the line and the text of the first variable with the nodes of the job, or of the first step that
-    lists their hosts, unless it is only printed."""
+    """Return the line and the text of the first use of the nodes of the job that is not only printed."""
     own, step = variable_names.kept(script), script.dialect.node_step
     for node, _ in variable_names.names_read(script.tree):
         name = node.text
@@ -134,8 +132,7 @@ def _is_quoted(body: Node) -> bool:
 
 
 def index_read(script: Script) -> tuple[int, str] | None:
-    """Return the line and the text of the first use of the index in the body or in the name of a log, if no
-    directive makes an array; None without."""
+    """Return the line and text of the first use of the index, if no directive makes an array."""
     source = script.dialect
     if script.request.array is not None:
         return None

@@ -53,11 +53,6 @@ def shared(script: Script) -> set[str]:
     return script.values.keys() - kept(script)
 
 
-def passed_on(script: Script) -> set[str]:
-    """Return the variables that the script exports without a value, for programs that read them."""
-    return {*exported_names(script)} - script.values.keys()
-
-
 @lru_cache(4)
 def exported_names(script: Script) -> frozenset[str]:
     """Return the variables that a script passes on to programs by an export of their names or values."""
@@ -177,8 +172,7 @@ def _is_for_script(text: Node) -> bool:
 
 
 def is_of_other_job(text: Node) -> bool:
-    """Return whether a text has the directives of another job, or is a line of its script: it is written to a
-    file by a script that writes directives, too."""
+    """Return whether a text has directives of another job, or is written to the file of its script."""
     whole = text.parent if text.type == "string_content" and text.parent is not None else text
     if _DIRECTIVE.search(whole.text[1:]) and _is_for_script(text):
         return True

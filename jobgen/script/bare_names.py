@@ -40,17 +40,11 @@ def _integers(source: bytes) -> frozenset[str]:
 
 def _expressions(node: Node) -> Iterator[Node]:
     """Yield the texts of arithmetic in arguments of ``let`` and in values of variables with ``-i``."""
-    places = [
-        argument
-        for one in node.all("command")
-        if (name := one.get("name")) is not None and name.text == "let"
-        for argument in one.children
-        if argument.field == "argument"
-    ]
+    lets = (one for one in node.all("command") if one.name == "let")
+    places = [word for one in lets for word in one.children if word.field == "argument"]
     integers = _integers(node.source)
     for one in node.all("variable_assignment") if integers else ():
-        name, value = one.get("name"), one.get("value")
-        if name is not None and value is not None and name.text in integers:
+        if one.name in integers and (value := one.get("value")) is not None:
             places.append(value)
     for place in places:
         for text in place.all(*_TEXTS):
@@ -63,7 +57,7 @@ def _reads(word: Node, parent: Node) -> bytes | None:
     """Return the pattern of the names in a word that are variables; None if it has none."""
     if parent.type in ("binary_expression", "unary_expression"):
         sign = next((one.text for one in parent.children if one.type == "test_operator"), "")
-        test = next((one for one in parent.above() if one.type == "test_command"), None)
+        test = parent.around("test_command")
         inside = test is not None and test.text.startswith("[[")
         counts = inside and sign in ("-eq", "-ne", "-lt", "-le", "-gt", "-ge")
         return _NAMES if counts or sign in ("-v", "-R") else None

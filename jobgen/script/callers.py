@@ -153,9 +153,7 @@ def makes_folder(folder: str, name: str, made: str) -> bool:
     pattern = re.compile(
         rf"\b(?:mkdir|makedirs|mkpath|install\s+-d)\b[^;&|]*?[\s\"'(/]{re.escape(made)}/?(?=[\s\"';&|)]|$)"
     )
-    above = (
-        (other, text) for other, text in _texts(os.path.dirname(os.path.abspath(folder)), "") if name in text
-    )
+    above = (one for one in _texts(os.path.dirname(os.path.abspath(folder)), "") if name in one[1])
     both = chain(_texts(folder, name), above)
     texts = (text for other, text in both if not re.fullmatch(_DOCUMENT, other))
     return any(pattern.search(line) for text in texts if made in text for line in _lines(text))
@@ -192,11 +190,8 @@ def _marked_parts(lines: list[str], name: str) -> list[str]:
         return word[0] if len(parts) < 2 or short or same is None else "\0"
 
     end = os.path.splitext(name)[1]
-    return [
-        re.sub(rf"(?:{_JOINED}|[\w.-])+", mark, line)
-        for line in lines
-        if re.search(rf"{_SUBMIT}|{_READER}|{_FILTER}", line)
-    ]
+    found = (line for line in lines if re.search(rf"{_SUBMIT}|{_READER}|{_FILTER}", line))
+    return [re.sub(rf"(?:{_JOINED}|[\w.-])+", mark, line) for line in found]
 
 
 def _texts(folder: str, name: str) -> Iterator[tuple[str, str]]:

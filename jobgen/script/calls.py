@@ -31,12 +31,11 @@ class Calls:
     def scopes(self, command: Command, depth: int = 0) -> Iterator[tuple[Constants, int]]:
         """Yield the constants in a command, and its line: once for each call of a function around it whose
         arguments it has. Where the command is only what the call passes on, the line is that of the call."""
-        around = next((one for one in command.node.above() if one.type == "function_definition"), None)
-        name = around.get("name") if around is not None else None
-        if around is None or name is None:
+        around = command.node.around("function_definition")
+        if around is None or not around.name:
             yield self._at_top(command), command.line
             return
-        own = self.by_name.get(name.text, ())[:_MOST] if self._has_arguments(command, around) else ()
+        own = self.by_name.get(around.name, ())[:_MOST] if self._has_arguments(command, around) else ()
         if not own or depth > DEEPEST:
             yield self.constants, command.line
             return
@@ -75,31 +74,26 @@ class Calls:
         """Return whether a command reads arguments, or variables that a function sets to some."""
         names = {name for word in command.words for name, _ in expansions(word)}
         names.update(name for word in command.words for name in re.findall(r"\$\{?([@*]|\d+)", word.text))
-        return any(_is_argument(name) for name in names) or (
-            around is not None and not names.isdisjoint(self._set_to_arguments(around))
-        )
+        names_here = self._set_to_arguments(around) if around is not None else set[str]()
+        return any(map(_is_argument, names)) or not names.isdisjoint(names_here)
 
     def _set_to_arguments(self, around: Node) -> set[str]:
         if around.start not in self._reads:
-            found = (
-                (node.get("name"), {name for name, _ in expansions(node)})
-                for node in around.all("variable_assignment")
-            )
             self._reads[around.start] = {
-                name.text for name, read in found if name is not None and any(map(_is_argument, read))
+                node.name
+                for node in around.all("variable_assignment")
+                if node.name and any(_is_argument(name) for name, _ in expansions(node))
             }
         return self._reads[around.start]
 
     def _shifts(self, around: Node | None) -> tuple[tuple[int, int | None], ...]:
-        return tuple(
-            (one.node.start, None if one.node.under(*_BRANCHES) else _count(one))
-            for one in self.by_name.get("shift", ())
-            if (
-                around.start < one.node.start < around.end
-                if around is not None
-                else not one.node.under("function_definition")
-            )
-        )
+        found = self.by_name.get("shift", ())
+        if around is not None:
+            inside = [one for one in found if around.start < one.node.start < around.end]
+        else:
+            inside = [one for one in found if not one.node.under("function_definition")]
+        counts = ((one.node, None if one.node.under(*_BRANCHES) else shifted(one)) for one in inside)
+        return tuple((node.start, count) for node, count in counts)
 
 
 def new_arguments(command: Command) -> tuple[Node, ...] | None:
@@ -131,6 +125,7 @@ def _is_argument(name: str) -> bool:
     return name in "@*" or name.isdigit()
 
 
-def _count(shift: Command) -> int | None:
+def shifted(shift: Command) -> int | None:
+    """Return the number of arguments that a ``shift`` takes away; None if it is not known."""
     text = literal(shift.arguments[0]) if shift.arguments else "1"
     return int(text) if text is not None and text.isascii() and text.isdigit() else None

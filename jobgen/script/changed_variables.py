@@ -48,7 +48,8 @@ def changed_variables(root: Node, depth: int = 0) -> set[str]:
             found |= {name for name, _, node in assignments(tree) if not is_prefix(node)}
     if changes_arguments(calls):
         found.add(ARGUMENTS)
-    return found | (_words(root) if by_name else set())
+    words = (one.text.strip("'\"") for one in root.all("word", "string_content", "raw_string"))
+    return found | ({one for one in words if one.isidentifier()} if by_name else set())
 
 
 def counted(root: Node) -> set[str]:
@@ -121,14 +122,7 @@ def _read(words: list[str], values: str) -> list[str]:
 def _declared(root: Node, flags: str) -> set[str]:
     """Return the variables that are declared with one of these flags."""
     pattern = re.compile(rf"(declare|typeset|local|readonly)( -\w+)* -\w*[{flags}]")
-    found = [
-        child for one in root.all("declaration_command") if pattern.match(one.text) for child in one.children
-    ]
+    declared = (one for one in root.all("declaration_command") if pattern.match(one.text))
+    found = [child for one in declared for child in one.children]
     names = [one.get("name") if one.type == "variable_assignment" else one for one in found]
     return {one.text for one in names if one is not None and one.type == "variable_name"}
-
-
-def _words(root: Node) -> set[str]:
-    """Return the words that are names, which a command may use as those of variables."""
-    words = (one.text.strip("'\"") for one in root.all("word", "string_content", "raw_string"))
-    return {one for one in words if one.isidentifier()}

@@ -15,8 +15,7 @@ _WRITERS = ("cat", "tee", "echo", "printf")
 
 
 def read(command: Command) -> tuple[str, int] | None:
-    """Return the text that is the input of a command, and its line: a here-document, or what the command
-    before it in a pipeline prints."""
+    """Return the text that a command reads, and its line: a here-document, or what a pipe prints."""
     above = command.node.parent
     for part in command.node.children:
         if part.type == "herestring_redirect":

@@ -117,9 +117,8 @@ class Constants:
             for start, own in by_function.items():
                 value, assignment = own[0]
                 above = [one for one in assignment.above() if one.start > start]
-                local = any(
-                    re.match(r"local\s", one.text) for one in above if one.type == "declaration_command"
-                )
+                declared = (one.text for one in above if one.type == "declaration_command")
+                local = any(re.match(r"local\s", text) for text in declared)
                 sure = not any(one.type in (*_BLOCKS, "pipeline", "command") for one in above)
                 if len(own) == 1 and sure and (local or len(pairs) == 1):
                     found.setdefault(start, []).append((name, value, assignment))
@@ -290,11 +289,7 @@ class Constants:
             return None
         if node.type in (*_NUMBERS, "variable_name"):
             text = self._named(node.text, depth) if node.type == "variable_name" else self.value(node, depth)
-            return (
-                int(text)
-                if text is not None and text.isascii() and text.isdigit() and len(text) < 10
-                else None
-            )
+            return int(text) if text is not None and re.fullmatch(r"[0-9]{1,9}", text) else None
         inner = [child for child in node.children if child.type not in ("$((", "))", "(", ")")]
         if len(inner) == 1:
             return self._number(inner[0], depth + 1)
@@ -312,8 +307,7 @@ class Constants:
 def _by_name(
     found: list[tuple[str, Node, Node]],
 ) -> tuple[dict[str, list[tuple[Node, Node]]], dict[str, Node]]:
-    """Return the values and assignments of each variable, and the values of those that are set once, or each
-    time to the same text."""
+    """Return the values and assignments of each variable, and its value if all are the same text."""
     by_name: dict[str, list[tuple[Node, Node]]] = {}
     for name, value, assignment in found:
         by_name.setdefault(name, []).append((value, assignment))
@@ -329,8 +323,7 @@ def _is_same(name: str, pairs: list[tuple[Node, Node]]) -> bool:
 
 
 def command_key(text: str) -> str:
-    """Return the key of a command substitution among those that count: its text without quotes, braces and
-    blanks that do not matter."""
+    """Return the key of a command substitution: its text without quotes, braces and needless blanks."""
     text = re.sub(r"^\$\(|\)$|[\"'`{};]", "", text)
     return re.sub(r"\s*([|<])\s*", r"\1", re.sub(r"\s+", " ", text)).strip()
 
@@ -342,9 +335,8 @@ def whole_expansion(word: Node, *signs: str) -> Node | None:
         expansion = word.children[1]
     elif word.type == "command_name" and len(word.children) == 1:
         return whole_expansion(word.children[0], *signs)
-    plain = expansion.type in ("simple_expansion", "expansion") and (
-        len(expansion.children) <= 3 or expansion.children[2].type in signs
-    )
+    plain = len(expansion.children) <= 3 or expansion.children[2].type in signs
+    plain &= expansion.type in ("simple_expansion", "expansion")
     return expansion if plain and word.end - word.start <= expansion.end - expansion.start + 2 else None
 
 
@@ -356,7 +348,7 @@ def _runs_before(assignment: Node, place: Node) -> bool:
     """Return whether an assignment above a place runs whenever the place is reached, and once."""
     if is_prefix(assignment):
         return False
-    around = next((above for above in assignment.above() if above.type in _BLOCKS), None)
+    around = assignment.around(*_BLOCKS)
     if around is None:
         return not place.under("function_definition")
     path = [place, *place.above()]
@@ -369,6 +361,5 @@ def certain(assignment: Node) -> bool:
     """Return whether the assignment runs exactly once and holds for the rest of the script."""
     if is_prefix(assignment) or assignment.text.endswith("$"):
         return False  # tree-sitter ends A=$B/$C/d before the second name
-    return "+=" not in {child.type for child in assignment.children} and not assignment.under(
-        *LATER, "subshell", "command_substitution", "list"
-    )
+    around = (*LATER, "subshell", "command_substitution", "list")
+    return "+=" not in {child.type for child in assignment.children} and not assignment.under(*around)

@@ -51,10 +51,8 @@ def batch_fault(name: str, config: Mapping[str, Any], world: int) -> tuple[str, 
     if any(config.get(key) is not None and whole(config[key]) is None for key in _SIZES):
         return None  # "auto"
     if total and micro and steps and total != micro * steps * world:
-        fault = (
-            f"{name}: train_batch_size is {total}, but {micro} x {steps} accumulation steps x {world} "
-            f"ranks = {micro * steps * world}: every rank fails at deepspeed.initialize"
-        )
+        fault = f"{name}: train_batch_size is {total}, but {micro} x {steps} accumulation steps x {world} "
+        fault += f"ranks = {micro * steps * world}: every rank fails at deepspeed.initialize"
         return fault, "remove one of the three: DeepSpeed computes it"
     if total and (other := micro or steps) and not (micro and steps) and total % (other * world):
         fault = f"{name}: train_batch_size {total} is not a multiple of {other} x {world} ranks"

@@ -100,9 +100,8 @@ def _recognized(text: str) -> Guess:
     lines = text.split("\n")
     whole = len(lines)
     lines = list(takewhile(lambda line: not line.startswith(MARK), lines))
-    prefixes = {
-        row.scheduler.prefix[1:]: row.scheduler.prefix for row in DIALECTS.values() if row.scheduler.prefix
-    }
+    known = filter(None, (row.scheduler.prefix for row in DIALECTS.values()))
+    prefixes = {prefix[1:]: prefix for prefix in known}
     mark = rf"\s*#+ ?({'|'.join(prefixes)})\b"
     marks = [match[1].upper() for line in lines if (match := re.match(mark, line, re.I))]
     if not marks:
@@ -167,10 +166,12 @@ def read(lines: list[str], scheduler: Dialect) -> Directives:
         if live and number <= live[-1].last:
             continue
         if prefix and found.startswith(prefix):
-            more = 0 if first else _more(lines[number - 1 :], scheduler)
+            joints = (re.search(scheduler.line_joint, line) for line in lines[number - 1 : -1])
+            more = 0 if first else sum(1 for _ in takewhile(bool, joints))
             if more:
-                found = _joined([found, *lines[number : number + more]], scheduler)
-                text = found
+                parts = [found, *lines[number : number + more - 1]]
+                parts = [re.sub(scheduler.line_joint, "", line) for line in parts]
+                text = found = "".join([*parts, lines[number + more - 1]])
             (late if first else live).append(Line(number, text, found[len(prefix) :].strip(), more))
         elif prefix and not first and (line := _lookalike(number, text, scheduler)):
             inert.append(line)
@@ -182,22 +183,11 @@ def read(lines: list[str], scheduler: Dialect) -> Directives:
     return Directives(tuple(live), tuple(late), tuple(inert), first)
 
 
-def _more(lines: Sequence[str], scheduler: Dialect) -> int:
-    """Return the number of lines in which the directive of the first line goes on."""
-    joints = (re.search(scheduler.line_joint, line) for line in lines[:-1])
-    return sum(1 for _ in takewhile(bool, joints))
-
-
-def _joined(lines: Sequence[str], scheduler: Dialect) -> str:
-    return "".join([*(re.sub(scheduler.line_joint, "", line) for line in lines[:-1]), lines[-1]])
-
-
 def apart(lines: Sequence[str], directives: Directives) -> Iterator[int]:
     """Yield the lines of options behind a backslash that the scheduler does not join with the directive."""
     for one in directives.live:
-        if re.search(r"\\\s*$", lines[one.last - 1]) and re.match(
-            r"\s*-", "".join(lines[one.last : one.last + 1])
-        ):
+        after = "".join(lines[one.last : one.last + 1])
+        if re.search(r"\\\s*$", lines[one.last - 1]) and re.match(r"\s*-", after):
             yield one.last + 1
 
 

@@ -57,9 +57,8 @@ def warnings(spec: Specification, scheduler: Scheduler) -> tuple[str, ...]:
             continue
         use = own.foreign_variables.get(name) or own.variable(known.get(name, ""))
         found.append(f"{name} ({', '.join(where)}{f'; use {use}' if use else ''})")
-    run = ", ".join(
-        f"{name} ({', '.join(where)})" for name, where in _places(calls).items() if name in others
-    )
+    places = {name: ", ".join(where) for name, where in _places(calls).items() if name in others}
+    run = ", ".join(f"{name} ({where})" for name, where in places.items())
     variables = (f"{scheduler.title} does not set {', '.join(found)}",) if found else ()
     return (*variables, *unsure, *([f"{scheduler.title} has no command {run}"] if run else []))
 
@@ -107,9 +106,8 @@ def _is_set(name: str, spec: Specification, code: Mapping[str, str]) -> bool:
         return False
     from jobgen.script.syntax import assignments, parse
 
-    values = [
-        node.text for text in texts for one, _, node in assignments(parse(text.encode())) if one == name
-    ]
+    sets = (one for text in texts for one in assignments(parse(text.encode())))
+    values = [node.text for one, _, node in sets if one == name]
     return any(not re.search(rf"\$({name}\b|{{{name}}})", value) for value in values)
 
 
@@ -133,9 +131,8 @@ def _without_comments(text: str) -> str:
 def _in_evaluated(texts: Sequence[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     """Yield the names behind a backslash in the strings that some code evaluates, or that a variable of an
     ``eval`` has, each after its place: ``A="./a \\$B"; eval "$A"``."""
-    evaluated = {
-        name for _, text in texts for one in _EVAL.findall(text) for name in re.findall(r"\$\{?(\w+)", one)
-    }
+    found = "\n".join(one for _, text in texts for one in _EVAL.findall(text))
+    evaluated = {*re.findall(r"\$\{?(\w+)", found)}
     for place, text in texts:
         strings = [value for name, value in _STRING.findall(text) if name in evaluated]
         for one in (*strings, *_EVAL.findall(text)):

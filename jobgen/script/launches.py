@@ -314,18 +314,14 @@ class _Search(NamedTuple):
                 yield from self._of_code(*code)
             return
         origins = list({id(one): one for one in words.origins[at:]}.values())
-        texts = [self._text(one) for one in origins]
+        found = [text_of(one, self.constants, self.place) for one in origins]
+        texts = [one[0] if one is not None and " " in one[0].strip() else "" for one in found]
         name = os.path.basename(words.forms[at] or "")
         if any(text for text in texts) and name not in SHELLS:
             whole = (text or shell_text(one) for one, text in zip(origins, texts, strict=True))
             yield from self._of_code(" ".join(whole), origins[0].line)
         else:
             yield from self._behind(words, at)
-
-    def _text(self, word: Node) -> str:
-        """Return the text of several words, or of a variable with it, that a shell reads as code."""
-        text = text_of(word, self.constants, self.place)
-        return text[0] if text is not None and " " in text[0].strip() else ""
 
     def _code(self, words: _Words, at: int) -> tuple[str, int | None] | None:
         """Return the text that a shell or eval gets, and its line; None for that of the command."""

@@ -51,8 +51,7 @@ def recognized_mpi(
 def named_mpi(
     script: Script, options: Collection[str] = (), at: int | None = None, target: str | None = None
 ) -> str | None:
-    """Return the key of the MPI that a module, a variable or a path of the script names, or that alone has
-    most of the options of a launcher; None without one."""
+    """Return the key of the MPI that a script names, or that alone has most options of a launcher."""
     for loaded in (_loaded(script, at), *([_loaded(script)] if at is not None else [])):
         for words in ([word for word in loaded if not _BUILT.match(word)], loaded):
             if key := _named_in(words, target):
@@ -81,23 +80,21 @@ def _named_in(words: Sequence[str], target: str | None) -> str | None:
 
 
 def with_own_options(script: Script, key: str) -> str:
-    """Return the title of the MPI of a script if its mpirun has other options than that of its kind; empty
-    otherwise."""
+    """Return the title of the MPI if its mpirun has other options than that of its kind; or ""."""
     title, pattern = MPI_FLAVOURS[key].own_options or ("", "")
     words = [*_loaded(script), *_paths(script), *(one.name for one in script.commands if "_" in one.name)]
-    return (
-        title
-        if pattern and any(re.search(rf"(?:^|[/_.-])(?:{pattern})(?![a-z])", one) for one in words)
-        else ""
-    )
+    return title if _has_module(words, pattern) else ""
 
 
 def own_plugin(script: Script, key: str) -> str:
     """Return the plugin of srun that clusters with the modules of a script have by default; empty without
     one that is not that of the MPI."""
     name, pattern = MPI_FLAVOURS[key].own_plugin or ("", "")
-    loaded = any(re.search(rf"(?:^|[/_.-])(?:{pattern})(?![a-z])", one) for one in _loaded(script))
-    return name if loaded else ""
+    return name if _has_module(_loaded(script), pattern) else ""
+
+
+def _has_module(words: Sequence[str], pattern: str) -> bool:
+    return bool(pattern) and any(re.search(rf"(?:^|[/_.-])(?:{pattern})(?![a-z])", one) for one in words)
 
 
 def plugin_of(script: Script, key: str, at: int) -> str:
@@ -109,8 +106,7 @@ def plugin_of(script: Script, key: str, at: int) -> str:
 
 
 def of_branch(script: Script, key: str) -> str:
-    """Return the module of another MPI than ``key`` that a script with branches may load instead; empty
-    without one."""
+    """Return the module of another MPI than ``key`` that a branch of a script may load; or ""."""
     found: list[tuple[bool, str, str]] = []
     for command in script.named("module", "ml"):
         words = [(literal(word) or word.text).lower() for word in command.arguments]
@@ -138,8 +134,7 @@ def names_mpi_of_python(script: Script) -> bool:
 
 
 def end_together(script: Script, name: str) -> bool:
-    """Return whether the ranks of a program all end with one of them, as those of MPI, or wait for it, or
-    need no other."""
+    """Return whether ranks all end with one of them, as those of MPI, or wait for it, or need no other."""
     if is_python(name) or name.endswith(".py"):
         return names_mpi_of_python(script) or re.search("MASTER_ADDR|NCCL_", script.tree.text) is not None
     return name in TOOLS or (named_mpi(script) is not None and not re.search(r"^(ba)?sh$|\.sh$", name))
@@ -155,8 +150,7 @@ def first_open_mpi(script: Script, at: int) -> str:
 
 
 def late_module(script: Script, at: int) -> str:
-    """Return the module of an MPI that a script loads behind an offset, before which it loads none; empty
-    without one."""
+    """Return the module of an MPI that a script loads only behind an offset; empty without one."""
     loaded = [] if _loaded(script, at) or named_mpi(script, at=at) is None else _loaded(script)
     return next((word for word in loaded if _named_in([word], None)), "")
 
@@ -190,14 +184,12 @@ def _loaded(script: Script, at: int | None = None) -> list[str]:
 
 
 def _run_at(script: Script, at: int) -> int:
-    """Return the offset of the first call of the function that an offset is in; the offset itself outside of
-    functions."""
+    """Return the offset of the first call of the function around an offset; else the offset itself."""
     for _ in range(_DEEPEST):
         bodies = (one for one in script.tree.all("function_definition") if one.start < at < one.end)
         body = next(bodies, None)
-        name = body.get("name") if body is not None else None
-        if body is None or name is None:
+        if body is None or not body.name:
             break
-        calls = (one.node.start for one in script.named(name.text))
+        calls = (one.node.start for one in script.named(body.name))
         at = min((one for one in calls if not body.start < one < body.end), default=at)
     return at

@@ -37,12 +37,13 @@ def uses_of_folder(script: Script) -> Iterator[Node]:
         if exported(node)
         and (name.endswith("PATH") or "/" in script.constants.text(value).rpartition(")")[2])
     ]
-    places += [
-        (one, (file,)) for one, _ in script.redirections if (file := one.get("destination")) is not None
-    ]
+    files = ((one, one.get("destination")) for one, _ in script.redirections)
+    places += [(one, (file,)) for one, file in files if file is not None]
     for node, words in sorted(places, key=lambda one: one[0].start):
         found = any(folder.search(script.constants.text(word)) for word in words)
-        if found and not node.under(*_CONDITIONAL) and not _is_tested(node):
+        firsts = (one.children[0] for one in node.above() if one.type == "list")
+        is_tested = any(one.type == "test_command" and one.end <= node.start for one in firsts)
+        if found and not node.under(*_CONDITIONAL) and not is_tested:
             yield node
 
 
@@ -57,9 +58,3 @@ def _folder_of(script: Script) -> str:
 def _with_value(values: Mapping[str, str], pattern: str) -> list[str]:
     """Return the variables whose values match."""
     return [name for name, text in values.items() if re.fullmatch(rf"[\"']?{pattern}[\"']?", text)]
-
-
-def _is_tested(node: Node) -> bool:
-    """Return whether a command runs only if a test of a list is true."""
-    lists = (one for one in node.above() if one.type == "list")
-    return any(one.children[0].type == "test_command" and one.children[0].end <= node.start for one in lists)

@@ -30,8 +30,7 @@ def missing_file(plan: Plan, why: str, directory: str = "") -> str:
 
 
 def may_appear(plan: Plan) -> bool:
-    """Return whether something before the program may make its file: a job that this one waits for, or code,
-    which may also change the directory."""
+    """Return whether the program's file may come from another job, or from code before it."""
     return bool(plan.spec.setup or plan.spec.before or plan.spec.after)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,7 +12,7 @@ from typing import NamedTuple
 from jobgen.launch.wrappers import command_start
 from jobgen.schedulers.directive_options import read_options
 from jobgen.schedulers.request import DirectiveOption, Request
-from jobgen.script import code_files, syntax
+from jobgen.script import code_files, other_text, syntax
 from jobgen.script.callers import Callers, callers, own_options
 from jobgen.script.changed_variables import changed_variables
 from jobgen.script.commands import Command, commands
@@ -24,17 +23,6 @@ from jobgen.script.dialects.table import of_script
 from jobgen.script.directives import Directives, Guess, recognized
 from jobgen.script.directives import read as read_directives
 from jobgen.script.launches import Launch, Run, Start, launches
-from jobgen.script.other_text import (
-    has_escape,
-    has_gap,
-    has_variable,
-    is_field,
-    is_folder_of_templates,
-    is_template,
-    is_variable,
-    names_template,
-    says_template,
-)
 from jobgen.script.request import heeded, of_components, settings
 from jobgen.script.word_lists import expanded
 
@@ -424,14 +412,8 @@ class Script:
         above = list(launch.command.node.above())
         if launch.outer is not None or launch.remote or any(node.type == "heredoc_body" for node in above):
             return False
-        defined = (node.get("name") for node in above if node.type == "function_definition")
-        names = {name.text for name in defined if name is not None}
-        return names <= self._called
-
-    @cached_property
-    def _called(self) -> set[str]:
-        """The names of commands, except of functions that other shells may run."""
-        return {command.name for command in self.commands} - self.exported_functions
+        names = {node.name for node in above if node.type == "function_definition"} - {""}
+        return names <= {command.name for command in self.commands} - self.exported_functions
 
     @cached_property
     def program_names(self) -> set[str]:
@@ -445,11 +427,7 @@ class Script:
 
     def only(self, launch: Launch) -> bool:
         """Return whether no other launcher of this kind is called."""
-        return self._kinds[launch.kind] == 1
-
-    @cached_property
-    def _kinds(self) -> Counter[str]:
-        return Counter(launch.kind for launch in self.launches)
+        return len(list(self.launched(launch.kind))) == 1
 
     def launched(self, *kinds: str) -> Iterator[Launch]:
         """Yield the calls of these launchers."""
@@ -483,7 +461,7 @@ class Script:
         """The lines of directives, and the first line, that a program or a person still has to fill in."""
         if self.is_template:
             return self.head
-        return {number for number, text in self._head if has_gap(text)} | self.placeholders
+        return {number for number, text in self._head if other_text.has_gap(text)} | self.placeholders
 
     @cached_property
     def head(self) -> set[int]:
@@ -497,9 +475,11 @@ class Script:
         read = self.directives
         first = self.line(read.first_command)
         comments = self.lines[: read.first_command or None]
-        marks = (map(is_template, (first, *(text for _, text in self._head))), map(says_template, comments))
-        named = names_template(self.name) or (self.folder is not None and is_folder_of_templates(self.folder))
-        filled = is_field(first) or any(map(any, (*marks, map(has_escape, self.lines))))
+        head = [first, *(text for _, text in self._head)]
+        marks = (map(other_text.is_template, head), map(other_text.says_template, comments))
+        named = self.folder is not None and other_text.is_folder_of_templates(self.folder)
+        named |= other_text.names_template(self.name)
+        filled = other_text.is_field(first) or any(map(any, (*marks, map(other_text.has_escape, self.lines))))
         return named or filled or self.callers.completed
 
     @cached_property
@@ -525,9 +505,8 @@ class Script:
     @property
     def is_written(self) -> bool:
         """Return whether Nextflow or ReFrame has written the script, for one run."""
-        return re.match(r"rfm_\w*\.sh$|\.command\.run$", self.name) is not None or any(
-            map(_WRITTEN.match, self.lines)
-        )
+        by_name = re.match(r"rfm_\w*\.sh$|\.command\.run$", self.name)
+        return by_name is not None or any(map(_WRITTEN.match, self.lines))
 
     @cached_property
     def _head(self) -> list[tuple[int, str]]:
@@ -546,12 +525,13 @@ class Script:
         empty |= {line.number for line in read if line.rest.endswith("=")}
         described = self.dialect.scheduler.grammar.comments  # an empty value whose comment says what to write
         gaps = {line for line in missing if described and "#" in self.line(line)[1:]}
-        gaps |= {line.number for line in read if has_gap(line.text, path=line.number in paths)}
+        gaps |= {line.number for line in read if other_text.has_gap(line.text, path=line.number in paths)}
         # They may be those of a generator, too.
         names = {line.number: re.findall(r"\$\{?([a-z]\w*)", line.rest) for line in read}
         fields = {number for number, own in names.items() if not self.values.keys() >= {*own}}
         gaps |= fields if len(fields) > 1 else set()
-        values = {one.line: one.value.strip("${}") for one in self.options if is_variable(one.value)}
+        variables = (one for one in self.options if other_text.is_variable(one.value))
+        values = {one.line: one.value.strip("${}") for one in variables}
         unset = {line: name for line, name in values.items() if name not in self.values}
         gaps |= set(unset) if len(set(unset.values())) > 1 else set()
         return gaps | empty if len(empty) > 1 else gaps
@@ -559,15 +539,13 @@ class Script:
     @cached_property
     def last_line(self) -> int:
         """The last line that runs: that of the first ``exit`` that no condition precedes, or the last one."""
-        ends = (
-            one for one in self.tree.children if one.type == "command" and one.text.split()[:1] == ["exit"]
-        )
-        return next((one.line for one in ends), len(self.lines))
+        ends = (one.line for one in self.tree.children if one.type == "command" and one.name == "exit")
+        return next(ends, len(self.lines))
 
     @cached_property
     def unexpanded(self) -> set[int]:
         """The lines of the other directives in effect that have a variable of the shell."""
-        found = {line.number for line in self.directives.live if has_variable(line.rest)}
+        found = {line.number for line in self.directives.live if other_text.has_variable(line.rest)}
         return found - self.placeholders
 
     @property
@@ -604,9 +582,7 @@ class Script:
     def _shell_option(self, letter: str, name: str) -> bool:
         """Return whether a ``set``, or the first line, enables an option of the shell."""
         given = [*(command.literals for command in self.named("set")), self._options_of_bash]
-        short = [
-            word for words in given for word in words if word.startswith("-") and not word.startswith("--")
-        ]
+        short = [word for words in given for word in words if re.match("-(?!-)", word)]
         return any(letter and letter in word for word in short) or any(name in words for words in given)
 
     @property

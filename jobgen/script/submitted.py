@@ -31,7 +31,7 @@ def _written(script: Script, command: Command) -> Node | None:
     for node, sign, name in written(script):
         if name not in names or node.start > command.node.start:
             continue
-        whole = next((one for one in node.above() if one.type == "redirected_statement"), None)
+        whole = node.around("redirected_statement")
         if sign == ">>" or whole is None or not whole.text.startswith("cat"):
             return None
         found = next(whole.all("heredoc_body"), None)

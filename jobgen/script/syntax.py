@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import takewhile
 from typing import TYPE_CHECKING
@@ -62,20 +62,8 @@ class Node:
     """A node of the tree. ``field`` is its role in its parent; ``line`` counts from 1."""
 
     __slots__ = (
-        *(
-            "by_type",
-            "children",
-            "damaged",
-            "end",
-            "field",
-            "index",
-            "line",
-            "parent",
-            "source",
-            "start",
-            "type",
-        ),
-        *("_text", "value"),
+        *("by_type", "children", "damaged", "end", "field", "index", "line", "parent", "source", "start"),
+        *("_text", "type", "value"),
     )
 
     def __init__(
@@ -93,10 +81,9 @@ class Node:
         self.children: list[Node] = []
         self._text: str | None = None
         self.value: tuple[str | None] | None = None  # of a word that is made of others, once it was read
-        self.by_type: dict[str, list[Node]] | None = (
-            None  # of the root only: its nodes by type, an index for the rules
-        )
-        self.damaged = False  # of the root only: the text has an error of syntax
+        # Of the root only: its nodes by type, an index for the rules; the text has an error of syntax.
+        self.by_type: dict[str, list[Node]] | None = None
+        self.damaged = False
         self.index = 0
         if parent is not None:
             self.index = len(parent.children)
@@ -310,6 +297,14 @@ def _clarified(source: bytes) -> tuple[bytes, list[int]]:
     return b"".join([*parts, source[end:]]), [at + n for n, (at, _) in enumerate(sorted(signs))]
 
 
+def without_parts(source: bytes, parts: Iterable[tuple[int, int]]) -> bytes:
+    """Return a source with blanks in the place of parts."""
+    text = bytearray(source)
+    for start, end in parts:
+        text[start:end] = b" " * (end - start)
+    return bytes(text)
+
+
 def blanks(source: bytes, start: int, end: int) -> str:
     """Return the blanks between two parts of a word, which have no node."""
     return source[start:end].decode("utf-8", "replace").replace("\\\n", "")
@@ -391,13 +386,8 @@ def assignments(root: Node) -> Iterator[tuple[str, Node, Node]]:
 
 def defaults(root: Node) -> dict[str, Node]:
     """Return the words of ``${NAME:=WORD}``, the first of each name."""
-    found = (node for node in root.all("expansion") if len(node.children) == 5)
-    signs = (":=", "=")
-    return {
-        node.children[1].text: node.children[3]
-        for node in reversed(list(found))
-        if node.children[2].type in signs
-    }
+    found = [one.children for one in root.all("expansion") if len(one.children) == 5]
+    return {parts[1].text: parts[3] for parts in reversed(found) if parts[2].type in (":=", "=")}
 
 
 def function_of(node: Node) -> str:

@@ -89,7 +89,9 @@ def _words_of_parts(
             is_code = place is not None or word.source is not assignment.source  # a text reads it as code
             if not (is_code or _is_plain(value, words) or _begins_launch(words, constants)):
                 return [word]
-            if not is_code and is_literal(value) and not _evaluated(word):
+            command = word.around("command")
+            evaluated = command is not None and command.name == "eval"
+            if not is_code and is_literal(value) and not evaluated:
                 return [word]
             inner = words
         elif is_copy and not found:
@@ -116,13 +118,6 @@ def _is_plain(value: Node, words: list[Node]) -> bool:
     if "$" not in text and re.search("[\"']", text):
         return True  # its quotes have a remark of convert
     return not (re.search(r"\s", text.strip()) if words == [value] else _SIGN.search(text))
-
-
-def _evaluated(word: Node) -> bool:
-    """Return whether a word is one of ``eval``, which reads it as code."""
-    command = next((one for one in word.above() if one.type == "command"), None)
-    name = command.get("name") if command is not None else None
-    return name is not None and name.text == "eval"
 
 
 def is_literal(value: Node) -> bool:
@@ -184,8 +179,7 @@ def is_empty(word: Node, constants: Constants, place: Node) -> bool:
 
 
 def _split(node: Node) -> list[Node] | None:
-    """Return the words in a string of options; variables in them are still expansions. None: the text cannot
-    be read as words."""
+    """Return the words in a string of options, with expansions in them; None if they are not words."""
     text = _BLANK.sub(lambda match: " " * len(match[0]), code_text(node))
     if not re.search(r"[\s$*?]", text):
         return [node] if text else []

@@ -112,9 +112,8 @@ def _is_fixed(script: Script, path: Node) -> bool:
     todo, seen = [path], set[str]()
     while todo:
         node = todo.pop()
-        if has_gap(node.text) or next(
-            node.all("command_substitution", "process_substitution", "array", "subscript"), None
-        ):
+        open_parts = node.all("command_substitution", "process_substitution", "array", "subscript")
+        if has_gap(node.text) or any(open_parts):
             return False
         for name, _ in expansions(node):
             if re.fullmatch(_SAME, name) and name not in script.values:

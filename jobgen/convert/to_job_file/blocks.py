@@ -305,11 +305,8 @@ class Body:
             lines = own.split("\n") if between else []
             comments = [line for line in lines if line.lstrip().startswith("#") and directive not in line]
             joined = end is not None and end <= one.start and "\n" not in between
-            out.append(
-                (" " if joined and out else "\n")
-                + "".join(f"{line.strip()}\n" for line in comments) * (not joined)
-                + _code(one)
-            )
+            above = "" if joined else "".join(f"{line.strip()}\n" for line in comments)
+            out.append((" " if joined and out else "\n") + above + _code(one))
             end = one.end
         while out and out[-1] == ";":
             out.pop()

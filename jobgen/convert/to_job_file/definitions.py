@@ -183,13 +183,10 @@ def _sets_first(name: str, nodes: Iterable[Node]) -> bool:
     used = [part for one in nodes for part in one.all("variable_name") if part.text == name]
     first = min(used, key=lambda node: node.start, default=None)
     target = first.parent if first is not None else None
-    return (
-        target is not None
-        and target.type == "variable_assignment"
-        and target.text.startswith(f"{name}=(")
-        and not target.under("if_statement", "case_statement", "list", "function_definition")
-        and name not in target.text[len(name) :]
-    )
+    if target is None or target.type != "variable_assignment" or not target.text.startswith(f"{name}=("):
+        return False
+    sure = not target.under("if_statement", "case_statement", "list", "function_definition")
+    return sure and name not in target.text[len(name) :]
 
 
 def _whole(script: Script, assignment: Node, own: set[int]) -> Node:
@@ -224,8 +221,7 @@ def _option_of_words(statement: str) -> str:
 
 
 def state(script: Script, nodes: Sequence[Node]) -> tuple[str, ...]:
-    """Return the statements that set IFS, options of bash for words and files, aliases and the function conda
-    before these commands."""
+    """Return the statements before these that set IFS, options, aliases and the function conda."""
     first = min((one.start for one in nodes), default=0)
     lines = [one for one in script.tree.children if one.start < first]
     several = "variable_assignments"  # of one line

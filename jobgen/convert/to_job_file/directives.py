@@ -56,8 +56,7 @@ def limits(file: JobFile, script: Script) -> None:
 
 
 def set_name(file: JobFile, script: Script) -> None:
-    """Name the job after its script if it has no name, as the scheduler does, and change a name that jobgen
-    refuses, because the run directory has it."""
+    """Name the job after its script, if it has no name, and change a name that jobgen refuses."""
     if script.name:
         file.values.setdefault("name", script.name)
     name = str(file.values.get("name", "job"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from jobgen.convert.result import Remark, hint, remark_on, shown
@@ -12,15 +12,24 @@ from jobgen.convert.to_job_file import effects
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.effects import Effects, effects_of, may_follow, mentions
 from jobgen.convert.to_job_file.inherited import is_for_programs, is_own_file, may_be_inherited, may_set
-from jobgen.convert.to_job_file.module_commands import Setting, in_order, of_module
 from jobgen.convert.to_job_file.program_line import has_home
 from jobgen.convert.to_job_file.statements import without
 from jobgen.script.commands import Command, commands
 from jobgen.script.constants import certain
 from jobgen.script.script import Script
-from jobgen.script.syntax import Node, assignments, expansions, exported
+from jobgen.script.syntax import Node, assignments, expansions, exported, without_parts
 from jobgen.values.parsers import is_whole
 
+Setting = tuple[str, str]  # an option and its value, or what the statement does instead of an option
+
+_VERBS = """
+unload rm del swap switch sw reset restore r save s list avail av spider show help whatis keyword key refresh
+update collection savelist describe overview is-loaded unuse try-load load-any purge use load add tablelist
+"""
+
+# Commands of modules that are values of the option for modules, by their names and short forms.
+_FORMS = ("unload rm del remove", "swap switch sw", "use", "reset", "restore r")
+_COMMANDS = {short: forms.split()[0] for forms in _FORMS for short in forms.split()}
 _OF_MODULES = ("module_purge", "module_use", "module")
 _STAGES = ("module_init", *_OF_MODULES, "source", "conda", "venv")  # in the order of jobgen's script
 _LISTS = ("module_init", "module_use", "module", "source")
@@ -88,9 +97,8 @@ def _only_for(script: Script, block: Effects, options: Sequence[Node]) -> bool:
         return False
     if any(is_own_file(one) and one.node.start > statement.start for one in script.commands):
         return False  # which may read it
-    text = bytearray(script.tree.source)
-    for one in (statement, *options, *script.tree.all("comment")):
-        text[one.start : one.end] = b" " * (one.end - one.start)
+    parts = [(one.start, one.end) for one in (statement, *options, *script.tree.all("comment"))]
+    text = without_parts(script.tree.source, parts)
     return bool(options) and not re.search(rf"\b{re.escape(name.text)}\b|\$\{{!|\beval\b".encode(), text)
 
 
@@ -122,7 +130,7 @@ class Environment:
         for at, one in enumerate(plain):
             settings = self._settings(one)
             if settings is not None:
-                settings = [in_order(*setting, self.values) for setting in settings]
+                settings = [_in_order(*setting, self.values) for setting in settings]
             kind, value = settings[0] if settings else ("", "")
             if kind == "threads" and value and not self._is_default(plain[at + 1 :]):
                 settings = [("env", f"OMP_NUM_THREADS={value}")]
@@ -263,8 +271,7 @@ class Environment:
         return [(self._constant(value), one) for value, one in sets]
 
     def _constant(self, node: Node) -> str | None:
-        """Return the value of an assignment; None if it is not known, or begins with a home directory, or has
-        a variable that is set only after it."""
+        """Return the known value of an assignment without a home directory or later variables."""
         value = self.script.constants.value(node)
         parts = [self.script.constants.node(name) for name, _ in expansions(node)]
         if any(one is not None and one.start > node.start for one in parts):
@@ -296,7 +303,7 @@ class Environment:
             return None
         if name in ("module", "ml"):
             at_home = words[:1] != ["use"] and any(one.startswith("~") for one in words)
-            return None if at_home else of_module(name, words)
+            return None if at_home else _of_module(name, words)
         if name in ("conda", "mamba"):
             if words[:1] in (["init"], ["deactivate"]):
                 return [("hook", "")]
@@ -306,11 +313,6 @@ class Environment:
             here = words[0] in (".", "./") and self.script.starts_at_submission
             return [("submission", "")] if here else [("workdir", words[0])]
         return None
-
-    def _below_home(self, word: Node) -> str | None:
-        """Return a word as ``~/PATH`` if it is a path below the home directory."""
-        home = _AT_HOME.fullmatch(self._resolved(word))
-        return f"~{home[1] or '/.'}" if home and "HOME" not in self.script.values else None
 
     def _resolved(self, word: Node) -> str:
         """Return the text of a word without quotes, with the text of the variable that it begins with."""
@@ -333,7 +335,10 @@ class Environment:
         if match := _CONDA_AT_HOME.fullmatch(path):
             activates = [("conda", name or "base")] * (match[3] == "bin/activate")
             return [("hook", ""), *activates] if re.fullmatch("~?[\\w./-]*", name) else None
-        if given.endswith("/etc/profile.d/conda.sh") and "conda info --base" in self._source(command):
+        names = (one.text for one in command.node.all("variable_name"))
+        texts = [value.text for name in names for value in self.script.values.get(name, ())]
+        of_conda = any("conda info --base" in text for text in (command.node.text, *texts))
+        if given.endswith("/etc/profile.d/conda.sh") and of_conda:
             return [("hook", "")]
         words = self._words(command)
         if not words or len(words) > 2:
@@ -356,18 +361,13 @@ class Environment:
         known = is_whole(here) and in_directory and not is_whole(path)
         return os.path.normpath(os.path.join(here, path)) if known else path
 
-    def _source(self, command: Command) -> str:
-        """Return the text of a command and of the values of its variables."""
-        names = (one.text for one in command.node.all("variable_name"))
-        values = (value.text for name in names for value in self.script.values.get(name, ()))
-        return " ".join([command.node.text, *values])
-
     def _words(self, command: Command) -> list[str] | None:
         """Return the arguments of a command as the shell splits them; None if one is not known."""
         found: list[str] = []
         for node in command.arguments:
-            if home := self._below_home(node):
-                found.append(home)
+            home = _AT_HOME.fullmatch(self._resolved(node))
+            if home and "HOME" not in self.script.values:
+                found.append(f"~{home[1] or '/.'}")
                 continue
             value = self.script.constants.value(node)
             bare = node.type not in ("string", "raw_string")
@@ -434,8 +434,7 @@ class Environment:
         return any(mentions(one, name) or "program" in effects_of(self.script, one).kinds for one in others)
 
     def _is_variable(self, value: str, later: Sequence[Node]) -> bool:
-        """Return whether a variable may have its value from the beginning, and again before and behind the
-        block."""
+        """Return whether a variable may have its value from the beginning, and again around the block."""
         name, _, text = value.partition("=")
         of_ranks = name in self.script.dialect.job_variables  # of which srun gives each rank its own
         if of_ranks or not self.file.accepts("env", value) or not self._passes(_kind_of_variable(name)):
@@ -526,3 +525,28 @@ def _at(folder: str | None) -> list[Setting]:
     if not folder:
         return [("hook", "")]
     return [("source", re.sub(r"^\$(HOME|\{HOME\})", "~", folder) + "/etc/profile.d/conda.sh")]
+
+
+def _in_order(kind: str, value: str, before: Collection[str]) -> Setting:
+    """Return the option for a command that comes after the first module, or after a folder of modules."""
+    late = "module" in before or (kind == "module_purge" and "module_use" in before)
+    commands = {"module_purge": "purge", "module_use": f"use {value}"} if late else {}
+    return ("module", commands[kind]) if kind in commands else (kind, value)
+
+
+def _of_module(name: str, words: Sequence[str]) -> list[Setting] | None:
+    """Return the options that a command of environment modules is."""
+    options = ("-s", "-q", "--silent", "--quiet", "--force", "-f", "--ignore-cache")
+    words = [one for one in words if one not in options]
+    verb = words[0] if words else ""
+    if verb == "purge" and words[1:] in ([], ["all"]):
+        return [("module_purge", "")]
+    if verb == "use" and len(words) == 2:
+        return [("module_use", words[1])]
+    if command := _COMMANDS.get(verb):
+        return [("module", " ".join([command, *words[1:]]))]
+    if verb in ("load", "add") and words[1:]:
+        return [("module", one) for one in words[1:]]
+    if name == "ml" and verb and verb not in _VERBS.split() and "+" not in (one[0] for one in words):
+        return [("module", f"unload {one[1:]}" if one[0] == "-" else one) for one in words]
+    return None

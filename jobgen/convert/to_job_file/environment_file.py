@@ -22,8 +22,7 @@ _NOT_READ = "the job does not read it: set its variables in env"
 
 
 def apply(file: JobFile, script: Script, launch: Launch) -> list[str]:
-    """Set the variables that the script writes into the file; return lines for setup that export those whose
-    values the job finds."""
+    """Set the variables of the file; return lines for setup with those whose values the job finds."""
     name = launch.row.line.environment_file
     if not name or (script.request.nodes == 1 and not launch.has("--force-multi")) or launch.has("--no-ssh"):
         return []
@@ -52,8 +51,7 @@ def _writes(statement: Node, name: str) -> bool:
 
 
 def _entries(statement: Node) -> Iterator[tuple[str, str, str] | None]:
-    """Yield the name, the value, and the value as a word of a shell, of each variable that is printed; None
-    for what cannot be read."""
+    """Yield the name, the value and its word of each printed variable; None for what is not read."""
     body = next(statement.all("heredoc_body"), None)
     if body is not None:
         literal = next(statement.all("heredoc_start")).text[0] in "\"'\\"

@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import takewhile
 
 from jobgen.convert.result import Edit, apply
+from jobgen.script.calls import shifted
 from jobgen.script.commands import Command
 from jobgen.script.script import Script
 from jobgen.script.syntax import LATER, Node, expansions, literal
@@ -78,10 +79,9 @@ def _is_global(script: Script, function: Node, local: Node) -> bool:
 
 
 def _count(shift: Command) -> int:
-    text = literal(shift.arguments[0]) if shift.arguments else "1"
-    if text is None or not text.isdecimal():
+    if (count := shifted(shift)) is None:
         raise _NotKnown
-    return int(text)
+    return count
 
 
 def _words(function: Node) -> Iterator[Node]:

@@ -20,7 +20,7 @@ from jobgen.launch.launchers import LAUNCHERS
 from jobgen.script.commands import Command, commands
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
-from jobgen.script.syntax import LOOPS, Node, parse
+from jobgen.script.syntax import LOOPS, Node, parse, without_parts
 
 _MEANINGS = ("node_file", "node_list", "nodes", "chunks", "slots", "ranks")
 _STATEMENTS = """
@@ -81,11 +81,8 @@ class HostCode:
         self.files = {*_files(script, self.words), *self.environment} - {f"${one}" for one in self.hosts}
         # A folder of a plain name may be for the program, too.
         self.folders = {folder for one in self.files if "$" in (folder := os.path.dirname(one))}
-        self.functions = {
-            one.name: body
-            for one in script.tree.all("function_definition")
-            if (body := one.get("body")) is not None and one.parent is script.tree
-        }
+        functions = (one for one in script.tree.children if one.type == "function_definition")
+        self.functions = {one.name: body for one in functions if (body := one.get("body")) is not None}
         self.files |= set(self._parameters())
         self.variables = {*script.values} | _set(script.tree)
         given = {part for one in self.words for part in re.split("[=,]", one.text)}
@@ -141,15 +138,14 @@ class HostCode:
         for name, body in self.functions.items():
             calls = [[_plain(word.text) for word in one.arguments] for one in self.script.named(name)]
             for one in body.all("variable_assignment") if calls else ():
-                own, value = one.get("name"), one.get("value")
+                value = one.get("value")
                 number = re.fullmatch(r"\$(\d)", _plain(value.text)) if value is not None else None
                 at = int(number[1]) if number else 0
-                if own is not None and at and all({*words[at - 1 : at]} & self.files for words in calls):
-                    yield f"${own.text}"
+                if one.name and at and all({*words[at - 1 : at]} & self.files for words in calls):
+                    yield f"${one.name}"
 
     def _add_files(self, statements: Sequence[Node]) -> None:
-        """Add the files by which statements hand the hosts of the job to others that write the file of hosts,
-        or to the launch line."""
+        """Add the files by which statements hand hosts to others, or to the launch line."""
         for at in range(len(statements), 0, -1):
             one, later = statements[at - 1], [*statements[at:], *self.words]
             if not self._named(one) and not read_names(one) & self.hosts and not _FINDS.search(one.text):
@@ -232,9 +228,8 @@ class HostCode:
             again = command.node in body or any(one.name == name for one in commands(body))
             return not again and self._idle(body)
         if name == "exec":
-            return all(re.fullmatch(r"\{\w+\}", one.text) for one in command.arguments) and any(
-                _descriptors(statement)
-            )
+            opens = all(re.fullmatch(r"\{\w+\}", one.text) for one in command.arguments)
+            return opens and any(_descriptors(statement))
         if name in _FILES:
             texts = [one.text for one in command.arguments]
             own = [_plain(one) for one in texts if not re.match(r"-|\d+$|[ugoa]*[-+=]", one)]
@@ -333,10 +328,7 @@ class HostCode:
         if not all(any(start <= at < end for start, end in zones) for at in places):
             return False
         names = names | files - self.hosts
-        text = bytearray(self.script.tree.source)
-        for start, end in zones:
-            text[start:end] = b" " * (end - start)
-        rest = text.decode("utf-8", "replace") + self.lines
+        rest = without_parts(self.script.tree.source, zones).decode("utf-8", "replace") + self.lines
         paths = {os.path.basename(one) for one in self._named(statement) if "$" not in one}
         names -= {*_OF_THE_JOB} if self.launched else set()
         patterns = [rf"\$\{{?[#!]?{name}\b" for name in names]
@@ -377,8 +369,7 @@ def _words(script: Script, launch: Launch) -> list[Node]:
 
 
 def _files(script: Script, words: Sequence[Node]) -> set[str]:
-    """Return the files of hosts that options of a launcher name, as they are written and with the values of
-    variables."""
+    """Return the files of hosts in options of a launcher, as written and with values of variables."""
     found = set()
     for word, after in pairwise((*words, *words[-1:])):
         name, equals, value = word.text.partition("=")
@@ -448,8 +439,7 @@ def _on_failure(command: Command, statement: Node) -> bool:
 
 
 def _descriptors(tree: Node) -> Iterator[tuple[str, int]]:
-    """Yield the descriptors that commands open, use and close (``&3``) or their variables (``{NAME}<FILE``),
-    and the places."""
+    """Yield the descriptors (``&3``), or their variables (``{NAME}<FILE``), and the places."""
     for found in _DESCRIPTOR.finditer(tree.source, tree.start, tree.end):
         number = (found[1] or found[2] or b"").decode()
         if number not in _STANDARD:

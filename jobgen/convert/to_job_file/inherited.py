@@ -93,13 +93,9 @@ def optional(script: Script) -> Iterator[Node]:
 
 def _is_read(name: Node) -> bool:
     """Return whether a place reads the value of a variable, outside of a sum, which may have its own."""
-    above = name.parent
-    plain = above is not None and re.match(rf"\$\{{?[#!]?{name.text}\b", above.text)
-    return (
-        bool(plain)
-        and not name.text[0].isdigit()
-        and not name.under("arithmetic_expansion", "for_statement", "c_style_for_statement")
-    )
+    if name.parent is None or name.under("arithmetic_expansion", "for_statement", "c_style_for_statement"):
+        return False
+    return re.match(rf"\$\{{?[#!]?(?!\d){name.text}\b", name.parent.text) is not None
 
 
 def _may_be_unset(name: Node) -> bool:

@@ -24,7 +24,7 @@ from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.launches import Launch
 from jobgen.script.mpi_of_script import end_together, own_plugin, recognized_mpi
 from jobgen.script.script import Script
-from jobgen.script.syntax import Node, expansions
+from jobgen.script.syntax import Node, expansions, without_parts
 from jobgen.values.parsers import number
 
 OTHERS = (aprun.NAME, "jsrun", "ibrun")  # read as mpirun, with options of their own
@@ -207,9 +207,7 @@ def _is_own_file(script: Script, word: Node, text: str | None) -> bool:
         return False
     spans = [(one.command.node.start, one.command.node.end) for one in script.launches]
     spans += [(node.start, node.end) for name, _, node in script.assignments if name in read]
-    code = bytearray(script.tree.source)
-    for start, end in spans:
-        code[start:end] = b" " * (end - start)
+    code = without_parts(script.tree.source, spans)
     file = os.path.basename((text or word.text).rpartition("=")[2].strip("\"'"))
     named = [rf"(?<![\w.-]){re.escape(file)}(?![\w.-])", *(rf"\$\{{?{name}\b" for name in read)]
     return not any(re.search(one.encode(), code) for one in named)
@@ -225,8 +223,7 @@ def _aprun_remark(launch: Launch, kind: str, name: str, given: str) -> Remark | 
 
 
 def name_of(launch: Launch) -> str:
-    """Return the name of the command that starts the ranks, which may follow time and the like, or be in a
-    variable."""
+    """Return the name of the command that starts the ranks, also behind time or in a variable."""
     names = map(os.path.basename, launch.front)
     return next((name for name in names if name in launch.row.names), launch.command.name or launch.kind)
 
@@ -269,8 +266,7 @@ def ends(file: JobFile, script: Script, launch: Launch) -> None:
 
 
 def without_terminal(script: Script, launch: Launch) -> Iterator[Remark]:
-    """Yield a remark on the output of a program to which ``srun -u`` gives a terminal; jobgen keeps that of
-    Python unbuffered."""
+    """Yield a remark on output to the terminal of ``srun -u``; jobgen keeps Python's unbuffered."""
     if not launch.row.by_scheduler or not launch.has("-u", "--unbuffered"):
         return
     program = program_of(script, launch)

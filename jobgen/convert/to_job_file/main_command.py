@@ -21,11 +21,8 @@ def last_launch(script: Script) -> Launch | None:
     of one rank beside others in a job of several, nor one that xargs or parallel runs several times."""
     found = [one for one in script.launches if launcher.program_of(script, one) and not one.remote]
     found = [one for one in found if not wrappers.is_kept(script, one)]
-    working = [
-        one
-        for one in found
-        if not _prints(script, one) and not one.command.node.under("command_substitution")
-    ]
+    working = [one for one in found if not one.command.node.under("command_substitution")]
+    working = [one for one in working if not _prints(script, one)]
     program, launched = last_program(script), {one.command.node.start for one in script.launches}
     if not working and program is not None and program.node.start not in launched:
         return None

@@ -40,17 +40,7 @@ from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
 from jobgen.script.script_arguments import first_read
-from jobgen.script.syntax import (
-    LATER,
-    LOOPS,
-    Node,
-    assignments,
-    expansions,
-    exported,
-    in_background,
-    literal,
-    parse,
-)
+from jobgen.script.syntax import LATER, LOOPS, Node, assignments, expansions, exported, in_background, parse
 from jobgen.script.word_lists import code_text
 from jobgen.values.parsers import mebibytes, number
 
@@ -153,8 +143,7 @@ def status(script: Script, parts: Split) -> Iterator[Remark]:
 
 
 def _exits(script: Script, after: Sequence[Node]) -> Iterator[Node]:
-    """Yield each command behind the program that may end the script with another status than 0 or that of the
-    program: an exit, or a call of a function with one."""
+    """Yield each command behind the program that may end with a status that is not the program's."""
     first = _SETS_STATUS.fullmatch(after[0].text) if after else None
     again = {name for one in after[1:] for name, _, _ in assignments(one)}
     later = {first[1]} - again if first else set[str]()
@@ -286,8 +275,7 @@ def _own_paths(file: JobFile) -> set[str]:
 
 
 def own_path(script: Script, file: JobFile) -> Iterator[Remark]:
-    """Yield a remark on the path of the script in commands that other shells run, and on its name where a
-    command submits it again."""
+    """Yield a remark on the path of the script in other shells, and on its name where it is submitted."""
     for name in sorted(_own_paths(file)):
         line = next((node.line for one, node in script.expansions if one == name), 1)
         why = "is the path of this script, which the commands of a job file do not have"
@@ -362,8 +350,7 @@ def arguments(script: Script, file: JobFile) -> Iterator[Remark]:
 
 
 def left_out(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
-    """Yield a remark on each variable of the program, or of the commands after it, that the loop, condition
-    or function around it sets, which the job file does not have."""
+    """Yield a remark on each variable that the statement around the program sets, and setup does not."""
     around = [one for one in program.node.above() if one.type in (*LATER, "subshell")]
     if not around:
         return
@@ -416,8 +403,7 @@ def _is_default(above: Node, node: Node, name: str) -> bool:
 
 
 def set_again(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
-    """Yield a remark on each command that may set a variable of the program again, of which the job file has
-    the value."""
+    """Yield a remark on each command that may set a variable again whose value the job file has."""
     read = {name for name, _ in expansions(program.node)}
     read -= {*re.findall(r"\$\{?(\w+)", " ".join(file.program))}  # whose values the job reads
     found = ((name, script.constants.node(name)) for name in read)
@@ -433,7 +419,7 @@ def set_again(script: Script, file: JobFile, program: Command) -> Iterator[Remar
 
 def timed(_: Script, file: JobFile, program: Command) -> Iterator[Remark]:
     """Yield a remark on a ``time`` that the program loses."""
-    texts = [os.path.basename(literal(word) or "") for word in program.words]
+    texts = [program.name, *map(os.path.basename, program.literals)]
     kept = re.findall(r"(?:^|[\s;|&])(?:/\S*/)?time\s", " ".join(file.program))
     if texts.count("time") > len(kept):
         why = "is left out: the log of the job ends with the time of the whole job"
@@ -470,8 +456,7 @@ def index(script: Script) -> Iterator[Remark]:
 
 
 def own_text(script: Script, file: JobFile) -> Iterator[Remark]:
-    """Yield a remark on each command that reads the text of the script, by a path that it still has, or asks
-    the scheduler for its path."""
+    """Yield a remark on each command that reads the text of the script, or asks for its path."""
     lost, query = _own_paths(file), script.dialect.show_job[:1]
     for one in script.running(*query):
         above = one.node.around("pipeline")
@@ -490,8 +475,7 @@ def own_text(script: Script, file: JobFile) -> Iterator[Remark]:
 
 
 def log_text(script: Script) -> Iterator[Remark]:
-    """Yield a remark on the first command that reads the log, in which jobgen writes lines, too, or the file
-    of errors, which is a part of it."""
+    """Yield a remark on the first command that reads the log, or the file of errors, a part of it."""
     request, dialect = script.request, script.dialect
     codes = r"%\d*[a-zA-Z]|\$\{?\w+\}?"  # of the log and of the script: any text
     of_log = "reads the log, in which the job of jobgen writes lines of its own, too"
@@ -518,8 +502,7 @@ def log_text(script: Script) -> Iterator[Remark]:
 
 
 def lost_files(script: Script, file: JobFile, parts: Split, program: Command) -> Iterator[Remark]:
-    """Yield a remark on the first command after the program that names a file with its output, for each file
-    that the job does not write."""
+    """Yield a remark on the first command that names a file of output which the job does not write."""
     after = [one for statement in parts.behind for one in statement.all(*_WITH_FILES)]
     for place, target in _outputs(program):
         name = _path(script, target)
@@ -571,9 +554,8 @@ def child_jobs(script: Script, file: JobFile) -> Iterator[Remark]:
     """Yield a remark on a job that the script submits with its environment, which jobgen extends."""
     given = {*file.variables, *script.values}
     threads = {"OMP_NUM_THREADS"} - given
-    devices = (
-        {"DS_ACCELERATOR=cpu"} if file.values.get("accelerator") == "cpu" and names_devices(script) else set()
-    )
+    without_devices = file.values.get("accelerator") == "cpu" and names_devices(script)
+    devices = ["DS_ACCELERATOR=cpu"] * without_devices
     texts = (*file.blocks[1:], *_shell_code(file))
     code = "\n".join(text for text in texts if not re.search(r"(?m)^unset OMP_NUM_THREADS$", text))
     scheduler = script.dialect.scheduler
@@ -606,8 +588,7 @@ _READ_BY_PROGRAMS = re.compile(
 
 
 def exported_too(script: Script, found: Sequence[str]) -> Iterator[Remark]:
-    """Yield a remark on each variable that setup exports for other parts of the job, and the script does not,
-    if programs read it."""
+    """Yield a remark on each variable that programs read, and that only setup exports."""
     for name in found:
         values = [value.text for one, value, _ in script.assignments if one == name]
         own = all(re.search(rf"\$\{{?{name}\b", text) for text in values)  # A=${A:-0}
@@ -642,8 +623,7 @@ def of_runtime(script: Script, file: JobFile) -> Iterator[Remark]:
 
 
 def measured(script: Script, launch: Launch, words: Sequence[Node]) -> Iterator[Remark]:
-    """Yield a remark on a tool, maybe in a variable, that watches the launcher in the script, and ranks
-    in the job."""
+    """Yield a remark on a tool that watches the launcher in the script, and ranks in the job."""
     first = words[0].text.strip('"') if words and launch.outer is None else ""
     values = [one.text for one in script.values.get(re.sub(r"[${}]", "", first), ())]
     found = re.findall(r"[\w.-]+", " ".join([os.path.basename(first), *values]))
@@ -881,16 +861,14 @@ def alone(script: Script, file: JobFile, command: Command, launch: Launch | None
 
 
 def alone_in_blocks(file: JobFile) -> None:
-    """Hide the number of tasks of a node from the programs of Python in the blocks, too, if it is hidden from
-    the program."""
+    """Hide the number of tasks from Python in the blocks, too, if it is hidden from the program."""
     runs = any(is_python(one.name) for text in file.blocks for one in commands(parse(text.encode())))
     if runs and re.search(rf"(\bunset|^env -u) {_TASKS}\b", " ".join(file.program)):
         file.values["setup"] = f"unset {_TASKS}\n{file.text_of('setup')}"
 
 
 def sizes_of_environment(script: Script, file: JobFile, launch: Launch | None) -> Iterator[Remark]:
-    """Yield a remark on each variable that the script sets to another number than that of the job file, and
-    that a launcher behind it reads as its option."""
+    """Yield a remark on each variable of sizes that a launcher reads, other than the job file's."""
     nodes, each = (number(str(file.values.get(key, 1))) or 0 for key in ("nodes", "ranks_per_node"))
     for one in launch.chain if launch is not None else ():
         line = one.row.line
@@ -944,9 +922,8 @@ def own_function(
 def deactivation(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
     """Yield a remark on the end of a virtual environment in the program, which setup has activated."""
     code = file.shell_code.partition("deactivate")
-    for one in (
-        script.named("deactivate") if code[1] and not re.search(r"activate|(^|[\s;])\. ", code[0]) else ()
-    ):
+    ours = code[1] and not re.search(r"activate|(^|[\s;])\. ", code[0])
+    for one in script.named("deactivate") if ours else ():
         if one.node.under(*LATER, "compound_statement"):
             why = "is a function of the environment, which the program, a process of its own, does not have"
             yield hint(one.line, "deactivate", why)
@@ -971,8 +948,7 @@ def run_directory(script: Script, file: JobFile) -> Iterator[Remark]:
 
 
 def tasks(script: Script, file: JobFile, program: Launch | None) -> Iterator[Remark]:
-    """Yield remarks if commands of the job read a number of tasks or cores that differs in the job, or start
-    as many ranks as it has."""
+    """Yield remarks on commands that read another number of tasks or cores, or start other ranks."""
     request = script.request
     each, nodes = request.ranks_per_node, request.nodes or 1
     total = request.ranks or (each and each * nodes)

@@ -8,16 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from jobgen.convert.to_job_file.definitions import (
-    ARGUMENTS_SET,
-    PRINT_ARGUMENTS,
-    SET_ARGUMENTS,
-    Definitions,
-    definitions_of,
-    exported_functions,
-    is_argument,
-    state,
-)
+from jobgen.convert.to_job_file import definitions
+from jobgen.convert.to_job_file.definitions import definitions_of, exported_functions, is_argument, state
 from jobgen.convert.to_job_file.effects import LOGIN
 from jobgen.convert.to_job_file.inherited import is_own_file
 from jobgen.launch.command_line import is_python
@@ -251,10 +243,8 @@ def _values_of_job(script: Script, end: int | None) -> dict[str, str]:
     files = (one.node.text for one in script.named("source", ".", "eval"))
     if not all(map(_OF_ENVIRONMENTS.search, files)):
         return {}
-    job = script.dialect.job_variables.items()
-    found = {
-        name: f"${{{name}}}" for name, meaning in job if meaning in _OF_JOB and name not in script.values
-    }
+    job = [name for name, meaning in script.dialect.job_variables.items() if meaning in _OF_JOB]
+    found = {name: f"${{{name}}}" for name in job if name not in script.values}
     for name, value, node in script.assignments:
         parts = list(_parts(value, frozenset()))
         names_read = {one for one, _ in expansions(value)}
@@ -369,8 +359,7 @@ def _several(value: Node) -> bool:
 
 
 def wrapped(script: Script, nodes: Sequence[Node], words: ProgramWords, of_python: bool) -> ProgramWords:
-    """Return a program behind the words of commands that run it; ``of_python``: the launcher of the script
-    starts files of Python by itself."""
+    """Return a program behind its wrappers; ``of_python``: the launcher starts files of Python."""
     lines = len(words.setup)
     front, rest = read(script, nodes, words), words.words
     if of_python and rest and (rest[0].endswith(".py") or rest[0] in ("-m", "--module")):
@@ -440,17 +429,17 @@ def of_statement(script: Script, statement: Node, last: Node) -> ProgramWords:
     words = [f"-{letters}"] * bool(letters) + ["-o pipefail"] * script.has_option("", "pipefail", at)
     lines = [f"set {' '.join(words)}"] * bool(words) + [*state(script, nodes), *needs.definitions]
     lines.append(statement.source[statement.start : last.end].decode("utf-8", "replace").strip())
-    return _code_of(script, lines, needs, nodes)
+    return _code_of(script, lines, needs.names, nodes)
 
 
-def _code_of(script: Script, lines: Sequence[str], needs: Definitions, nodes: Sequence[Node]) -> ProgramWords:
+def _code_of(script: Script, lines: list[str], used: Sequence[str], nodes: Sequence[Node]) -> ProgramWords:
     """Return code as a program, with the arguments of the script that it reads."""
-    names = [name for name in needs.names if re.fullmatch(r"[A-Za-z_]\w*", name)]
+    names = [name for name in used if re.fullmatch(r"[A-Za-z_]\w*", name)]
     names += [name for name in _evaluated(script, nodes) if name not in names]
     if not any(is_argument(one) for node in nodes for one in expansions(node)):
         return ProgramWords(["bash", "-c", "\n".join(lines)], used=names)
-    words = ["bash", "-c", "\n".join([*SET_ARGUMENTS, *lines])]
-    return ProgramWords(words, list(PRINT_ARGUMENTS), [*names, ARGUMENTS_SET])
+    words = ["bash", "-c", "\n".join([*definitions.SET_ARGUMENTS, *lines])]
+    return ProgramWords(words, list(definitions.PRINT_ARGUMENTS), [*names, definitions.ARGUMENTS_SET])
 
 
 def _evaluated(script: Script, nodes: Sequence[Node]) -> Iterator[str]:
@@ -503,7 +492,7 @@ def as_text(
     if twice and has_signs(script, nodes):
         text = 'eval "{}"'.format(re.sub(r'(["\\])', r"\\\1", text))
     lines = [*state(script, nodes), *exported_functions(script, text), *needs.definitions, text]
-    found = _code_of(script, lines, needs, nodes)
+    found = _code_of(script, lines, needs.names, nodes)
     # The second shell reads the variables that the values name in single quotes, too: A='-x $B'.
     literals = [one.text for one in script.values_in(nodes) if is_literal(one)] if twice else []
     evaluated_later = re.findall(r"\$\{?([A-Za-z_]\w*)", " ".join(literals))

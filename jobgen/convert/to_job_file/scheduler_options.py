@@ -122,8 +122,7 @@ def of_scheduler(
 
 
 def _keep_whole(file: JobFile, row: Dialect, options: Sequence[OptionWords]) -> None:
-    """Request devices by the option itself that names other resources, too: a directive with these alone
-    replaces the request of the devices."""
+    """Request devices by the option that names other resources, too, instead of a directive."""
     given = values_by_key(map(shlex.join, options), row.scheduler)
     for one in file.list("directive"):
         name, _, part = one.partition("=")

@@ -136,8 +136,7 @@ def _of_one_task(script: Script) -> Iterator[Remark]:
 
 
 def _may_start_ranks(script: Script, command: Command) -> bool:
-    """Return whether a command runs another script, or a program by a variable of the environment, as
-    ``$RUN ./a``, or has a word whose value begins with a launcher."""
+    """Return whether a command may start ranks: by a script, a variable or a value with a launcher."""
     variables = [word.text for word in command.words if word.text.startswith(("$", '"$'))]
     if command.name not in PRINT and any(_begins_launch(script, one) for one in variables):
         return True
@@ -284,10 +283,9 @@ def _devices(file: JobFile, script: Script, gpus: int, each: int) -> None:
         file.values["accelerator"] = "cpu"
         others = any(re.match(r"--gres|--gpus", one) for one in file.list("directive"))
         unknown = list(launch_nodes.open_devices(script)) if not others else []
+        why = "the job finds out how many: set gpus_per_node; without it the job runs on CPUs"
         for at, option in unknown:
-            file.lose(
-                at, option, "the job finds out how many: set gpus_per_node; without it the job runs on CPUs"
-            )
+            file.lose(at, option, why)
         if not (others or unknown) and names_devices(script):
             file.hint(line, "accelerators", "the script requests none: the job of jobgen runs on CPUs")
         return

@@ -97,8 +97,7 @@ def _each(condition: Node) -> list[Node]:
 
 
 def _beside(node: Node, top: Node, remarks: list[Remark]) -> tuple[list[Node], list[tuple[str, Node]]]:
-    """Return the conditions of a command in its own statement, and what depends on its status; add remarks on
-    the rest of it."""
+    """Return the conditions of a command and what depends on its status; add remarks on the rest."""
     conditions: list[Node] = []
     last: list[tuple[str, Node]] = []
     while node is not top and node.parent is not None:

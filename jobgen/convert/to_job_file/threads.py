@@ -138,9 +138,10 @@ class Threads:
         lines: dict[str, int] = {}
         for one in self.script.runs:
             self.of_mdrun[one.node.start] = threads = self._threads_of(one)
+            workers = self.rank > 1 and starts_workers(self.script, one.node)
             if threads and threads.isdecimal():
                 lines[threads] = one.line
-            elif self.start == _UNSET and (threads == _UNKNOWN or self._are_workers(one)):
+            elif self.start == _UNSET and (threads == _UNKNOWN or workers):
                 self._leave_out(one)
         if len(lines) == 1 and _NAME not in self.file.variables:
             self.file.set_variable(_NAME, *lines.popitem())
@@ -149,12 +150,8 @@ class Threads:
                 why = f"mdrun ends if {_NAME} is another number, here {self.rank}: set it before the command"
                 self.file.hint(line, f"-ntomp {count}", why)
 
-    def _are_workers(self, command: Command) -> bool:
-        return self.rank > 1 and starts_workers(self.script, command.node)
-
     def _threads_of(self, command: Command) -> str | None:
-        """Return the threads of a rank that the options of mdrun set; None if they are the variable, or those
-        that it has in the job."""
+        """Return the threads of a rank in options of mdrun; None if they are those of the variable."""
         constants = self.script.constants
         # Also in the text of a shell.
         text = " ".join(constants.value(word) or word.text for word in command.words)
@@ -254,24 +251,18 @@ class Threads:
         """Yield a remark if the ranks have another number than in the script, which does not set it."""
         cores = of_chunk(self.script.request) or self.script.request.cpus_per_rank or 1
         dialect, launch, several = self.script.dialect, self.launch, 1 not in (self.each, self.rank)
+        text = self.program.node.text if self.program is not None else ""
+        given = f"{_NAME}=" in text or any(name.endswith(f"ENV_{_NAME}") for name in self.file.variables)
         if dialect.sets_threads and cores != self.rank:
             why = f"{dialect.title} sets it to the cores of a chunk, {cores}, "
             why += f"jobgen to those of a rank, {self.rank}"
             yield hint(line_of(self.script, "cpus"), _NAME, why)
-        elif (
-            launch and launch.row.one_thread and several and not dialect.sets_threads and not self._is_given()
-        ):
+        elif launch and launch.row.one_thread and several and not (dialect.sets_threads or given):
             why = f"{launch.title} sets it to 1, jobgen to the cores of a rank, {self.rank}"
             yield hint(launch.line, _NAME, why)
 
-    def _is_given(self) -> bool:
-        """Return whether the command of the launcher, or a variable for its container, sets the number."""
-        text = self.program.node.text if self.program is not None else ""
-        return f"{_NAME}=" in text or any(name.endswith(f"ENV_{_NAME}") for name in self.file.variables)
-
     def _of_others(self) -> Iterator[Remark]:
-        """Yield a remark on the first program of each block, beside that of the job, that finds another
-        number in a job."""
+        """Yield a remark on the first other program of each block that finds another number in a job."""
         launches = {one.command.node.start: one for one in self.script.launches}
         seen = set()
         for one in self.script.commands:

@@ -452,8 +452,7 @@ def _behind_env(pairs: list[str], program: list[str]) -> list[str]:
 
 
 def _keep_rank_variables(file: JobFile, script: Script, words: ProgramWords) -> None:
-    """Pass the rank variables that the script sets on to a program without a launcher, where jobgen has its
-    own: it unsets those of the environment, which may be of another job."""
+    """Pass the rank variables of the script on to a program without a launcher; jobgen unsets others."""
     exports = (one.text for one in script.tree.all("declaration_command") if one.text.startswith("export"))
     exported_here = set(re.findall(rf"\b({'|'.join(RANK_VARIABLES)})\b", " ".join(exports)))
     command, set_here = file.program, script.values.keys()

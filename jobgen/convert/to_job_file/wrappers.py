@@ -77,7 +77,9 @@ def around(script: Script, launch: Launch) -> Surroundings:
     shells = [at for at, text in enumerate(texts) if text in ("bash", "sh")]
     at_text, shell = None, None
     if inner is not None and inner is not outermost.command.node:
-        at_text = next((at for at, word in enumerate(behind) if _reads(script, word, inner.source)), None)
+        nodes = [_text_of(script, word) for word in behind]
+        own = [at for at, one in enumerate(nodes) if one and shell_text(one).encode() == inner.source]
+        at_text = next(iter(own), None)
     if at_text is not None:
         shell = max((at for at in shells if at < at_text), default=at_text)
     elif shells and inner is not None and inner.source is not outermost.command.node.source:
@@ -104,14 +106,12 @@ def is_contained(script: Script, launch: Launch) -> bool:
 
 
 def is_kept(script: Script, launch: Launch) -> bool:
-    """Return whether a launcher stays in the commands of the job file: one in a container, and one that xargs
-    or parallel runs for each of their inputs, which jobgen starts once only."""
+    """Return whether a launcher stays a command: one in a container, or one for each of several inputs."""
     return (launch.each_input and not launch.remote) or is_contained(script, launch)
 
 
 def _only_command(script: Script, shell: Sequence[Node]) -> Command | None:
-    """Return the command that the text of ``bash -c TEXT`` is with the values of its variables; None if there
-    are more, or may be."""
+    """Return the only command in the text of ``bash -c TEXT``; None if there are more, or may be."""
     if len(shell) != 3 or not re.fullmatch(r"-[a-z]*c", shell[1].text):
         return None
     text = shell_text(shell[2])
@@ -176,11 +176,6 @@ def _text_of(script: Script, word: Node) -> Node | None:
         return word
     names = [node.text for node in word.all("variable_name")]
     return script.constants.node(names[0]) if len(names) == 1 else None
-
-
-def _reads(script: Script, word: Node, source: bytes) -> bool:
-    node = _text_of(script, word)
-    return node is not None and shell_text(node).encode() == source
 
 
 def apply(file: JobFile, script: Script, launch: Launch, found: Surroundings) -> tuple[Node, ...]:
@@ -363,15 +358,11 @@ def text_program(
             why += ", which the container has to find without it"
         names = ", ".join(dict.fromkeys(filter(None, others)))
         file.hint(launch.line, shortened(names), why)
-    used = [] if text.type == "raw_string" else _variables(code)
+    read = expansions(parse(f'echo "{code}"'.encode())) if text.type != "raw_string" else ()
+    used = [name for name, _ in read]
     # That bash replaces the values that the script would put into the text, and then runs it.
     code = f'eval "{code}"' if used and text.type == "string" else part_of_text(text, code)
     return ProgramWords(["bash", "-c", code], setup=setup, used=used)
-
-
-def _variables(code: str) -> list[str]:
-    """Return the variables in a part of a string in double quotes."""
-    return [name for name, _ in expansions(parse(f'echo "{code}"'.encode()))]
 
 
 def _program_text(launch: Launch, text: str, more: Sequence[str]) -> str:

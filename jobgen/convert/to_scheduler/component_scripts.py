@@ -24,8 +24,7 @@ _SIZES = ("--ntasks", "--nodes", "--ntasks-per-node", "--cpus-per-task")
 
 
 def scripts_of(script: Script) -> list[Script]:
-    """Return a script for each component, with its request and its part of each launch; one without
-    components is the only one."""
+    """Return a script for each component, with its request and part of each launch; or the only one."""
     if script.components:
         return [_of_component(script, at) for at in range(len(script.components) + 1)]
     option = chunks_option(script)
@@ -110,8 +109,7 @@ def _of_component(script: Script, at: int) -> Script:
 
 
 class SrunPart:
-    """A part of a command of srun: its options, those of them that are sizes, its program, and the components
-    that it is for."""
+    """A part of a command of srun: its options and sizes, its program, and its components."""
 
     def __init__(self, words: Sequence[Node]) -> None:
         self.words, self.groups, self.sizes, self.options, at = words, "", list[Node](), list[Node](), 0

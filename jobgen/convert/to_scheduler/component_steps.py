@@ -133,8 +133,7 @@ def _of_mpirun(script: Script, parts: Sequence[Script]) -> Refusal:
 
 
 def unread_ranks(script: Script, parts: Sequence[Script]) -> Iterator[Remark]:
-    """Yield a remark on each mpirun with a number of ranks that is known only when the job runs: each launch
-    of the new job starts all."""
+    """Yield a remark on each mpirun with an unknown number of ranks: the new job starts all."""
     total = sum(ranks_of(one.request) for one in parts)
     for call in launch_calls.calls(script, mpirun_line.NAMES):
         try:
@@ -165,14 +164,11 @@ def _of_names(script: Script, target: Dialect) -> Refusal:
 
 
 def _of_processes(parts: Sequence[Script], target: Dialect, line: int) -> Refusal:
-    """Refuse cores and memory that a scheduler counts for each process, of which the nodes have different
-    numbers."""
+    """Refuse cores and memory counted for each process, of which the nodes have different numbers."""
     requests = [one.request for one in parts] if target.scheduler.behaviour.hosts_by_core else []
     if any(one.mem for one in requests):
-        return (
-            line,
-            f"the memory of a component has no counterpart: {target.scheduler.lacks_in_component['mem']}",
-        )
+        why = target.scheduler.lacks_in_component["mem"]
+        return line, f"the memory of a component has no counterpart: {why}"
     if any((one.cpus_per_rank or 1) > 1 for one in requests):
         why = f"the node file of {target.title} has a line for each core, and mpirun starts a rank for each"
         return line, f"ranks with several cores on nodes that differ have no counterpart: {why}"

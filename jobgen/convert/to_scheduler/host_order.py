@@ -9,7 +9,7 @@ from jobgen.convert.result import Remark, hint, shown
 from jobgen.script.commands import Command
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.script import Script
-from jobgen.script.syntax import Node, expansions
+from jobgen.script.syntax import Node, uses
 
 _AROUND = ("pipeline", "redirected_statement")
 
@@ -17,28 +17,20 @@ _AROUND = ("pipeline", "redirected_statement")
 def remarks(script: Script, lists: Collection[Node], target: Dialect) -> Iterator[Remark]:
     """Yield a remark on each ``sort`` that reads the hosts which one of these commands lists."""
     names = {name for name, value, _ in script.assignments if any(one in value for one in lists)}
-    files = {_path(script, one) for node in lists for one in _written(node)}
+    around = (above for one in lists for above in one.above() if above.type == "redirected_statement")
+    files = {_path(script, file) for one in around for sign, file in _redirections(one) if ">" in sign}
     why = (
         f"{script.dialect.title} lists the hosts in the order of their names, {target.title} in that of the "
-        "allocation: the first of the sorted list may be another one than that of the script"
     )
+    why += "allocation: the first of the sorted list may be another one than that of the script"
     for command in script.named("sort"):
         whole = _statement(command)
         read = {_path(script, one) for one in _inputs(script, whole)}
-        hosts = (
-            any(one in whole for one in lists)
-            or read & files
-            or names & {name for name, _ in expansions(whole)}
-        )
-        if lists and hosts and not _counted(script, command, whole):
+        hosts = any(one in whole for one in lists) or read & files or uses(whole, *names)
+        later = (one for one in script.commands if command.node.end <= one.node.start < whole.end)
+        counted = any(one.name == "wc" or (one.name == "grep" and "-c" in one.literals) for one in later)
+        if lists and hosts and not counted:
             yield hint(command.line, shown(whole), why)
-
-
-def _written(node: Node) -> Iterator[Node]:
-    """Yield the files to which the output of a command goes."""
-    for above in node.above():
-        if above.type == "redirected_statement":
-            yield from (file for sign, file in _redirections(above) if ">" in sign)
 
 
 def _redirections(statement: Node) -> Iterator[tuple[str, Node]]:
@@ -67,9 +59,3 @@ def _inputs(script: Script, whole: Node) -> Iterator[Node]:
 
 def _path(script: Script, word: Node) -> str:
     return script.constants.value(word) or re.sub(r"\$\{(\w+)\}", r"$\1", word.text.strip("\"'"))
-
-
-def _counted(script: Script, command: Command, whole: Node) -> bool:
-    """Return whether only the number of the sorted lines is read."""
-    later = (one for one in script.commands if command.node.end <= one.node.start < whole.end)
-    return any(one.name == "wc" or (one.name == "grep" and "-c" in one.literals) for one in later)

@@ -130,8 +130,7 @@ def _branch_of(node: Node, choice: Node) -> int:
 
 
 def _starts_beside(script: Script, node: Node, command: Command) -> bool:
-    """Return whether a node is a function that runs in the background, or that other commands start, or that
-    starts a command in the background and is called again before a ``wait``."""
+    """Return whether a node is a function whose calls may run beside each other."""
     if node.type != "function_definition":
         return False
     calls = list(script.named(node.name))
@@ -140,10 +139,9 @@ def _starts_beside(script: Script, node: Node, command: Command) -> bool:
     loops = [loop.end for one in calls for loop in one.node.above() if loop.type in LOOPS]
     places = sorted([*(one.node.start for one in calls), *loops])
     waits = [one.node.start for one in script.named("wait")]
-    waited = any(
-        command.node.start < one < node.end or places[0] < one < places[-1] for one in waits if places
-    )
-    return command.background and len(places) > 1 and not waited
+    spans = [(command.node.start, node.end), (places[0], places[-1])] if places[1:] else []
+    waited = any(start < one < end for one in waits for start, end in spans)
+    return command.background and bool(spans) and not waited
 
 
 def _loop_in_background(node: Node) -> Node | None:
@@ -183,7 +181,8 @@ def completed(
             line = mpirun_line.read(LaunchWords(call.words, script, {}), request, stays=True)
         except Unreadable as error:
             fault = str(error)
-        if fault and _in_variable(call):
+        start = call.command.node.start
+        if fault and any(one.source is not call.word.source or one.start < start for one in call.words):
             yield Remark(call.command.line, call.what, f"{fault}: the line is unchanged")
             continue
         given = {*line.marks} if line is not None else call.names
@@ -264,12 +263,6 @@ def _cores(line: LaunchLine, request: Request) -> tuple[int, int]:
     return (of_node, -(-cores // nodes)) if alone else (ranks * of_rank, cores)
 
 
-def _in_variable(call: Call) -> bool:
-    """Return whether the word of the launcher is a variable with more words."""
-    start = call.command.node.start
-    return any(word.source is not call.word.source or word.start < start for word in call.words)
-
-
 def _ranks(
     line: LaunchLine, given: Collection[str], script: Script, target: Dialect, mpi: MpiFlavour
 ) -> list[str]:
@@ -339,8 +332,7 @@ def in_texts(script: Script, target: Dialect) -> Iterator[Remark]:
 
 
 def in_words(script: Script) -> bool:
-    """Return whether a launcher with a program is in a text, or in the words of another command: of a
-    function or ``eval``."""
+    """Return whether a launcher is in a text, or in the words of a call of a function or ``eval``."""
     names = {*MPIRUNS, "srun"}
     words = (word for one in script.commands if one.name not in PRINT for word in one.arguments[:-1])
     texts = (one for one in script.tree.all(*_TEXTS) if not _is_text(one))

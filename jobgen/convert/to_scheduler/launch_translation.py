@@ -15,18 +15,11 @@ from jobgen.convert.variable_names import binds_threads, inner_names, is_exporte
 from jobgen.launch.command_line import is_python
 from jobgen.launch.launchers import BINDS_NONE, LAUNCHERS, MPI_FLAVOURS, SRUN_VARIABLES, MpiFlavour
 from jobgen.launch.wrappers import command_start
+from jobgen.script import mpi_of_script
 from jobgen.script.changed_variables import changed_variables
 from jobgen.script.command_kinds import TOOLS
 from jobgen.script.dialects.base import Dialect
-from jobgen.script.mpi_of_script import (
-    end_together,
-    first_open_mpi,
-    late_module,
-    mpi_of,
-    named_mpi,
-    names_mpi_of_python,
-    plugin_of,
-)
+from jobgen.script.mpi_of_script import mpi_of, named_mpi, plugin_of
 from jobgen.script.script import Script
 from jobgen.script.syntax import LOOPS, Node, assignments
 from jobgen.script.written_files import written
@@ -78,10 +71,8 @@ def launches(script: Script, target: Dialect) -> Iterator[Edit | Remark]:
 def _replaced(
     call: Call, general: set[str], script: Script, target: Dialect, beside: bool
 ) -> Iterator[Edit | Remark]:
-    """Yield the edit of a call and remarks on it; ``general`` are the remarks that hold for all calls.
-
-    ``beside``: it may run at the same time as another one.
-    """
+    """Yield the edit of a call and remarks on it; ``general`` are the remarks that hold for all calls, and
+    ``beside`` is whether it may run at the same time as another one."""
     source, to_srun = script.dialect, script.dialect.node_step is None
     if launch_calls.is_contained(call, script):  # without srun in the new job it is lost
         yield Remark(call.command.line, call.what, launch_calls.IN_CONTAINER, not to_srun)
@@ -109,7 +100,8 @@ def _replaced(
             line.values |= {"overlap": ""} if beside else {}
             line.values |= _of_own_hosts(line, script) | _unbound(line, call, script)
             line.values |= _of_run_time(line, call, script)
-            text = _as_srun(call, line, script)
+            plugin = plugin_of(script, mpi_of(script, line.marks, call.start), call.start)
+            text = srun_line.write(line, script.request, plugin)
         else:
             mpi = MPI_FLAVOURS[mpi_of(script, at=call.start, target=target.name)]
             if "unbuffered" in line.values and (alone or mpi.passes_all):
@@ -147,8 +139,7 @@ def _beside_on_cray(call: Call, found: Sequence[Edit | Remark]) -> Iterator[Rema
 
 
 def _of_own_hosts(line: LaunchLine, script: Script) -> dict[str, str]:
-    """Return how the ranks are placed by a file of hosts that the script makes: in turn if each host is in it
-    once; otherwise it is not known which nodes they fill."""
+    """Return how a file of hosts that the script makes places the ranks: in turn, or unknown."""
     file = _plain(line.values.get("hosts", ""))
     names = re.findall(r"\$(\w+)", file)
     texts = [file, *(one.text for name in names for one in script.values.get(name, ()))]
@@ -214,7 +205,7 @@ def _alone(line: LaunchLine, call: Call, script: Script, target: Dialect) -> boo
     if own or _ranks(call, script) != "1":
         return False
     name = _program_name(call, line, script)
-    if name in TOOLS or (is_python(name) and not names_mpi_of_python(script)):
+    if name in TOOLS or (is_python(name) and not mpi_of_script.names_mpi_of_python(script)):
         return True
     others = any(mpirun_line.OTHERS.fullmatch(command.name) for command in script.commands)
     several = any(_ranks(one, script) != "1" for one in launch_calls.calls(script, _SRUN))
@@ -268,7 +259,7 @@ def _of_all(call: Call, line: LaunchLine, script: Script, target: Dialect) -> It
     mpi, to_srun = MPI_FLAVOURS[key], script.dialect.node_step is None
     several = mpirun_line.ranks_of(line, script.request) != "1"
     program, plugin = _program_name(call, line, script), plugin_of(script, key, call.start)
-    if to_srun and mpi.srun == "pmix" and (old := first_open_mpi(script, call.start)):
+    if to_srun and mpi.srun == "pmix" and (old := mpi_of_script.first_open_mpi(script, call.start)):
         why = "has no PMIx: --mpi=pmi2 requires one with the PMI of Slurm, else keep mpirun"
         yield call.hint(why, old)
     elif to_srun and mpi.pmi_library and several and mpi.pmi_library not in script.tree.text:
@@ -284,7 +275,7 @@ def _of_all(call: Call, line: LaunchLine, script: Script, target: Dialect) -> It
         yield call.hint(why, call.name)
     for why in other_options(script, key) if not to_srun else ():
         yield call.hint(why, call.name)
-    if not to_srun and (module := late_module(script, call.start)):
+    if not to_srun and (module := mpi_of_script.late_module(script, call.start)):
         why = f"is above the line that loads {module}, which may bring {mpi.command}: load it before"
         yield call.hint(why)
     if "overlap" in line.values:
@@ -294,7 +285,7 @@ def _of_all(call: Call, line: LaunchLine, script: Script, target: Dialect) -> It
     if not several and program in TOOLS:
         return
     if several and not to_srun:
-        if "kill" not in line.values and not end_together(script, program):
+        if "kill" not in line.values and not mpi_of_script.end_together(script, program):
             why = f"{mpi.command} ends all ranks if one fails; {srun_line.NAME} without -K lets the others "
             yield call.hint(f"{why}go on", call.name)
         yield from differences.functions(script, mpi, call.command.line, call.command.node.text)
@@ -389,8 +380,7 @@ def _more_threads(call: Call, line: LaunchLine, script: Script) -> Iterator[Rema
 
 
 def _has_input(call: Call) -> bool:
-    """Return whether a command, or a group or a loop around it, reads a file, a here-document, a here-string
-    or a pipe."""
+    """Return whether a command, or a group or loop around it, reads a file, a text or a pipe."""
     node = call.command.node
     if any(one.type == "herestring_redirect" for one in node.children):
         return True
@@ -405,11 +395,6 @@ def _has_input(call: Call) -> bool:
             return True
         node = above
     return False
-
-
-def _as_srun(call: Call, line: LaunchLine, script: Script) -> str:
-    plugin = plugin_of(script, mpi_of(script, line.marks, call.start), call.start)
-    return srun_line.write(line, script.request, plugin)
 
 
 def _exports(script: Script, call: Call, mpi: MpiFlavour) -> list[str]:

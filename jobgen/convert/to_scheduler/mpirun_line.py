@@ -169,7 +169,9 @@ def write(line: LaunchLine, request: Request, target: Dialect, mpi: MpiFlavour, 
     hosts = f'"${target.variable("node_file")}"'
     if "hosts" in line.values:
         option = "-" * mpi.by_scheduler + "-hosts" if mpi.passes_all else "--host"
-        hosts = _host(line.values["hosts"], ranks)
+        slots = "" if ranks in (None, "1") else f":{ranks}"
+        host = line.values["hosts"]
+        hosts = f'"{host.strip(chr(34))}{slots}"' if "$" in host else f"{host}{slots}"
         text = re.sub(r"(--hostfile|-f)(?= )", option, text)
     elif not each:
         text = text.replace(f" {mpi.place[1].split()[0]} ", f" {hosts_option(mpi, counted=True)} ")
@@ -268,12 +270,6 @@ def _place_on_hosts(line: LaunchLine, request: Request) -> None:
     what = f"--nodelist={line.values.pop('hosts')}"
     why = f"{srun_line.NAME} without -N 1 uses all nodes of the job: so does the new command"
     line.notes.append((what, why))
-
-
-def _host(text: str, ranks: str | None) -> str:
-    """Return the value of --host with the slots of the host."""
-    slots = "" if ranks in (None, "1") else f":{ranks}"
-    return f'"{text.strip(chr(34))}{slots}"' if "$" in text else f"{text}{slots}"
 
 
 def ranks_of(line: LaunchLine, request: Request) -> str | None:

@@ -104,8 +104,7 @@ def _devices(script: Script, target: Dialect, content: ScriptRequest) -> Iterato
 
 
 def _unrequested_devices(script: Script) -> tuple[int, str] | None:
-    """Return the line and the words that need GPUs in a script whose directives request none: a launcher of
-    training programs, the name of the queue or of a feature, or modules and variables of CUDA."""
+    """Return the line and the words that need GPUs in a script whose directives request none."""
     launch = next((one for one in script.launches if one.row.once_a_node), None)
     if launch and has_directives(script):
         return launch.line, launch.title
@@ -122,8 +121,7 @@ def _whole_nodes(script: Script) -> Iterator[Remark]:
 
 
 def _more_cores(script: Script, target: Dialect) -> Iterator[Remark]:
-    """Yield remarks on programs for more cores than the request has on a node, to which only Slurm binds
-    them."""
+    """Yield remarks on programs for more cores than the request has, to which only Slurm binds them."""
     request, (count, line, what) = script.request, named_cores(script)
     cores, of_node = request.cpus_per_rank or 1, request.ranks_per_node or 1
     if script.dialect.node_step:
@@ -156,8 +154,7 @@ def _shell(script: Script, target: Dialect) -> Iterator[Remark]:
 
 
 def _bare_nodes(script: Script, target: Dialect) -> Iterator[Remark]:
-    """Yield a remark on several nodes of Slurm without cores, tasks or devices: a site of whole nodes gives
-    all of them."""
+    """Yield a remark on several nodes of Slurm without sizes: a site of whole nodes gives all cores."""
     given = any(script.dialect.origin(script.heeded, one) for one in ("ranks", "cpus", "gpus"))
     given |= "--exclusive" in script.heeded
     given |= any(one.number(*one.row.line.ranks, *_COUNTS) for one in script.launches)

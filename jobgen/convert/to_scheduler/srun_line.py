@@ -5,14 +5,8 @@ from __future__ import annotations
 import re
 
 from jobgen.convert import aprun
-from jobgen.convert.to_scheduler.launch_line import (
-    LaunchLine,
-    LaunchWords,
-    OfContainer,
-    Unreadable,
-    Value,
-    quoted,
-)
+from jobgen.convert.to_scheduler import launch_line
+from jobgen.convert.to_scheduler.launch_line import LaunchLine, LaunchWords, Unreadable, Value, quoted
 from jobgen.launch.launchers import LAUNCHERS
 from jobgen.schedulers.directive_options import whole
 from jobgen.schedulers.request import Request
@@ -93,7 +87,7 @@ def read(words: LaunchWords, request: Request) -> LaunchLine:
         given = word.text if word.text.startswith("--") else word.text[:2]
         text = f"{given.partition('=')[0]} {value.text}".strip()
         if CONTAINER.fullmatch(f"--{name}"):
-            raise OfContainer(f"--{name} starts a container by a plug-in that only Slurm has")
+            raise launch_line.OfContainer(f"--{name} starts a container by a plug-in that only Slurm has")
         if name not in LONG:
             raise Unreadable(f"{word.text} is not an option of {NAME}")
         if meaning == "refused":

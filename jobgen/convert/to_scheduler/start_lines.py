@@ -117,8 +117,7 @@ def start(
 
 
 def _own_traps(script: Script, variable: str) -> list[Edit | Remark]:
-    """Return the edits by which the traps of a script for its end remove the node file, too. The code in them
-    sees the status of the script."""
+    """Return edits by which traps remove the node file, too, and see the status of the script."""
     removal = f'rm -f "${variable}"'
     edits: list[Edit | Remark] = []
     for command in script.named("trap"):

@@ -83,8 +83,7 @@ def _without_ranks(request: Request, target: Dialect) -> set[str]:
 
 
 def unset(script: Script) -> set[str]:
-    """Return the variables that the scheduler leaves unset: no option requests their number, or only a person
-    can read it."""
+    """Return the variables that the scheduler leaves unset, or whose number only a person can read."""
     request, known, missing = script.request, meanings(script.dialect), list[str]()
     if any(getattr(request, meaning) for meaning in _MEMORY):  # of its two forms only that of the request
         missing += [meaning for meaning in _MEMORY if getattr(request, meaning) is None]
@@ -164,10 +163,9 @@ def translate(
     steps = not source.zeros or any(script.launched(source.node_step or ""))
     kept = variable_names.kept(script)
     own = kept | unset(script)
-    # Of numbers that the script requests in a form that only a person can read.
-    missing = {one for one in own - kept if source.origin(script.heeded, meanings(source)[one])}
+    missing = {one for one in own - kept if source.origin(script.heeded, meanings(source)[one])}  # unread
     shared, seen = variable_names.shared(script), set[str]()
-    shared |= variable_names.passed_on(script) - ranks.keys()
+    shared |= {*variable_names.exported_names(script)} - script.values.keys() - ranks.keys()
     for node, offset in names_read(script.tree):
         name = node.text
         if name in missing:
@@ -197,16 +195,12 @@ def translate(
             yield from _defined(node, name, defined[name], script.request, source, name in seen)
             seen.add(name)
         elif _foreign(name, target):
-            yield from [_without_counterpart(node, name, source)] * (name not in seen)
+            if name not in seen:
+                meant = source.meant(name)  # which the source may not set, either
+                why = f"is not set by {source.title}, either, which sets {meant}"
+                yield Remark(node.line, f"${name}", why if meant else "has no counterpart", lost=not meant)
             yield from _guard(name, node.parent) if offset == 0 and node.parent else ()
             seen.add(name)
-
-
-def _without_counterpart(node: Node, name: str, source: Dialect) -> Remark:
-    """Return the remark on a variable that the target does not set; the source may not set it, either."""
-    meant = source.meant(name)
-    why = f"is not set by {source.title}, either, which sets {meant}" if meant else "has no counterpart"
-    return Remark(node.line, f"${name}", why, lost=not meant)
 
 
 def _name_of_array(
@@ -288,7 +282,8 @@ def _spelt(node: Node, name: str, target: Dialect, numeric: bool) -> str:
         return name
     kinds = ("arithmetic_expansion", "compound_statement")
     arithmetic = any(above.type in kinds and "((" in above.text[:3] for above in node.above())
-    reckons = arithmetic or numeric or _calculates(node)
+    texts = (above.text for above in node.above() if above.type in ("command", "pipeline"))
+    reckons = arithmetic or numeric or any(re.search(r"\b(expr|bc|tail -c|let)\b", one) for one in texts)
     before = node.source[max(node.start - 2, 0) : node.start]
     if before.endswith(b"$"):
         return target.job_number[1:] if reckons else name
@@ -296,12 +291,6 @@ def _spelt(node: Node, name: str, target: Dialect, numeric: bool) -> str:
         plain = node.source[node.end : node.end + 1] == b"}"
         return target.job_number[2:-1] if reckons and plain else name
     return target.job_number if arithmetic else name
-
-
-def _calculates(node: Node) -> bool:
-    """Return whether a command gets the number to calculate with: expr, or what follows in a pipe."""
-    texts = (above.text for above in node.above() if above.type in ("command", "pipeline"))
-    return any(re.search(r"\b(expr|bc|tail -c|let)\b", text) for text in texts)
 
 
 def unprefixed(script: Script, target: Dialect) -> Iterator[Edit | Remark]:

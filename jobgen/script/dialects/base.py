@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import NamedTuple
 
 from jobgen.schedulers.base import Scheduler, key_of, matches
@@ -313,11 +312,8 @@ class Dialect:
 
     def command_counts(self, request: Request) -> dict[str, int | None]:
         """Return what commands of scripts count in a request, by their keys."""
-        return self._numbers(request, self._counting)
-
-    @cached_property
-    def _counting(self) -> dict[str, str]:
-        return {command_key(text): one for one, texts in self.counting.items() for text in texts}
+        counting = {command_key(text): one for one, texts in self.counting.items() for text in texts}
+        return self._numbers(request, counting)
 
     def _numbers(self, request: Request, names: Mapping[str, str]) -> dict[str, int | None]:
         numbers = {

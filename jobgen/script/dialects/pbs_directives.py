@@ -169,23 +169,18 @@ def _read_directives(
     """Read the options that jobgen has, too."""
     for option in options.values():
         text = f"{option.flag} {option.value}"
+        known = {*"aben", *(dialect.task_mail if content.request.array else "")}
         if key := dialect.option_of(option.flag):
             content.directives[key] = Directive(option, text, dialect.read_value(key, option.value))
         elif option.flag == "-q" and dialect.scheduler.is_reservation(option.value):
             content.directives["reservation"] = Directive(option, text, option.value)
             content.request.queue = None
-        elif option.flag == "-m" and (odd := _odd_mail(dialect, content, option.value)):
+        elif option.flag == "-m" and (odd := {*option.value} - known):
             content.unconverted.append((option, text, f"{', '.join(sorted(odd))} has no counterpart"))
 
 
-def _odd_mail(dialect: Dialect, content: ScriptRequest, events: str) -> set[str]:
-    """Return the letters of mail that cannot be converted."""
-    return set(events) - set("aben") - set(dialect.task_mail if content.request.array else "")
-
-
 def _features(name: str, value: str, dialect: Dialect, request: Request) -> str:
-    """Return the resources of a chunk except numbers and devices, as a value of ``--constraint``; that of
-    Torque's ``feature`` is one already."""
+    """Return the resources of a chunk that choose nodes, as a value of ``--constraint``."""
     if name == "feature" and not dialect.features_are_resources:
         return value
     if name not in _PARTS or len(request.chunks) != 1 or not request.chunks[0][""].isdigit():
@@ -204,8 +199,10 @@ def _resource_fault(name: str, value: str, request: Request) -> str:
         return _chunk_fault(name, request)
     if name == "procs" and ":" in value and not request.chunks and request.ranks is not None:
         return "the number of processes is translated, and the rest has no counterpart"
+    places = _PLACES | {"pack"} if request.nodes in (None, 1) else _PLACES  # of all chunks on one host
+    odd = ":".join(one for one in value.split(":") if one not in places)
     done = {
-        "place": not (odd := _odd_places(value, request)),
+        "place": not odd,
         "naccesspolicy": request.exclusive,
         "ncpus": not request.chunks and request.cpus_per_rank is not None,
         "ngpus": not request.chunks and request.gpus_per_node is not None,
@@ -239,12 +236,6 @@ _CHOICES = (
 )
 
 
-def _odd_places(value: str, request: Request) -> str:
-    """Return the words of a place that are not converted; all chunks are on one host if there is one."""
-    done = _PLACES | {"pack"} if request.nodes in (None, 1) else _PLACES
-    return ":".join(one for one in value.split(":") if one not in done)
-
-
 def _unreadable(name: str, chunk: Mapping[str, str]) -> str:
     """Return the reason if values of a chunk are numbers or sizes for PBS, but are not written as such."""
     given = {name: chunk.get("", "1"), **chunk}  # a node may have a name instead of a number
@@ -258,9 +249,8 @@ def _chunk_fault(name: str, request: Request) -> str:
     if len(request.chunks) > 1:
         return "different chunks have no counterpart"
     chunk = request.chunks[0] if request.chunks else {}
-    host = ["names a host"] * (
-        name == "nodes" and re.fullmatch(r"[\w.-]*[A-Za-z_][\w.-]*", chunk.get("", "1")) is not None
-    )
+    names_host = re.fullmatch(r"[\w.-]*[A-Za-z_][\w.-]*", chunk.get("", "1")) is not None
+    host = ["names a host"] * (name == "nodes" and names_host)
     odd = ", ".join(key for key in chunk if key not in _PARTS[name])
     others = f"{odd} has no counterpart" if odd else ""
     return ", and ".join(filter(None, [*host, others, _unreadable(name, chunk)]))

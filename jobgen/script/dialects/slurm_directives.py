@@ -62,9 +62,8 @@ def read(dialect: Dialect, content: ScriptRequest, given: Mapping[str, Directive
             content.unconverted.append((option, text, why))
     _read_export(content, given["--export"].value if "--export" in given else "ALL")
     if "--export" in given and any(one[:1] == "=" for one in given["--export"].value.split(",")):
-        content.unconverted.append(
-            (given["--export"], f"--export={given['--export'].value}", "names no variable")
-        )
+        export = given["--export"]
+        content.unconverted.append((export, f"--export={export.value}", "names no variable"))
     content.hold = "--hold" in given
     content.directory = given["--chdir"].value if "--chdir" in given else None
 
@@ -123,9 +122,8 @@ def _device_fault(option: DirectiveOption, request: Request) -> str:
     devices = [part.partition(":")[0] for part in parts]
     kinds = _types(parts, option.flag)
     untyped = f"the number is translated, but not the type {', '.join(kinds)}" if kinds else ""
-    if option.flag == "--gres" and (
-        odd := [one for one in devices if one not in ("gpu", *GENERIC_RESOURCES)]
-    ):
+    odd = [one for one in devices if one not in ("gpu", *GENERIC_RESOURCES)]
+    if option.flag == "--gres" and odd:
         why = "has no counterpart" if odd == devices else f"{', '.join(odd)} has no counterpart"
         return "; ".join(filter(None, (why, untyped)))
     if untyped:
@@ -136,8 +134,7 @@ def _device_fault(option: DirectiveOption, request: Request) -> str:
         return "a total requires a number of nodes"
     if option.flag.endswith("-per-gpu") and not request.gpus_per_node:
         return "the number of GPUs is not known"
-    if (option.flag == "--mem" and request.mem == 0) or re.fullmatch(
-        r"--mem-per-cpu 0+[KMGT]?B?", f"{option.flag} {option.value}", re.IGNORECASE
-    ):
+    of_core = option.flag == "--mem-per-cpu" and re.fullmatch("(?i)0+[KMGT]?B?", option.value)
+    if of_core or (option.flag == "--mem" and request.mem == 0):
         return "all memory of the nodes has no counterpart"
     return ""

@@ -72,9 +72,8 @@ def _choose_nodes(
         request.nodes = 1
         request.ranks_per_node = ranks if request.ranks else None
     if ranks > 1 and each:
-        why = (
-            f"Slurm chooses the nodes of {ranks} tasks: one node is requested; add --nodes if it is too small"
-        )
+        why = f"Slurm chooses the nodes of {ranks} tasks: one node is requested; "
+        why += "add --nodes if it is too small"
         content.unsure.append((each, f"{each.flag}={each.value} of each node", why))
     elif spread and (request.gpus or 0) > 1:
         why = "Slurm chooses the nodes of these GPUs: one node is requested; add --nodes if it is too small"
