@@ -168,7 +168,12 @@ FOUND = [
         NO_GPUS + OWN_FUNCTION.replace("go() {", "go() { export CUDA_VISIBLE_DEVICES=$SLURM_LOCALID;"),
     ),
     ("rank-number", SLURM + OWN_FUNCTION.replace("RANK=$SLURM_PROCID", "RANK=$SLURM_NODEID")),
-    ("too-many-threads", SLURM + "#SBATCH --cpus-per-task=4\n" + OWN_FUNCTION.replace("go() {", "go() { export OMP_NUM_THREADS=8;")),
+    (
+        "too-many-threads",
+        SLURM
+        + "#SBATCH --cpus-per-task=4\n"
+        + OWN_FUNCTION.replace("go() {", "go() { export OMP_NUM_THREADS=8;"),
+    ),
     ("hostname-master", SLURM + OWN_FUNCTION.replace("go() {", "go() { export MASTER_ADDR=$(hostname);")),
     ("standalone-nodes", ONE_TASK + "srun torchrun --nnodes=1 --nproc-per-node=4 t.py\n"),
     ("random-rendezvous", ONE_TASK + f"srun bash -c 'torchrun --rdzv_id=$SLURM_PROCID {JOINED}'\n"),

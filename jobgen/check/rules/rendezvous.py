@@ -156,8 +156,8 @@ _GPUS_OF_MANY = 4
     WARNING,
     "A fixed port",
     """Two jobs on one node with the same port connect to each other, or the second one cannot start. 29500
-    is the default; 16 of 45 public scripts set a fixed port. (For a port that no tutorial uses this is only a note, and so it is for a job of several nodes with four GPUs each, which
-    usually are whole nodes; a job with eight GPUs, or eight ranks of a launcher, on each node shares no node, and has no finding.)""",
+    is the default; 16 of 45 public scripts set a fixed port. (For a port that no tutorial uses this is only a note, and so it is for a job of several nodes with four GPUs each, or without a
+    number of cores in PBS, which usually are whole nodes; a job with eight GPUs, or eight ranks of a launcher, on each node shares no node, and has no finding.)""",
     fix="compute it from the job id: MASTER_PORT=$((20000 + JOBID % 10000))",
     bad="""
     #!/bin/bash
@@ -188,7 +188,9 @@ def fixed_port(script: Script) -> Iterator[Hit]:
     if any((launch.number(*launch.row.line.local_ranks) or 0) >= GPUS_OF_NODE for launch in script.launches):
         return
     seen: set[str] = set()
-    whole = script.request.several and (script.request.gpus_per_node or 0) >= _GPUS_OF_MANY  # nodes
+    chunks, many = script.request.chunks, (script.request.gpus_per_node or 0) >= _GPUS_OF_MANY
+    many |= bool(chunks) and all({"ncpus", "ppn"}.isdisjoint(chunk) for chunk in chunks)
+    whole = script.request.several and many  # nodes
     for line, port in found:
         shared = script.in_job and not script.request.has_whole_nodes
         if shared and port and port.isdigit() and port != "0" and port not in seen:
