@@ -140,7 +140,8 @@ def _more_cores(script: Script, target: Dialect) -> Iterator[Remark]:
         left &= not any(calls(script, mpirun_line.NAMES))
     left &= not (request.exclusive or script.components)
     if left and count > cores * of_node:
-        yield hint(line, what, f"{each}is more than the cores of the request on a node, {cores * of_node}{why}")
+        beyond = f"{each}is more than the cores of the request on a node, {cores * of_node}"
+        yield hint(line, what, f"{beyond}{why}")
     if left and (place := counts_node(script)):
         yield hint(*place, f"counts all cores of the node, not the {cores * of_node} of the request{why}")
 
