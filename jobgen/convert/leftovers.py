@@ -66,7 +66,7 @@ def _is_read(script: Script, name: str, at: int) -> bool:
     if re.search(rb"\bexport $", before) and script.tree.source.startswith(b"=", at + len(name)):
         return False
     known = name in script.dialect.environment or name in variable_names.meanings(script.dialect)
-    is_unset = re.search(rb"\bunset( -v)?( [\w ]*)?$", before) is not None
+    is_unset = re.search(rb"\bunset( -v)?( [\w ]*)?$|\benv\s[^;|&]*(-u\s*|--unset[= ])$", before) is not None
     return not is_unset and (known or re.search(rb"\$\{?[#!]?$", before) is not None)
 
 

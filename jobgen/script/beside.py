@@ -1,4 +1,4 @@
-"""The scripts beside a script that it sources, and that its launchers, ssh and pbsdsh start on the nodes."""
+"""The scripts beside a script that it sources, and that it starts itself or on the nodes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def started(script: Script, depth: int = 1) -> Iterator[tuple[str, Script]]:
     Those that these start follow. A script with directives is left out: it is one of its own.
     """
     seen = {script.name}
-    for call in script.programs[:_MOST]:
+    for call in script.started[:_MOST]:
         name = path_here(script.constants.text(call.file))
         if name in seen or (source := _text(script, name)) is None or not _is_script(name, source):
             continue

@@ -15,7 +15,7 @@ from jobgen.schedulers.request import DirectiveOption, Request
 from jobgen.script import code_files, other_text, syntax
 from jobgen.script.callers import Callers, callers, own_options
 from jobgen.script.changed_variables import changed_variables
-from jobgen.script.commands import Command, commands
+from jobgen.script.commands import Command, commands, names_command
 from jobgen.script.constants import Constants
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.pbs import PbsDialect
@@ -303,6 +303,14 @@ class Script:
             if child.type == "variable_name"
         }
 
+    def functions_named(self, text: str) -> list[syntax.Node]:
+        """Return the definitions of the exported functions that a text names, with those that these name."""
+        names: set[str] = set()
+        while more := {one for one in self.exported_functions - names if names_command(text, one)}:
+            names |= more
+            text = "\n".join([text, *(self.functions.get(one, "") for one in more)])
+        return [one for one in self.tree.all("function_definition") if one.name in names] if names else []
+
     @cached_property
     def expansions(self) -> list[tuple[str, syntax.Node]]:
         return list(syntax.expansions(self.tree))
@@ -552,6 +560,14 @@ class Script:
     def in_job(self) -> bool:
         """Return whether a job runs the script: the scheduler, or another script of the job, starts it."""
         return self.is_batch or self.starter is not None
+
+    @property
+    def runs_once(self) -> bool:
+        """Return whether the scheduler runs the script, or the shell of such a one, and no launcher."""
+        if self.starter is None:
+            return self.is_batch
+        above, call = self.starter
+        return call.outer is None and not call.remote and above.runs_once
 
     @property
     def asks_for_sh(self) -> bool:

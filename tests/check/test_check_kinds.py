@@ -21,6 +21,7 @@ KEY = "9f8e7d6c5b4a39281706f5e4d3c2b1a0918273ab"  # in the form of a key; no ser
 
 WRONG_RANK = "export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_PROCID\npython t.py\n"
 NO_GPUS = SLURM.replace("#SBATCH --gpus-per-node=4\n", "")
+OWN_FUNCTION = "go() { export RANK=$SLURM_PROCID LOCAL_RANK=0; python t.py; }\nexport -f go\nsrun --gpus-per-task=1 bash -c go\n"
 BY_LOCAL = "RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID python t.py"
 ONE_TASK = SLURM.replace("--ntasks-per-node=4", "--ntasks-per-node=1")
 JOINED = "--nnodes=4 --rdzv-backend=c10d --rdzv-endpoint=$M:29400 t.py"
@@ -161,6 +162,19 @@ FOUND = [
     ("task-devices", NO_GPUS + f"srun --tres-per-task=gres/gpu:1 bash -c '{BY_LOCAL}'\n"),
     ("task-devices", NO_GPUS + f"#SBATCH --gpus=16 --ntasks-per-gpu=1\nsrun bash -c '{BY_LOCAL}'\n"),
     ("task-devices", SLURM + f"srun --gpu-bind=mask_gpu:0x1,0x2,0x4,0x8 bash -c '{BY_LOCAL}'\n"),
+    ("task-devices", NO_GPUS + OWN_FUNCTION.replace("=0", "=$SLURM_LOCALID")),
+    (
+        "task-devices",
+        NO_GPUS + OWN_FUNCTION.replace("go() {", "go() { export CUDA_VISIBLE_DEVICES=$SLURM_LOCALID;"),
+    ),
+    ("rank-number", SLURM + OWN_FUNCTION.replace("RANK=$SLURM_PROCID", "RANK=$SLURM_NODEID")),
+    (
+        "too-many-threads",
+        SLURM
+        + "#SBATCH --cpus-per-task=4\n"
+        + OWN_FUNCTION.replace("go() {", "go() { export OMP_NUM_THREADS=8;"),
+    ),
+    ("hostname-master", SLURM + OWN_FUNCTION.replace("go() {", "go() { export MASTER_ADDR=$(hostname);")),
     ("standalone-nodes", ONE_TASK + "srun torchrun --nnodes=1 --nproc-per-node=4 t.py\n"),
     ("random-rendezvous", ONE_TASK + f"srun bash -c 'torchrun --rdzv_id=$SLURM_PROCID {JOINED}'\n"),
     ("master-address", ONE_TASK + "export MASTER_ADDR=${SLURM_NODELIST:0:6}\n"),
@@ -451,6 +465,7 @@ QUIET = [
         + "cat > r.sh <<E\ncd $PWD\ntorchrun --nnodes=4 t.py\nE\nfor h in $(uniq $PBS_NODEFILE); do pbs_tmrsh $h bash -l $PWD/r.sh & done\n",
     ),
     ("task-devices", NO_GPUS + f"srun --gpus-per-task=1 --gpu-bind=none bash -c '{BY_LOCAL}'\n"),
+    ("task-devices", NO_GPUS + OWN_FUNCTION),
     ("standalone-nodes", SLURM + "srun torchrun --nnodes=1 --nproc-per-node=1 t.py --seed $SLURM_PROCID\n"),
     ("bare-hostfile", HOSTFILE + "python hosts.py > $H\n" + DEEPSPEED),
     ("nested-tasks", HOSTFILE + "srun deepspeed --hostfile $H --no_ssh --node_rank=$R t.py\n"),

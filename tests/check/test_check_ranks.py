@@ -26,6 +26,7 @@ EIGHT = SLURM.replace("ntasks-per-node=4", "ntasks-per-node=8")
 PBS = "#!/bin/bash\n#PBS -l select=2:ncpus=32:mpiprocs=4:ngpus=4\n#PBS -l walltime=01:00:00\n"
 RUN = "torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint=$M:2000 t.py\n"
 SET = "export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID; python train.py"
+PORT_OF_PBS = "#!/bin/bash\n#PBS -J 0-9\n#PBS -l select=1:ncpus=8:ngpus=2\nexport MASTER_PORT=$((20000 + ${{PBS_JOBID%%[!0-9]*}} % 9000{}))\ntorchrun --nproc-per-node=2 t.py\n"
 OPEN = PBS + "module load openmpi\n"
 DEBUG = "export NCCL_DEBUG=INFO\n"
 REMOTE = f"'cd $PWD; {RUN.strip()}'"
@@ -214,6 +215,7 @@ FOUND = [
     ("submission-text", ONE + "j=$(sbatch a.sh)\nsbatch -d afterok:$j b.sh\n./a\n"),
     ("submission-text", ONE + "j=`sbatch a.sh 2>/dev/null`\nsbatch --dependency afterany:${j} b.sh\n./a\n"),
     ("container-driver", ONE + "docker run --rm -v /d:/d torch:2 python /d/t.py\n"),
+    ("container-driver", NODES + "C=\"apptainer exec --bind $PWD:/work i.sif\"\nsrun $C " + RUN),
     ("container-driver", NODES + "srun podman-hpc run --rm -v /d:/d torch:2 " + RUN),
     ("container-files", ONE + "docker run --gpus all -v /data:/data torch:2 python /home/me/t.py\n"),
     ("container-files", ONE + "srun podman run --device nvidia.com/gpu=all torch:2 python $PWD/t.py\n"),
@@ -260,6 +262,9 @@ FOUND = [
     ("launcher-binding", ONE.replace("cpus-per-task=8", "cpus-per-task=16") + "srun -n 1 taskset -c 0-15 torchrun --nproc-per-node=4 t.py\n"),
     ("launcher-binding", ONE + "numactl -C 0,1 torchrun --nproc-per-node=4 t.py\n"),
     ("trap-late", TRAP + "trap save USR1\nexec srun python t.py\n"),
+    ("fixed-port", PORT_OF_PBS.format("")),
+    ("fixed-port", ONE + "#SBATCH -a 1-9\nP=$((2000 + SLURM_ARRAY_JOB_ID % 9))\ntorchrun --nproc-per-node=4 --master-port=$P t.py\n"),
+    ("trap-late", TRAP + "trap save USR1\ngo() {\n  srun \"$@\"\n}\ngo python t.py\n"),
     ("signal-receiver", TRAP + "srun python t.py | tee log &\np=$!\ntrap 'kill -USR1 $p' USR1\nwait\n"),
     ("signal-receiver", TRAP + "torchrun t.py &\np=$!\ntrap 'kill -s USR2 \"$p\"' USR1\nwait\n"),
     ("identical-tasks", SLURM + "srun bash -c 'uv sync; RANK=$SLURM_PROCID python t.py'\n"),
@@ -397,6 +402,12 @@ SILENT = [
     ("rm-at-requeue", ONE + "rm -rf out\nsrun python t.py --save_dir out\n"),
     ("ranks-mismatch", "#!/bin/bash\n#SBATCH --gres=gpu:a100:2,gpu:v100:2\n#SBATCH --time=1:00:00\ntorchrun --nproc-per-node=4 t.py\n"),
     ("trap-late", TRAP + "trap save USR1\npython -c 'import torch'\nwait\n"),
+    ("ranks-mismatch", OPEN + "mpirun -np 2 bash -c 'RANK=$OMPI_COMM_WORLD_RANK python t.py'\n"),
+    ("trap-late", TRAP + "go() { srun python t.py; }\ntrap go USR1\n"),
+    ("fixed-port", PORT_OF_PBS.format(" + PBS_ARRAY_INDEX")),
+    ("fixed-port", PORT_OF_PBS.format("").replace("#PBS -J 0-9\n", "")),
+    ("fixed-port", ONE + "#SBATCH -a 1-9\nP=$((2000 + SLURM_JOB_ID % 9))\ntorchrun --nproc-per-node=4 --master-port=$P t.py\n"),
+    ("container-driver", NODES + "C=\"apptainer exec $MORE i.sif\"\nsrun $C " + RUN),
     ("submission-text", ONE + "j=$(sbatch --parsable a.sh)\nsbatch -d afterok:$j b.sh\n./a\n"),
     ("submission-text", ONE + "j=$(sbatch a.sh | awk '{print $4}')\nsbatch -d afterok:$j b.sh\n./a\n"),
     ("submission-text", ONE + "j=$(sbatch a.sh)\nsbatch -d afterok:${j##* } b.sh\n./a\n"),

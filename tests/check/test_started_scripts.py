@@ -1,4 +1,4 @@
-"""The scripts beside a script that its launchers, ssh and pbsdsh start on the nodes."""
+"""The scripts beside a script that it starts itself, or with launchers, ssh and pbsdsh on the nodes."""
 
 from __future__ import annotations
 
@@ -175,3 +175,15 @@ def test_pbsdsh_starts_it_once_on_a_node(option: str, found: bool, tmp_path: Pat
     )
     rules = {one.rule for one in check(script.encode(), "job.sh", folder=str(tmp_path))}
     assert ("nested-tasks" in rules) is found
+
+
+@pytest.mark.parametrize("call", ["./run.sh", "bash run.sh", "bash ./first.sh"])
+def test_a_script_that_the_batch_script_runs_itself(call: str, tmp_path: Path) -> None:
+    """It runs once, on the first node: its name is the address for all ranks."""
+    numbers = "export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID"
+    lines = f"export MASTER_ADDR=$(hostname)\nOMP_NUM_THREADS=32 srun bash -c '{numbers}; exec python t.py'"
+    (tmp_path / "first.sh").write_text(INNER.format("exec bash run.sh"))
+    (tmp_path / "run.sh").write_text(INNER.format(f"{lines}\ntorchrun --standalone --nproc-per-node 8 t.py"))
+    found = check(f"{HEAD}{call}\n".encode(), "jobs/job.sh", folder=str(tmp_path))
+    of_ranks = [one for one in found if one.file == "jobs/run.sh" and one.severity != "note"]
+    assert [(one.line, one.rule) for one in of_ranks] == [(5, "ranks-mismatch")]

@@ -73,6 +73,16 @@ def test_a_rank_in_text_that_srun_starts() -> None:
     assert (False, 3, "SLURM_PROCID") in remarks(done)
 
 
+@pytest.mark.parametrize(
+    ("step", "number"), [("srun bash -c 'go 1'", "$OMPI_COMM_WORLD_RANK"), ("parallel go ::: 1 2", "0")]
+)
+def test_a_rank_in_a_function_that_the_ranks_run(step: str, number: str) -> None:
+    lines, _ = body(
+        "--nodes=2 --ntasks-per-node=4", f"go() {{ RANK=$SLURM_PROCID ./a; }}\nexport -f go\n{step}"
+    )
+    assert f"go() {{ RANK={number} ./a; }}" in lines
+
+
 def test_a_rank_that_no_srun_sets() -> None:
     done = convert(f"{ONE}bash -c 'echo $SLURM_PROCID'", "pbspro")
     assert done.text.endswith("bash -c 'echo $SLURM_PROCID'\n")

@@ -150,6 +150,8 @@ def test_a_log_of_each_task(code: str, named: bool) -> None:
         ("unset SLURM_EXPORT_ENV", False),
         ("unset -v SLURM_NTASKS SLURM_OTHER", False),
         ("unset X; echo $SLURM_OTHER", True),
+        ("env -i -u SLURM_MEM_PER_NODE --unset=SLURM_EXPORT_ENV ./a", False),
+        ("env -u X ./a $SLURM_OTHER", True),
     ],
 )
 def test_variables_that_the_script_unsets(text: str, named: bool) -> None:

@@ -313,6 +313,11 @@ def test_a_loop_of_a_script_without_launcher_is_its_program() -> None:
     assert done.remarks == ()
 
 
+WITH_STATUS = """for i in 1 2; do ./a $i & ids+=($!); done
+for id in ${ids[@]}; do wait $id || rc=1; done
+exit $rc"""
+
+
 @pytest.mark.parametrize(
     ("body", "code", "after"),
     [
@@ -323,6 +328,12 @@ def test_a_loop_of_a_script_without_launcher_is_its_program() -> None:
             "set +eu +o pipefail\ncp a b\n",
         ),
         ("for i in 1 2; do ./a $i; done\nwait", "for i in 1 2; do ./a $i; done", None),
+        (WITH_STATUS, WITH_STATUS, None),
+        (
+            WITH_STATUS.replace("exit $rc", "exit $OTHER"),
+            WITH_STATUS.removesuffix("\nexit $rc"),
+            "set +eu +o pipefail\nexit $OTHER\n",
+        ),
     ],
 )
 def test_the_wait_for_processes_of_the_program(body: str, code: str, after: str | None) -> None:

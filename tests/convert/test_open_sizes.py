@@ -216,6 +216,22 @@ def test_more_cores_than_those_to_which_slurm_binds_a_job() -> None:
     assert "counts all cores of the node, not the 4 of the request, to which Slurm may bind them" in found
 
 
+@pytest.mark.parametrize(
+    ("options", "code", "named"),
+    [
+        ("-N 2 --ntasks-per-node=8", "srun ./a", True),
+        ("-N 2 --ntasks-per-node=8 -c 4", "srun ./a", False),
+        ("-N 2 --ntasks-per-node=8 --exclusive", "srun ./a", False),
+        ("-N 2 --ntasks-per-node=8", "srun -c 4 ./a", False),
+        ("-N 2 --ntasks-per-node=8", "./a", False),
+    ],
+)
+def test_the_threads_of_all_ranks_of_whole_nodes(options: str, code: str, named: bool) -> None:
+    done = convert(f"{HEAD}{options}\nexport OMP_NUM_THREADS=4\n{code}\n", "pbspro")
+    why = "in 8 ranks is more than the cores of the request on a node, 8"
+    assert any(one.why.startswith(why) for one in done.remarks) == named
+
+
 @pytest.mark.parametrize("code", ["make -j 20", "bwa mem -t 20 x"])
 def test_programs_for_more_cores_than_the_cores_of_slurm(code: str) -> None:
     why = "is more than the cores of the request on a node, 4, to which Slurm may bind them"

@@ -230,6 +230,13 @@ def test_a_program_of_python_that_reads_the_ranks_of_srun(code: str, named: bool
     assert any(one.what == "SLURM_PROCID" and "find RANK" in one.why for one in done.remarks) == named
 
 
+@pytest.mark.parametrize(("code", "named"), [("python t.py", True), ("./rank.sh ./a", True), ("./a", False)])
+def test_a_program_that_reads_the_ranks_of_an_mpi_of_one_scheduler(code: str, named: bool) -> None:
+    head = "#!/bin/bash\n#PBS -l select=2:ncpus=4:mpiprocs=4\nmodule load cray-pals\n"
+    done = job_file(f"{head}mpiexec -n 8 --ppn 4 {code}\n")
+    assert any("PMI_RANK" in one.what and "find RANK" in one.why for one in done.remarks) == named
+
+
 def test_a_sign_of_comments_in_a_string() -> None:
     text = SLURM.format("", 'echo "[x] ## $SLURM_CLUSTER_NAME"  # $SLURM_CONF\n./a')
     spec = read_spec("pbs", {}, (), layer_of(tomllib.loads(job_file(text).text), (), lambda _: "job.toml"))

@@ -217,9 +217,14 @@ def _program(script: Script, launch: Launch) -> tuple[tuple[Node, ...], Node | N
     if name in ("bash", "sh") and at + 1 < len(own):
         joined = (one for flag, one in pairwise(own[at:]) if re.fullmatch(r"-[a-z]*c", flag.text))
         texts = [one for one in own[at + 1 :] if one.type in ("string", "raw_string")]
-        text = next((one for one in joined if one.type == "concatenation"), next(iter(texts), None))
+        whole = ("concatenation", "word")
+        text = next((one for one in joined if one.type in whole), next(iter(texts), None))
         if text is not None:
-            inner = [word for last in list(commands(code(text)))[-1:] for word in last.words]
+            last = list(commands(code(text)))[-1:]
+            functions = {one.name: one for one in script.functions_named(text.text)} if last else {}
+            if last and last[0].name in functions:
+                last = list(commands(functions[last[0].name]))[-1:]
+            inner = [word for command in last for word in command.words]
             return tuple(inner[command_start(forms(script, inner)) :]), text
     return own[at:], None
 
@@ -368,6 +373,11 @@ def step_of_script(script: Script) -> Launch | None:
     return script.starter.call.outer if script.starter is not None else None
 
 
+def trees_of_tasks(script: Script, one: RankGroup) -> list[Node]:
+    """Return the code of the text that a shell runs in each process, and of the exported functions in it."""
+    return [] if one.text is None else [code(one.text), *script.functions_named(one.text.text)]
+
+
 class TaskCode(NamedTuple):
     """Code that every task of a launcher runs: a text for a shell, of the processes ``group``, or the whole
     of a script that a launcher in another one starts; the nodes, and the tasks on each."""
@@ -389,11 +399,10 @@ def code_of_tasks(script: Script) -> Iterator[TaskCode]:
     for one in ranks(script):
         if one.outer is None or not one.outer.row.line.reaches_nodes:
             continue
-        if one.text is not None:
-            yield TaskCode(code(one.text), one.nodes, one.tasks, one, one.sets_ranks)
-        elif (file := file_of_tasks(script, one.outer)) is not None and (
-            tree := script.written_code(file)
-        ) is not None:
+        trees = trees_of_tasks(script, one)
+        if one.text is None and (file := file_of_tasks(script, one.outer)) is not None:
+            trees = list(filter(None, [script.written_code(file)]))
+        for tree in trees:
             yield TaskCode(tree, one.nodes, one.tasks, one, one.sets_ranks)
     outer = step_of_script(script)
     if script.starter is not None and outer is not None and outer.row.line.reaches_nodes:

@@ -11,7 +11,7 @@ from itertools import pairwise
 from jobgen.check.ranks.devices import VISIBLE, Visible, count, numbers, visible
 from jobgen.check.ranks.environment import RankEnvironment
 from jobgen.check.ranks.frameworks import FRAMEWORKS
-from jobgen.check.ranks.model import RankGroup, beside, code_of_tasks, ranks
+from jobgen.check.ranks.model import RankGroup, beside, code_of_tasks, ranks, trees_of_tasks
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.check.rules.rank_numbers import COPES, NUMBERS
 from jobgen.errors import counted
@@ -54,7 +54,7 @@ def task_devices(script: Script) -> Iterator[Hit]:
         several = one.tasks or (total and nodes and total > nodes)
         if not option or one.sets_ranks or one.tasks == 1 or not several:
             continue
-        how, sure = _number_of_device(one)
+        how, sure = _number_of_device(script, one)
         if how:
             near = option.endswith(_CLOSEST)
             sees = "the devices close to its cores, often one, number 0" if near else "one device, number 0"
@@ -130,10 +130,10 @@ def _own_device(of_job: dict[str, str], one: RankGroup) -> str:
 _CLOSEST = "--gpu-bind=closest"
 
 
-def _number_of_device(one: RankGroup) -> tuple[str, bool]:
+def _number_of_device(script: Script, one: RankGroup) -> tuple[str, bool]:
     """Return how a program chooses its device by the local rank, and whether its file shows it; empty if
     neither shows that it does."""
-    source, code = one.program.source, one.text.text if one.text is not None else ""
+    source, code = one.program.source, "\n".join(tree.text for tree in trees_of_tasks(script, one))
     if named := re.search(r"\b(\w+_VISIBLE_DEVICES)=[\"']?\$\{?SLURM_LOCALID\}?(?![\w:%])", code):
         return f"{named[1]} is the local rank, which names others", False
     if re.search(r"VISIBLE_DEVICES=|\bLOCAL_RANK=[\"']?0\b", code):
@@ -189,7 +189,7 @@ def visible_devices(script: Script) -> Iterator[Hit]:
         part = _PART.fullmatch(script.request.gpu_type or "")
         listed = (f"CUDA opens one instance of a divided GPU in a process, {part[0]}", 1) if part else listed
         if not one.sets_ranks:
-            how, sure = _number_of_device(one)
+            how, sure = _number_of_device(script, one)
             if listed and one.tasks and one.tasks > listed[1] > 0 and (how or environment.has_devices(one)):
                 fails = (
                     f", but {how}: the ranks from {listed[1]} on fail" if how else ": some share one, or fail"

@@ -151,7 +151,7 @@ _OPENS = re.compile(
     r"--(gpus?|device|runtime|privileged|hooks-dir|annotation|security-opt)\b|VISIBLE_DEVICES|nvidia-docker"
 )
 _IN_SHELL = re.compile(r"[\"'](?:.*[\s;&])?(python3?|torchrun|accelerate|deepspeed|vllm)\s", re.S)
-_MAY_BE_OPTIONS = re.compile(r"\$(?!.*(im|sif|cont))", re.I)  # and no image
+_MAY_BE_OPTIONS = re.compile(r"\$(?!.*(im|sif|cont|/))", re.I)  # and no image or path
 # Options and variables that give a container GPUs, and signs of AMD, whose devices need no option.
 _HAVE_GPUS = (
     r"(?i)--rocm|--nvccli|_NV(CCLI)?=|_ROCM=|/dev/(kfd|dri|nvidia)|rocm|\bamd|\blumi|\bhip|\bmi\d00|gfx9"

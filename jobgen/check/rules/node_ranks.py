@@ -26,7 +26,7 @@ _RENDEZVOUS = {
     "torchrun": "add --rdzv-backend=c10d and --rdzv-endpoint, or --node-rank with a value that differs on each node",
     "accelerate": "add --rdzv_backend=c10d, or --machine_rank with a value that differs on each node",
 }
-_OF_RANK_0 = r"(PROCID|NODEID|RANK|RANKID)\b.{0,9}(==?|-eq) *[\"']?0"
+_OF_RANK_0 = r"(PROCID|NODEID|RANK|RANKID)\b.{0,9}(==| =|-eq) *[\"']?0"
 
 
 @rule_once(
@@ -70,7 +70,7 @@ def hostname_master(script: Script) -> Iterator[Hit]:
 
 def _run_by_all(script: Script) -> Iterator[Node]:
     """Yield the texts that every node of the job runs."""
-    if not script.is_batch:
+    if not script.runs_once:
         outer = step_of_script(script)
         if (outer is not None and _is_for_all(outer)) or re.search(_RANKS, script.tree.text):
             yield script.tree  # a script that srun or mpirun starts
@@ -85,6 +85,7 @@ def _run_by_all(script: Script) -> Iterator[Node]:
         if launch.outer is None and launch.row.line.reaches_nodes and _is_for_all(launch):
             words = [script.constants.origin(word) for word in launch.program]
             yield from (word for word in words if word.type == "raw_string")
+            yield from (one for word in words for one in script.functions_named(word.text))
             yield from (word for word in words if word.type == "string" and "\\" in word.text)
 
 

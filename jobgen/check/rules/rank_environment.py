@@ -16,6 +16,7 @@ from jobgen.check.ranks.model import (
     forms,
     is_work,
     ranks,
+    trees_of_tasks,
 )
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule, rule_once
 from jobgen.errors import counted
@@ -288,8 +289,8 @@ def too_many_threads(script: Script) -> Iterator[Hit]:
 def _omp_threads(script: Script, environment: RankEnvironment, one: RankGroup) -> int | None:
     """Return the OMP_NUM_THREADS of a program, 0 if it is unknown; None if nothing sets it: the code of its task,
     ``--export`` or the script."""
-    tree = code(one.text) if one.text is not None else None
-    own = [value for name, value, _ in assignments(tree) if name == "OMP_NUM_THREADS"] if tree else []
+    set_in = (row for tree in trees_of_tasks(script, one) for row in assignments(tree))
+    own = [value for name, value, _ in set_in if name == "OMP_NUM_THREADS"]
     option = one.outer.text("--export") if one.outer is not None and one.is_step else ""
     if own or "OMP_NUM_THREADS=" not in option:
         value = own[0] if own else environment.in_effect("OMP_NUM_THREADS", one.start)

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 
+from jobgen.check.ranks.addresses import ports
 from jobgen.check.ranks.model import RankGroup, beside, ranks
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule, rule_once
 from jobgen.launch.wrappers import command_start
@@ -143,6 +144,7 @@ _USUAL_PORTS = {
     *(6000, 6001, 1234, 12345, 12355, 8888, 9901, 10000, 12340, 60000),
 }
 _GPUS_OF_MANY = 4
+_PORT_OF_JOB = "compute it from the job id: MASTER_PORT=$((20000 + JOBID % 10000"
 
 
 @rule(
@@ -150,9 +152,9 @@ _GPUS_OF_MANY = 4
     WARNING,
     "A fixed port",
     """Two jobs on one node with the same port connect to each other, or the second one cannot start. 29500
-    is the default; 16 of 45 public scripts set a fixed port. (For a port that no tutorial uses this is only a note, and so it is for a job of several nodes with four GPUs each, which
-    usually are whole nodes; a job with eight GPUs, or eight ranks of a launcher, on each node shares no node, and has no finding.)""",
-    fix="compute it from the job id: MASTER_PORT=$((20000 + JOBID % 10000))",
+    is the default; 16 of 45 public scripts set a fixed port. (For a port that no tutorial uses this is only a note, unless the job is an array, and so it is for a job of several nodes with four GPUs each, or without a
+    number of cores in PBS, which usually are whole nodes; a job with eight GPUs, or eight ranks of a launcher, on each node shares no node, and has no finding.)""",
+    fix=f"{_PORT_OF_JOB}))",
     bad="""
     #!/bin/bash
     #SBATCH --gpus-per-node=1
@@ -175,13 +177,35 @@ def fixed_port(script: Script) -> Iterator[Hit]:
     if any((launch.number(*launch.row.line.local_ranks) or 0) >= GPUS_OF_NODE for launch in script.launches):
         return
     seen: set[str] = set()
-    whole = script.request.several and (script.request.gpus_per_node or 0) >= _GPUS_OF_MANY  # nodes
+    chunks, many = script.request.chunks, (script.request.gpus_per_node or 0) >= _GPUS_OF_MANY
+    many |= bool(chunks) and all({"ncpus", "ppn"}.isdisjoint(chunk) for chunk in chunks)
+    whole = script.request.several and many  # nodes
+    array, fix = script.request.array or "%1", ""
+    of_array = not whole and not re.search(r"%1$", array)  # one task at a time
+    if of_array and script.is_pbs:  # the tasks of its arrays have one number
+        fix = f"{_PORT_OF_JOB} + {script.dialect.variable('array_index')}))"
     for line, port in found:
         shared = script.in_job and not script.request.has_whole_nodes
         if shared and port and port.isdigit() and port != "0" and port not in seen:
             seen.add(port)
-            reason = f"the port {port} is fixed: a second job on the same node connects to this job, or cannot start"
-            yield Hit(line, reason, level=None if int(port) in _USUAL_PORTS and not whole else NOTE)
+            second, first = ("task of the array", "one") if of_array else ("job", "job")
+            reason = f"the port {port} is fixed: a second {second} on the same node connects to this {first}, or cannot start"
+            known = of_array or (int(port) in _USUAL_PORTS and not whole)
+            yield Hit(line, reason, fix, None if known else NOTE)
+    for line in _ports_of_array(script) if of_array and script.in_job else ():
+        reason = "all tasks of the array get this port, from the number of the array: a second one on the same node connects to the first, or cannot start"
+        yield Hit(line, reason, fix)
+
+
+def _ports_of_array(script: Script) -> Iterator[int]:
+    """Yield the lines of the ports that the number of an array determines, without the index of the task."""
+    own, index = script.dialect, script.dialect.variable("array_index") or ""
+    numbers = list(filter(None, (own.job_number, own.variable("array_job"))))
+    for one in ports(script):
+        values = (value.text for name, _ in expansions(one.node) for value in script.values.get(name, ()))
+        text = " ".join([one.node.text, *values])
+        if any(number in text for number in numbers) and index not in text and "RANDOM" not in text:
+            yield one.line
 
 
 @rule_once(

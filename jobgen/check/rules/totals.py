@@ -24,6 +24,7 @@ from jobgen.check.ranks.model import (
     ranks_of_machine,
     ranks_of_node,
     size,
+    trees_of_tasks,
 )
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.errors import counted
@@ -200,7 +201,16 @@ def _of_tasks(
     if one.tasks and has and one.tasks > has and not one.sets_ranks and environment.has_devices(one):
         starts = f"{kind} starts {one.tasks} ranks on a node of {counted(has, 'GPU')}"
         yield Hit(one.line, starts, f"write {has}, or request {one.tasks} GPUs")
-    if one.tasks and gpus and one.tasks < gpus and _numbers_by_task(one) and script.is_batch:
+    fills = (one.outer.row.of_mpi and _filled(script, one.outer)) or 0 if one.outer is not None else 0
+    filled = gpus is not None and fills >= gpus  # see nodes-mismatch
+    if (
+        one.tasks
+        and gpus
+        and one.tasks < gpus
+        and not filled
+        and _numbers_by_task(script, one)
+        and script.is_batch
+    ):
         starts = f"{kind} starts {counted(one.tasks, 'rank')} on a node of {counted(gpus, 'GPU')}: {gpus - one.tasks} stay idle"
         fix = f"start {gpus} ranks on each node" if script.is_pbs else f"write --ntasks-per-node={gpus}"
         ignored = one.outer is not None and ignores_tasks_of_node(script, one.outer)
@@ -279,9 +289,9 @@ def _of_workers(script: Script, one: RankGroup, gpus: int | None) -> Iterator[Hi
             yield Hit(one.line, reason, f"write {has}")
 
 
-def _numbers_by_task(one: RankGroup) -> bool:
+def _numbers_by_task(script: Script, one: RankGroup) -> bool:
     """Return whether each task of a step that runs alone is one rank of torch, with one device."""
-    code = one.text.text if one.text is not None else ""
+    code = "\n".join(tree.text for tree in trees_of_tasks(script, one))
     by_task = re.search(r"\bRANK=[\"']?\$\{?(SLURM_PROCID|OMPI_COMM_WORLD_RANK|PMI_RANK|PMIX_RANK)", code)
     of_megatron = one.program.number("tensor_model_parallel_size") and one.outer is not None
     return bool(by_task or of_megatron) and not one.sets_ranks and not one.command.background

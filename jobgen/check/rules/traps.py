@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from jobgen.check.rule import NOTE, WARNING, rule, rule_once
 from jobgen.script.commands import Command
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import LOOPS, literal
+from jobgen.script.syntax import LOOPS, function_of, literal
 
 _CAUGHT = ("TERM", "USR1", "USR2", "INT", "HUP", "CONT")
 
@@ -118,11 +118,11 @@ def trap_status(script: Script) -> Iterator[Hit]:
     """,
 )
 def trap_late(script: Script) -> Iterator[Hit]:
-    works = [command for command in script.commands if command.works]
-    here = any(not one.node.under("function_definition", "command_substitution") for one in works)
+    works = [one for one in script.commands if one.works and not one.node.under("command_substitution")]
+    here = [one for one in works if not function_of(one.node) or script.call_of(one.node)]
     if not here or any(script.named("wait")) or not script.is_batch:
         return
-    last = works[-1]
+    last = here[-1]
     to_shell = any(re.match("R?BR?:", one.value) for one in script.options_of("--signal"))  # alone
     for command in script.named("trap"):
         signals = caught(command) & set(_CAUGHT)

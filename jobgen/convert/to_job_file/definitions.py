@@ -11,7 +11,7 @@ from jobgen.convert.to_job_file.inherited import is_own_file
 from jobgen.convert.variable_names import names_read
 from jobgen.script.bare_names import bare_names
 from jobgen.script.changed_variables import changed_arrays, changed_variables
-from jobgen.script.commands import commands, names_command
+from jobgen.script.commands import commands
 from jobgen.script.constants import ARGUMENTS
 from jobgen.script.script import Script
 from jobgen.script.syntax import LATER, Node, assignments, expansions
@@ -202,13 +202,10 @@ def _whole(script: Script, assignment: Node, own: set[int]) -> Node:
 
 
 def exported_functions(script: Script, text: str) -> list[str]:
-    """Return the definitions of the exported functions that a text names, with those that these name."""
-    names: set[str] = set()
-    while more := {one for one in script.exported_functions - names if names_command(text, one)}:
-        names |= more
-        text = "\n".join([text, *(script.functions.get(one, "") for one in more)])
-    texts = [one.text for one in script.tree.all("function_definition") if one.name in names]
-    return [*texts, f"export -f {' '.join(sorted(names))}"] if texts else []
+    """Return the code that defines and exports the functions that a text names."""
+    found = script.functions_named(text)
+    names = " ".join(sorted({one.name for one in found}))
+    return [*(one.text for one in found), f"export -f {names}"] if found else []
 
 
 def _option_of_words(statement: str) -> str:

@@ -92,8 +92,15 @@ def _launchers(script: Script) -> Iterator[Edit]:
 
 
 def _ranks(script: Script, file: JobFile) -> Iterator[Remark]:
-    """Yield remarks on what ranks get from srun: another scheduler starts them with mpirun."""
+    """Yield remarks on what ranks get from srun, or an MPI that only this scheduler has: another scheduler
+    starts them with mpirun."""
     launch = last_launch(script)
+    program = "".join(word.text for word in launch.program[:1]) if launch is not None else ""
+    of_python = is_python(os.path.basename(program))
+    if launch is not None and "mpi" in file.own and (of_python or program.endswith(".sh")):
+        own = MPI_FLAVOURS[str(file.values["mpi"])]
+        names = ", ".join([own.ranks.rank.strip("$"), *own.more_ranks])
+        yield hint(launch.line, names, "programs that read them find RANK, and so on")
     other = LAUNCHERS.get(str(file.shared.get("launcher")))
     if launch is None or "launcher" not in file.own or other is None or not other.of_mpi:
         return
@@ -101,8 +108,8 @@ def _ranks(script: Script, file: JobFile) -> Iterator[Remark]:
     yield from differences.functions(script, mpi, launch.line, launch.command.node.text)
     if launch.row.by_scheduler and launch.has("--chdir", "-D"):
         yield hint(launch.line, "--chdir", f"{other.command} starts the ranks in the directory of the job")
-    ranks, program = launch.row.ranks, "".join(word.text for word in launch.program[:1])
-    if ranks and launch.outer is None and is_python(os.path.basename(program)):
+    ranks = launch.row.ranks
+    if ranks and launch.outer is None and of_python:
         yield hint(launch.line, ranks.rank.strip("$"), "programs that read it find RANK, and so on")
 
 

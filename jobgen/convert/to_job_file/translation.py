@@ -260,13 +260,20 @@ def _statement(script: Script, command: Command) -> Node | None:
 
 
 def _with_wait(parts: Split, statement: Node) -> tuple[Split, Node]:
-    """Take the ``wait`` for what a statement leaves in the background out of the commands after it.
+    """Take the ``wait`` for what a statement leaves in the background out of the commands after it, with an
+    ``exit`` behind it whose status is from there.
 
-    Return the rest, and the statement with the wait, or the statement itself.
+    Return the rest, and the last of these statements, or the statement itself.
     """
     for at, one in enumerate(parts.after) if notes.unwaited([statement]) else ():
         if one.parent is statement.parent and any(command.name == "wait" for command in commands(one)):
-            return parts._replace(after=parts.after[at + 1 :]), one
+            rest = parts._replace(after=parts.after[at + 1 :])
+            ending = next(iter(rest.behind), one)
+            if re.match(r"exit\b", ending.text) and {
+                name for name, _, _ in assignments(one)
+            } & program_line.read_by(ending):
+                return rest._replace(after=parts.after[parts.after.index(ending) + 1 :]), ending
+            return rest, one
     return parts, statement
 
 

@@ -123,20 +123,23 @@ def _whole_nodes(script: Script) -> Iterator[Remark]:
 def _more_cores(script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield remarks on programs for more cores than the request has, to which only Slurm binds them."""
     request, (count, line, what) = script.request, named_cores(script)
-    cores, of_node = request.cpus_per_rank or 1, request.ranks_per_node or 1
+    cores, of_node, each = request.cpus_per_rank or 1, request.ranks_per_node or 1, ""
     if script.dialect.node_step:
         of_node = max(of_node, -(-(request.ranks or 1) // (request.nodes or 1)))
         of_steps = [one.number(*one.row.line.ranks, *_COUNTS) or 1 for one in script.launches]
         title = script.dialect.title
         why = f": {title} binds it to them, {target.title} may not; on whole nodes request all of them"
         left = has_directives(script) and max(of_steps, default=1) == 1
+        if what.startswith("OMP_NUM_THREADS") and of_steps and of_node > 1:
+            count, each = count * of_node, f"in {of_node} ranks "
     else:
         why = f", to which {target.title} may bind them"
         left = bool(request.ranks_per_node or request.cpus_per_rank)
         left &= not any(calls(script, mpirun_line.NAMES))
     left &= not (request.exclusive or script.components)
     if left and count > cores * of_node:
-        yield hint(line, what, f"is more than the cores of the request on a node, {cores * of_node}{why}")
+        beyond = f"{each}is more than the cores of the request on a node, {cores * of_node}"
+        yield hint(line, what, f"{beyond}{why}")
     if left and (place := counts_node(script)):
         yield hint(*place, f"counts all cores of the node, not the {cores * of_node} of the request{why}")
 

@@ -16,7 +16,7 @@ from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.mpi_of_script import mpi_of
 from jobgen.script.script import Script
-from jobgen.script.syntax import Node, assignments
+from jobgen.script.syntax import Node, assignments, function_of
 from jobgen.values import arrays
 
 # Code that takes the index of the array, in brackets, from the id of a job.
@@ -166,12 +166,14 @@ def translate(
     missing = {one for one in own - kept if source.origin(script.heeded, meanings(source)[one])}  # unread
     shared, seen = variable_names.shared(script), set[str]()
     shared |= {*variable_names.exported_names(script)} - script.values.keys() - ranks.keys()
+    texts = (one.command.node.text for one in script.launches if one.row.line.reaches_nodes)
+    of_tasks = {one.name for text in texts for one in script.functions_named(text)}
     for node, offset in names_read(script.tree):
-        name = node.text
+        name, in_batch = node.text, offset == 0 and function_of(node) not in of_tasks
         if name in missing:
             missing.remove(name)
             yield Remark(node.line, f"${name}", "is unset: the number of the directive cannot be read")
-        by_script = name in ranks and offset == 0 and node.parent is not None  # where it is not set
+        by_script = name in ranks and in_batch and node.parent is not None  # where it is not set
         if by_script or name in own:
             continue
         if name in shared:
@@ -180,7 +182,7 @@ def translate(
             seen.add(name)
         elif any(one.start <= node.start + offset < one.end for one in replaced_nodes):
             continue
-        elif name in source.zeros and not target.zeros and offset == 0 and (zero := _zero(node)) is not None:
+        elif name in source.zeros and not target.zeros and in_batch and (zero := _zero(node)) is not None:
             yield zero
             yield hint(node.line, f"${name}", _EXPANDED)
         elif name in source.zeros and not target.zeros and not steps:
