@@ -94,6 +94,7 @@ def test_what_has_no_counterpart_stays_as_a_comment(text: str, target: str, what
         ("torque", "-n", "slurm", "--exclusive"),
         ("slurm", "--mail-type=NONE", "pbspro", "-m n"),
         ("slurm", "--mail-type=BEGIN\n#SBATCH --mail-type=END", "pbspro", "-m be"),
+        ("slurm", "--mail-type=START,END", "pbspro", "-m e"),  # Slurm ignores the other word
         ("torque", "-m n", "slurm", "--mail-type=NONE"),
         ("slurm", "--array=1-4 --output=%x-%j-%a.log", "torque", "-t 1-4"),
         ("torque", "-o a-${PBS_JOBID}-$PBS_ARRAYID", "slurm", "--output=a-%j-%a"),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from jobgen.launch.accelerators import GENERIC_RESOURCES
 from jobgen.script.dialects import slurm_sizes
 from jobgen.script.dialects.script_request import Directive, ScriptRequest
+from jobgen.script.dialects.slurm_values import MAIL_TYPES
 from jobgen.values.devices import device_count
 from jobgen.values.parsers import mebibytes, number
 
@@ -88,7 +89,8 @@ def _fault(option: DirectiveOption, content: ScriptRequest, dialect: Dialect) ->
     if option.flag == "--dependency" and content.bad_dependency:
         return f"{content.bad_dependency} {content.dependency_fault}"
     mails = _MAILS | ({dialect.task_mail} if request.array else set())
-    if option.flag == "--mail-type" and (odd := set(option.value.upper().split(",")) - mails):
+    types = set(option.value.upper().split(",")) & set(MAIL_TYPES)  # it ignores other words beside them
+    if option.flag == "--mail-type" and (odd := types - mails):
         return f"{', '.join(sorted(odd))} has no counterpart"
     if option.flag == "--exclusive" and option.value:
         return "has no counterpart"
