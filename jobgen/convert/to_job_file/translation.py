@@ -160,8 +160,9 @@ def _open_binding(file: JobFile, script: Script) -> None:
     """Add a remark on threads that are bound to the cores of their rank, to which mpirun binds none."""
     own, shared = (LAUNCHERS.get(str(one.get("launcher"))) for one in (file.values, file.shared))
     others = "launcher" in file.own and shared is not None and shared.of_mpi
+    mpi = MPI_FLAVOURS.get(str(file.values.get("mpi", own and own.default_mpi)))
     several = file.count("ranks_per_node") > 1 and own is not None and own.of_mpi
-    unbound = several and any("bind-to none" in one for one in MPI_FLAVOURS[str(file.values["mpi"])].place)
+    unbound = several and mpi is not None and any("bind-to none" in one for one in mpi.place)
     if not (others or unbound) or "cpu_bind" in file.values:
         return
     if name := binds_threads(script, file.variables):
