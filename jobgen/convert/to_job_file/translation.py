@@ -38,7 +38,7 @@ from jobgen.convert.variable_names import binds_threads
 from jobgen.launch.accelerators import ACCELERATORS, of_devices
 from jobgen.launch.command_line import SHELLS
 from jobgen.launch.expansion import names
-from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS
+from jobgen.launch.launchers import DEFAULT_MPI, LAUNCHERS, MPI_FLAVOURS
 from jobgen.rendering.launch_words import RANK_VARIABLES
 from jobgen.rendering.runtime import MADE_BY
 from jobgen.script.commands import Command, commands
@@ -161,7 +161,8 @@ def _open_binding(file: JobFile, script: Script) -> None:
     own, shared = (LAUNCHERS.get(str(one.get("launcher"))) for one in (file.values, file.shared))
     others = "launcher" in file.own and shared is not None and shared.of_mpi
     several = file.count("ranks_per_node") > 1 and own is not None and own.of_mpi
-    unbound = several and any("bind-to none" in one for one in MPI_FLAVOURS[str(file.values["mpi"])].place)
+    mpi = MPI_FLAVOURS[str(file.values.get("mpi", DEFAULT_MPI))]  # a script of jobgen names none
+    unbound = several and any("bind-to none" in one for one in mpi.place)
     if not (others or unbound) or "cpu_bind" in file.values:
         return
     if name := binds_threads(script, file.variables):
