@@ -386,8 +386,8 @@ def code_of_tasks(script: Script) -> Iterator[TaskCode]:
         if one.outer is None or not one.outer.row.line.reaches_nodes:
             continue
         if one.text is not None:
-            for tree in trees_of_tasks(script, one):
-                yield TaskCode(tree, one.nodes, one.tasks, one, one.sets_ranks)
+            for part in trees_of_tasks(script, one):
+                yield TaskCode(part, one.nodes, one.tasks, one, one.sets_ranks)
         elif (file := file_of_tasks(script, one.outer)) is not None and (
             tree := script.written_code(file)
         ) is not None:
