@@ -419,8 +419,16 @@ def test_what_is_still_a_finding(rule: str, text: str) -> None:
             "note",
         ),
         ("fixed-port", f"{HEAD}#SBATCH --nodes=4\n#SBATCH --gres=gpu:4\nMASTER_PORT=29500\nsrun ./a", "note"),
-        ("fixed-port", f"{HEAD}#SBATCH --array=0-9\ntorchrun --nproc_per_node 2 --master_port 6005 t.py", "warning"),
-        ("fixed-port", f"{HEAD}#SBATCH --array=0-9%1\ntorchrun --nproc_per_node 2 --master_port 6005 t.py", "note"),
+        (
+            "fixed-port",
+            f"{HEAD}#SBATCH --array=0-9\ntorchrun --nproc_per_node 2 --master_port 6005 t.py",
+            "warning",
+        ),
+        (
+            "fixed-port",
+            f"{HEAD}#SBATCH --array=0-9%1\ntorchrun --nproc_per_node 2 --master_port 6005 t.py",
+            "note",
+        ),
         ("fixed-port", "#!/bin/bash\n#PBS -l select=4:system=a\nMASTER_PORT=29500\nmpiexec -n 8 ./a", "note"),
         (
             "fixed-port",

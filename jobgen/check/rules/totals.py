@@ -201,16 +201,10 @@ def _of_tasks(
     if one.tasks and has and one.tasks > has and not one.sets_ranks and environment.has_devices(one):
         starts = f"{kind} starts {one.tasks} ranks on a node of {counted(has, 'GPU')}"
         yield Hit(one.line, starts, f"write {has}, or request {one.tasks} GPUs")
-    fills = (one.outer.row.of_mpi and _filled(script, one.outer)) or 0 if one.outer is not None else 0
-    filled = gpus is not None and fills >= gpus  # see nodes-mismatch
-    if (
-        one.tasks
-        and gpus
-        and one.tasks < gpus
-        and not filled
-        and _numbers_by_task(script, one)
-        and script.is_batch
-    ):
+    # See nodes-mismatch for the ranks of an MPI that fill a node.
+    fills = _filled(script, one.outer) if one.outer is not None and one.outer.row.of_mpi else None
+    fewer = one.tasks and gpus and max(one.tasks, fills or 0) < gpus
+    if one.tasks and gpus and fewer and _numbers_by_task(script, one) and script.is_batch:
         starts = f"{kind} starts {counted(one.tasks, 'rank')} on a node of {counted(gpus, 'GPU')}: {gpus - one.tasks} stay idle"
         fix = f"start {gpus} ranks on each node" if script.is_pbs else f"write --ntasks-per-node={gpus}"
         ignored = one.outer is not None and ignores_tasks_of_node(script, one.outer)
