@@ -97,8 +97,8 @@ def _ranks(script: Script, file: JobFile) -> Iterator[Remark]:
     launch = last_launch(script)
     program = "".join(word.text for word in launch.program[:1]) if launch is not None else ""
     of_python = is_python(os.path.basename(program))
-    if launch is not None and "mpi" in file.own and (of_python or program.endswith(".sh")):
-        own = MPI_FLAVOURS[str(file.values["mpi"])]
+    own = MPI_FLAVOURS.get(str(file.values.get("mpi"))) if "mpi" in file.own else None
+    if launch is not None and own is not None and (of_python or program.endswith(".sh")):
         names = ", ".join([own.ranks.rank.strip("$"), *own.more_ranks])
         yield hint(launch.line, names, "programs that read them find RANK, and so on")
     other = LAUNCHERS.get(str(file.shared.get("launcher")))

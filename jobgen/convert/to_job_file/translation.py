@@ -38,7 +38,7 @@ from jobgen.convert.variable_names import binds_threads
 from jobgen.launch.accelerators import ACCELERATORS, of_devices
 from jobgen.launch.command_line import SHELLS
 from jobgen.launch.expansion import names
-from jobgen.launch.launchers import DEFAULT_MPI, LAUNCHERS, MPI_FLAVOURS
+from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS
 from jobgen.rendering.launch_words import RANK_VARIABLES
 from jobgen.rendering.runtime import MADE_BY
 from jobgen.script.commands import Command, commands
