@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -433,9 +434,13 @@ class Script:
             found |= {os.path.basename(self.constants.value(word) or "") for word in words[:1]}
         return found
 
+    @cached_property
+    def _calls_by_kind(self) -> Counter[str]:
+        return Counter(launch.kind for launch in self.launches)
+
     def only(self, launch: Launch) -> bool:
         """Return whether no other launcher of this kind is called."""
-        return len(list(self.launched(launch.kind))) == 1
+        return self._calls_by_kind[launch.kind] == 1
 
     def launched(self, *kinds: str) -> Iterator[Launch]:
         """Yield the calls of these launchers."""
