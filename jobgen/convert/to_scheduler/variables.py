@@ -166,16 +166,14 @@ def translate(
     missing = {one for one in own - kept if source.origin(script.heeded, meanings(source)[one])}  # unread
     shared, seen = variable_names.shared(script), set[str]()
     shared |= {*variable_names.exported_names(script)} - script.values.keys() - ranks.keys()
-    texts = (one.command.node.text for one in script.launches if one.row.line.reaches_nodes)
-    of_tasks = {one.name for text in texts for one in script.functions_named(text)}
+    of_tasks = _functions_of_tasks(script)
     for node, offset in names_read(script.tree):
         name, in_batch = node.text, offset == 0 and function_of(node) not in of_tasks
         if name in missing:
             missing.remove(name)
             yield Remark(node.line, f"${name}", "is unset: the number of the directive cannot be read")
-        by_script = name in ranks and in_batch and node.parent is not None  # where it is not set
-        if by_script or name in own:
-            continue
+        if name in own or (name in ranks and in_batch and node.parent is not None):
+            continue  # the script sets it, or nothing does
         if name in shared:
             if name not in seen and name not in source.zeros:
                 yield from _shared(name, other, defined, target, of_array)
@@ -203,6 +201,12 @@ def translate(
                 yield Remark(node.line, f"${name}", why if meant else "has no counterpart", lost=not meant)
             yield from _guard(name, node.parent) if offset == 0 and node.parent else ()
             seen.add(name)
+
+
+def _functions_of_tasks(script: Script) -> set[str]:
+    """Return the names of the functions that the ranks of launchers run."""
+    texts = (one.command.node.text for one in script.launches if one.row.line.reaches_nodes)
+    return {one.name for text in texts for one in script.functions_named(text)}
 
 
 def _name_of_array(
