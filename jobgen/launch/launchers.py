@@ -496,6 +496,7 @@ MPI_FLAVOURS = {
         runtime=("mpi", "intel"),
         network=("I_MPI_HYDRA_IFACE={first}", "FI_TCP_IFACE={first}"),
         settings=("I_MPI_",),
+        commands=("mpiexec.hydra",),
         slots="-machinefile",  # -f starts a rank on each host in turn
         pmi_library="I_MPI_PMI_LIBRARY",  # https://slurm.schedmd.com/mpi_guide.html#intel_mpi
         modules=r"i(?:ntel-?)?mpi|intel-oneapi-mpi|intel[\d._]*/mpi|mpi/intel|mpi/20\d\d\.\d|oneapi/(?:mpi|setvars)|mpivars|iimpi"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from jobgen.launch.command_line import is_python
 from jobgen.launch.launchers import DEFAULT_MPI, MPI_FLAVOURS
@@ -41,11 +41,14 @@ def recognized_mpi(
     script: Script, options: Collection[str] = (), at: int | None = None, target: str | None = None
 ) -> str | None:
     """Return the key of the MPI that something in a script shows; None without one."""
-    if named := named_mpi(script, options, at, target):
-        return named
+    return named_mpi(script, options, at, target) or next(by_command(script), None)
+
+
+def by_command(script: Script) -> Iterator[str]:
+    """Yield the keys of the MPIs that have one of the commands of a script as their own."""
     values = (code_text(value).split() for _, value, node in script.assignments if value is not node)
     used = script.program_names | {words[0] for words in values if words}
-    return next((key for key, mpi in MPI_FLAVOURS.items() if used.intersection(mpi.commands)), None)
+    return (key for key, mpi in MPI_FLAVOURS.items() if used.intersection(mpi.commands))
 
 
 def named_mpi(

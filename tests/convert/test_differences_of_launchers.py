@@ -418,6 +418,14 @@ def test_the_plugin_of_clusters_of_cray_is_kept(line: str) -> None:
     assert "--mpi=cray_shasta bash" in rendered(done.text)
 
 
+@pytest.mark.parametrize(("launcher", "guess"), [("mpiexec.hydra -n 4", True), ("mpirun_rsh -np 4", False)])
+def test_a_command_of_two_mpis_names_none(launcher: str, guess: bool) -> None:
+    text = SLURM.format("-N 2 -n 4", f"module load intel/2019\n{launcher} ./a")
+    assert ("mpi = mpich is a guess" in str(job_file(text).remarks)) is guess
+    impi = text.replace("intel/2019", "impi/2019")
+    assert "is a guess" not in str(job_file(impi).remarks)
+
+
 @pytest.mark.parametrize(("launcher", "guess"), [("mpirun -n 4", True), ("srun", False)])
 def test_a_setting_of_the_network_of_cray_names_no_mpirun(launcher: str, guess: bool) -> None:
     text = SLURM.format("-N 2 -n 4", f"export MPICH_GNI_NDREG_ENTRIES=1024\n{launcher} ./a")

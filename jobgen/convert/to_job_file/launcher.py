@@ -22,7 +22,7 @@ from jobgen.launch.wrappers import command_start
 from jobgen.script.command_kinds import TOOLS
 from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.launches import Launch
-from jobgen.script.mpi_of_script import end_together, own_plugin, recognized_mpi
+from jobgen.script.mpi_of_script import by_command, end_together, named_mpi, own_plugin, recognized_mpi
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, expansions, without_parts
 from jobgen.values.parsers import number
@@ -319,8 +319,9 @@ def _choose_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> Non
         if key and key != named and MPI_FLAVOURS[key].dialects:
             why = f"jobs for {other.title} need the launcher of {MPI_FLAVOURS[key].title}: mpi = {key}"
             file.hint(launch.line, f"mpi = {named}", why)
-    if named is None:
-        why = f"the script does not name its MPI: mpi = {DEFAULT_MPI} is a guess"
+    several = len(list(by_command(script))) > 1 and not named_mpi(script, options, target=script.scheduler)
+    if named is None or (several and not LAUNCHERS[kind].mpi_plugin):
+        why = f"the script does not name its MPI: mpi = {named or DEFAULT_MPI} is a guess"
         if LAUNCHERS[kind].mpi_plugin and not _plugin(script, launch)[0]:
             why += f", for which srun gets --mpi={MPI_FLAVOURS[DEFAULT_MPI].srun}"
         file.hint(launch.line, name_of(launch), why)
