@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from support import old_bash
 from support import warm_python as commands
 from support.cluster import FIRST, NEW, SLURMS, Cluster, folder_of, shared_cluster
@@ -21,6 +22,9 @@ from support.require import need_cluster, need_pbs
 from support.selection import need_part, pytest_addoption, pytest_collection_modifyitems  # noqa: F401  # hooks
 
 old_bash.mount()
+# No test is timed: an example may wait for the processors.
+settings.register_profile("untimed", settings(), deadline=None)
+settings.load_profile("untimed")
 
 # Torch's threads sleep while they wait for each other. Where other tests use the processors they would spin most of the time.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
