@@ -61,7 +61,7 @@ def _results(script: Script) -> Iterator[Hit]:
         if whole is None or _MAY_BE_ZERO[name].search(node.text) is None or whole.field == "condition":
             continue
         operands = re.findall(r"[A-Za-z_]\w*", node.text.partition("expr" if name == "expr" else "=")[2])
-        values = [value.text for operand in operands for value in script.values.get(operand, [node])]
+        values = (value.text for operand in operands for value in script.values.get(operand, [node]))
         if (whole.parent is None or whole.parent.type not in _TESTED) and not all(map(str.isdigit, values)):
             reason = f"{name} has the status 1 if the result is 0: with set -e the script ends here"
             yield Hit.at(whole, reason, "write NAME=$((...)), which has the status 0", level=NOTE)
