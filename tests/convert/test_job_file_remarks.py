@@ -108,6 +108,7 @@ DIFFERENCES = {
     "output that is read": (SLURM, "", "O=x-$A\nsrun ./a > ${O}\ngrep e $O", 5, "does not write", True),
     "output of tee": (SLURM, "", "srun ./a | tee -a d/x.log\ncp d/*.log y", 4, "does not write", True),
     "output behind a sign": (SLURM, "", "srun ./a &> x\nn=$(wc -l < x)\ncp x y", 4, "does not write", True),
+    "output and errors behind a sign of csh": (SLURM, "", "srun ./a >& x\ncp x y", 4, "does not write", True),
     "output that is tested": (SLURM, "", "mpirun ./a 2> $E\nif [ -s $E ]; then ./b; fi", 4, "does not write", True),
     "output in an option": (SLURM, "", "srun ./a > d/x\ncd d\npython b.py --log=x", 5, "does not write", True),
     "a script that may use MPI": (SLURM, "-n 4", "srun ./a.sh", 3, "starts without an MPI", False),

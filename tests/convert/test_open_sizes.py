@@ -174,41 +174,28 @@ def test_programs_for_more_cores_than_the_request(
     assert [one.partition("=")[0] for one in found] == ([what.partition("=")[0]] if what else [])
 
 
-@pytest.mark.parametrize(
-    ("options", "code", "named"),
-    [
-        ("-N 1", "n=$(nproc --all)\n./a -t $n", True),
-        ("-c 4", "./a -t `grep -c ^processor /proc/cpuinfo`", True),
-        ("-n 4", "N=$(cat /proc/cpuinfo | grep processor | wc -l)\n./a $N", True),
-        ("-N 1", "n=$(nproc)\n./a -t $n", False),
-        ("-N 1", 'echo "cores: $(nproc --all)"\nM=$(grep "model name" /proc/cpuinfo)\n./a', False),
-        ("-N 1 --exclusive", "./a -t $(nproc --all)", False),
-    ],
-)
-@pytest.mark.parametrize("target", ["pbspro", "torque", "toml"])
-def test_a_script_that_counts_all_cores_of_the_node(
-    target: str, options: str, code: str, named: bool
-) -> None:
-    script = f"{HEAD}{options}\n{code}\n"
-    done = job_file(script) if target == "toml" else convert(script, target)
-    assert sum(one.why.startswith("counts all cores of the node, not the") for one in done.remarks) == named
+_ALL, _BOUND = "counts all cores of the node, not the", "counts the cores to which Slurm binds the job"
 
 
 @pytest.mark.parametrize(
-    ("options", "code", "named"),
+    ("options", "code", "start"),
     [
-        ("-N 1", "n=$(nproc)\n./a -t $n", True),
-        ("-N 1", 'echo "$(nproc)"\n./a', False),
-        ("-c 4", "./a -t `nproc`", False),
-        ("-N 1 --exclusive", "./a -t `nproc`", False),
+        ("-N 1", "n=$(nproc --all)\n./a -t $n", _ALL),
+        ("-c 4", "./a -t `grep -c ^processor /proc/cpuinfo`", _ALL),
+        ("-n 4", "N=$(cat /proc/cpuinfo | grep processor | wc -l)\n./a $N", _ALL),
+        ("-N 1", "n=$(nproc)\n./a -t $n", _BOUND),
+        ("-N 1", 'echo "cores: $(nproc --all)"\nM=$(grep "model name" /proc/cpuinfo)\n./a', ""),
+        ("-N 1 --exclusive", "./a -t $(nproc --all)", ""),
+        ("-N 1", 'echo "$(nproc)"\n./a', ""),
+        ("-c 4", "./a -t `nproc`", ""),
+        ("-N 1 --exclusive", "./a -t `nproc`", ""),
     ],
 )
 @pytest.mark.parametrize("target", ["pbspro", "torque", "toml"])
-def test_a_script_that_counts_the_cores_that_it_has(
-    target: str, options: str, code: str, named: bool
-) -> None:
+def test_a_script_that_counts_cores(target: str, options: str, code: str, start: str) -> None:
     found = reasons(f"{HEAD}{options}\n{code}\n", target)
-    assert any(one.startswith("counts the cores to which Slurm binds the job") for one in found) is named
+    for one in (_ALL, _BOUND):
+        assert sum(why.startswith(one) for why in found) == (start == one)
 
 
 def test_more_cores_than_those_to_which_slurm_binds_a_job() -> None:

@@ -522,10 +522,9 @@ def _of_parallel(one: RankGroup) -> Iterator[Hit]:
     size = math.prod(given.values())
     if "tensor_model_parallel_size" in given and one.total and one.total % size:
         product = " x ".join(map(str, given.values()))
-        others = size // given.get(_PARALLEL[1], 1)
-        fewer = min(
-            given.get(_PARALLEL[1], 1), one.total // others
-        )  # stages, to which older versions reduce it
+        stages = given.get(_PARALLEL[1], 1)
+        others = size // stages
+        fewer = min(stages, one.total // others)  # to which older versions reduce them
         reduced = fewer > 0 and one.total % (others * fewer) == 0
         effect = f", or has {fewer} stages in older versions" if reduced else ""
         reason = f"the parallel sizes of {one.program.file or 'the program'} need a multiple of {product} = {size} ranks"

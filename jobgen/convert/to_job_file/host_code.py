@@ -386,7 +386,7 @@ def _plain(text: str) -> str:
 
 
 def target_of(redirect: Node) -> str | None:
-    """Return the file that a redirection writes; None if it writes none."""
+    """Return the file that a redirection writes, without quotes; None if it writes none."""
     if not re.match(r"\d*(>|&>)", redirect.text) or re.match(r"\d*>&[\d-]", redirect.text):
         return None
     target = redirect.get("destination")

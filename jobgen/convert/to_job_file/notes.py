@@ -19,6 +19,7 @@ from jobgen.convert.to_job_file import inherited
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.definitions import definitions_of
 from jobgen.convert.to_job_file.effects import LOGIN
+from jobgen.convert.to_job_file.host_code import target_of
 from jobgen.convert.to_job_file.program_line import ARGUMENT, read_by
 from jobgen.convert.to_job_file.statements import IN_LOG, SEPARATORS, Split
 from jobgen.convert.unread_files import of_engines
@@ -519,8 +520,8 @@ def _outputs(program: Command) -> Iterator[tuple[Node, Node]]:
     """Yield each file with output of the program: its redirection, or its tee, and its name."""
     for above in program.node.above():
         for part in above.children if above.type in ("redirected_statement", "pipeline") else ():
-            target = part.get("destination") if part.type == "file_redirect" else None
-            if target is not None and re.match(r"\d*&?>>?(?!&)", part.text):
+            writes = part.type == "file_redirect" and target_of(part) is not None
+            if writes and (target := part.get("destination")) is not None:
                 yield part, target
             for one in commands(part) if part.start > program.node.start else ():
                 words = one.arguments if one.name == "tee" else ()

@@ -270,9 +270,8 @@ def _with_wait(parts: Split, statement: Node) -> tuple[Split, Node]:
         if one.parent is statement.parent and any(command.name == "wait" for command in commands(one)):
             rest = parts._replace(after=parts.after[at + 1 :])
             ending = next(iter(rest.behind), one)
-            if re.match(r"exit\b", ending.text) and {
-                name for name, _, _ in assignments(one)
-            } & program_line.read_by(ending):
+            statuses = {name for name, _, _ in assignments(one)}
+            if re.match(r"exit\b", ending.text) and statuses & program_line.read_by(ending):
                 return rest._replace(after=parts.after[parts.after.index(ending) + 1 :]), ending
             return rest, one
     return parts, statement

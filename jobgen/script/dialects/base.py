@@ -63,10 +63,10 @@ class Dialect:
     @property
     def once_a_node(self) -> str:
         """What starts a command once on each node of a job, in messages."""
-        step, variables = self.scheduler.node_step, self.job_variables.items()
-        nodes = next((name for name, meaning in variables if meaning == "nodes"), "")
-        each = f'{step} --ntasks="${nodes}" --ntasks-per-node=1'  # which the tasks of the job would replace
-        return each if step else "mpirun or pbs_tmrsh, once a node"
+        if step := self.scheduler.node_step:
+            # Without --ntasks the tasks of the job would replace the other option.
+            return f'{step} --ntasks="${self.variable("nodes")}" --ntasks-per-node=1'
+        return "mpirun or pbs_tmrsh, once a node"
 
     size_options: tuple[str, ...] = ()  # whose values are sizes
 
