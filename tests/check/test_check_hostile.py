@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import os
 import re
 import sys
@@ -178,7 +179,7 @@ def source(shape: tuple[str, str, str], count: int) -> bytes:
     return (before + "".join(piece.replace("I", str(at)) for at in range(count)) + after).encode()
 
 
-_COMPILER = os.path.dirname(re.__file__)
+_COMPILER = (os.path.dirname(re.__file__), enum.__file__)  # of patterns, with its flags
 
 
 def steps(source: bytes) -> int:

@@ -81,13 +81,14 @@ class RankEnvironment:
             found.update(re.findall(r"\b[A-Z]\w+", node.text))
         return frozenset(found)
 
+    @cached_property
+    def _exported(self) -> tuple[tuple[int, str], ...]:
+        own = ((at, name, self.assignments.get(name)) for at, name in self.changes)
+        return tuple((at, name) for at, name, found in own if found and not found[0].under(*_ELSEWHERE))
+
     def exported_before(self, place: int) -> frozenset[str]:
         """Return the variables that the script certainly sets and exports above a place."""
-        return frozenset(
-            name
-            for at, name in self.changes
-            if at < place and name in self.assignments and not self.assignments[name][0].under(*_ELSEWHERE)
-        )
+        return frozenset(name for at, name in self._exported if at < place)
 
     def assigned_only(self, name: str, before: int) -> Node | None:
         """Return the assignment of a variable that nothing exports before a program; None if unsure."""
