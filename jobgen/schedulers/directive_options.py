@@ -93,7 +93,8 @@ def _long_option(line: int, word: str, following: list[str], scheduler: Schedule
     name, equals, value = word[2:].partition("=")
     flag = whole(name, long)
     missing = not equals and long.get(flag) == "=" and not following
-    if not equals and long.get(flag) == "=" and following:
+    of_plugin = not completions(name, long) and following and not following[0].startswith("-")
+    if not equals and (of_plugin or (long.get(flag) == "=" and following)):
         value = following.pop(0)
     return DirectiveOption(line, short.get("--" + flag, "--" + flag), value, word, missing)
 

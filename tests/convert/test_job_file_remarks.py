@@ -38,6 +38,7 @@ GPUS = "#!/bin/bash\n#SBATCH -N 1 -n 1 --gres=gpu:2 {}\n{}\n"
 # something is lost.
 DIFFERENCES = {
     "the error file": (SLURM, "-o x.%j -e e.%j", "srun ./a", 2, "one log file", True),
+    "a word too many": (SLURM, "-c 2 x", "./a", 2, "belongs to no option of a directive", True),
     "two files in a directory": (PBS, "#PBS -o /l/\n#PBS -e /l/", "./a", 4, "one log file", True),
     "an image of the site": (PBS, "#PBS -v DOCKER_IMAGE=a:1", "./a", 3, "does not see it", True),
     "a log that is emptied": (SLURM, "-o x.log", "srun ./a", 2, "a later job appends", False),

@@ -191,6 +191,13 @@ VALUES: dict[str, tuple[str, str, str, dict[str, Any]]] = {
     "a function as program": (
         TORQUE, "", 'f() { eval "$@"; }\nf x\nf y', {"command": ["bash", "-c", 'f() { eval "$@"; }\nf y']},
     ),
+    "a function that handles files behind the program": (
+        SLURM, "", "f() { echo $1; rm -r x; }\nf 1\n./a\nf 2",
+        {"command": ["./a"], "after": "set +eu +o pipefail\nf() { echo $1; rm -r x; }\nf 2\n"},
+    ),
+    "the value of an option of a plug-in": (
+        SLURM, "--storage 3 --one --two=4", "./a", {"directive": ["--storage=3", "--one", "--two=4"]},
+    ),
     "an empty variable": (SLURM, "", 'A=""\nsrun ./a $A ""', {"command": ["./a", ""]}),
     "a variable directory": (SLURM, "", "$HOME/bin/a x", {"command": ["$HOME/bin/a", "x"]}),
     "a variable as program": (SLURM, "", "c='./a b'\n$c", {"command": ["bash", "-c", "$c"]}),

@@ -44,9 +44,6 @@ def unknown(script: Script) -> Iterator[Hit]:
     faulty |= {one.value_line for one in script.options if one.lacks_value}  # bad-value reports them
     before = DirectiveOption(0, "", "", "")
     for option in script.options:
-        # The value of an option that a plug-in adds looks like a word too many.
-        added = before.line == option.line and before.flag[2:] not in grammar.long_options
-        free = not option.flag and before.flag.startswith("--") and added
         escaped = not option.flag and before.line == option.line and before.value.endswith("\\")
         before = option
         if escaped and grammar.long_options and _ESCAPES.holds(script.version):
@@ -54,7 +51,7 @@ def unknown(script: Script) -> Iterator[Hit]:
             if script.version is None:
                 reason = f"{script.dialect.title} before {_ESCAPES.since} refuses a backslash before a blank"
                 yield Hit.at(option, reason, "write the value in quotes", WARNING)
-        if not free and option.line not in faulty and (fault := _fault(option, script)):
+        if option.line not in faulty and (fault := _fault(option, script)):
             if WARNING not in fault:
                 faulty.add(option.line)  # report only the first error of a line
             elif not option.flag and option.line in stray:

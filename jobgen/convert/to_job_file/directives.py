@@ -152,6 +152,9 @@ def _options(file: JobFile, script: Script, content: ScriptRequest) -> list[str]
         if one in refused or not file.try_add(key, one.value):
             others.append(_quoted(one.option, one.text, source))
     for option, text, why in content.unconverted:
+        if not option.flag:
+            file.lose(option.line, text, "belongs to no option of a directive")
+            continue
         if option.flag == "--signal" and _signal(file, script, option.value):
             continue
         if option.flag == "--signal" and _reaches_nothing(script, option.value):

@@ -76,15 +76,17 @@ def optional(script: Script) -> Iterator[Node]:
     known = (*_OF_ENVIRONMENT, _OF_PBS, _OF_SLURM, LOGIN, _OF_SHELL)
     files = (one.node.start for one in script.commands if is_own_file(one))
     end = min(files, default=script.tree.end)
-    others = (one.node.text for one in script.named("module", "ml", "source", ".", "eval"))
-    has_others = not all(map(_SETS_NO_OTHERS.search, others))
-    given = cache(lambda name: is_set(script, name) or (has_others and name.isupper()))
+    others = (one.node for one in script.named("module", "ml", "source", ".", "eval"))
+    sets = (one.start for one in others if not _SETS_NO_OTHERS.search(one.text))
+    start_of_others = min(sets, default=script.tree.end)
+    given = cache(lambda name: is_set(script, name))
     for node in script.tree.all("variable_name"):
         if node.start > end or node.under("function_definition"):
             continue
         if any(one.fullmatch(node.text) for one in known):
             continue
-        if not _may_be_unset(node) and (not _is_read(node) or given(node.text)):
+        of_others = node.text.isupper() and node.start > start_of_others
+        if not _may_be_unset(node) and (of_others or not _is_read(node) or given(node.text)):
             continue
         start = (node.around("variable_assignment") or node).start
         if all(one.start >= start for name, _, one in script.assignments if name == node.text):

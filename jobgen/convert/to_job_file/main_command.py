@@ -10,7 +10,7 @@ from jobgen.convert.to_job_file.blocks import misread
 from jobgen.launch.command_line import is_python
 from jobgen.launch.wrappers import command_start
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS
-from jobgen.script.commands import Command
+from jobgen.script.commands import Command, commands
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
 from jobgen.script.syntax import assignments, literal
@@ -62,8 +62,11 @@ def last_program(script: Script) -> Command | None:
 
 
 def _is_tool(script: Script, command: Command) -> bool:
-    """Return whether a command changes the shell, or runs common tools only, maybe behind a wrapper."""
-    inner = script.innermost(command)
+    """Return whether a command changes the shell, or runs common tools only, maybe behind a wrapper, or in a
+    function."""
+    is_call = command.name in script.functions
+    bodies = [one for one in script.tree.all("function_definition") if is_call and one.name == command.name]
+    inner = [one for body in bodies for one in commands(body)] or script.innermost(command)
     return command.name in STATE | TOOLS or all(one.name in TOOLS for one in inner)
 
 

@@ -144,7 +144,9 @@ def compound(node: Node) -> Node | None:
 def redirections(statement: Node) -> Iterator[Remark]:
     """Yield remarks on the redirections of a statement, which a job file does not have."""
     for child in statement.children:
-        text = shortened(" ".join(one.text for one in child.children[:2]))
+        number = "".join(one.text for one in child.children if one.type == "file_descriptor")
+        sign_and_file = [one.text for one in child.children if one.type != "file_descriptor"][:2]
+        text = shortened(number + " ".join(sign_and_file))
         is_file = child.type not in ("heredoc_redirect", "herestring_redirect")
         if not is_file or child.text.lstrip("0").startswith("<"):
             yield Remark(child.line, text, "the ranks have no standard input")
