@@ -283,11 +283,12 @@ _CONTAINERS = {row.command for row in RUNTIMES.values()} | {"sh", "bash", "docke
 INSTALLED = re.compile(
     r"gmx|lmp|namd|vasp|cp2k|osu_|IMB|pw\.x|ph\.x|pmemd|sander|orca|dask|ray|matlab|julia|java|perl|Rscript|R$"
     r"|torchrun|accelerate|deepspeed|jupyter|hpcrun|tau_exec|ncu|nsys|nvprof|ffmpeg|valgrind|spack|make|cmake|nextflow|snakemake"
-    r"|\w*Foam$|xhpl|wandb|dplace|stdbuf|taskset|numactl|parallel|xargs|nvidia|roc|ibrun|mpi(run|exec)"
+    r"|\w*Foam$|wandb|dplace|stdbuf|taskset|numactl|parallel|xargs|nvidia|roc|ibrun|mpi(run|exec)"
 )
 
 
-_OF_PROGRAMS = re.compile(r"(source|\.)\s(?!\S*(/etc/(profile|bash)|\.bash|\.profile))")  # that set PATH
+# Files that set PATH, but not those of a login and of compilers.
+_OF_PROGRAMS = re.compile(r"(source|\.)\s(?!\S*(/etc/(profile|bash)|\.bash|\.profile|vars\.sh))")
 
 
 def in_directory(script: Script, unknown: bool = True) -> Iterator[Remark]:

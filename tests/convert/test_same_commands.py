@@ -260,6 +260,8 @@ def test_the_path_of_the_script_in_other_shells_has_a_remark(body: str, names: l
         ("module load flex/3\ncd /x\nsrun flex_omp", False),
         ("export PATH=/o/flex/bin:$PATH\ncd /x\nsrun flex_omp", False),
         ("source env.sh\ncd /x\nsrun flex_omp", False),
+        ("source /opt/intel/oneapi/setvars.sh\ncd /x\nsrun flex_omp", True),
+        ("cd /x\nsrun xhpl", True),
         ("cd /x\nsrun gmx_mpi", False),
         ("srun flex_omp", True),
     ],

@@ -38,6 +38,7 @@ SLURM = "#!/bin/bash\n#SBATCH -N 1\n#SBATCH -t 10\n{}\n"
         ('C="sbatch -n 1"\nsnakemake --cluster "$C"', []),
         ("snakemake --cluster \"ssh $USER@login 'module load a; sbatch -e {log.stderr} -n 1'\"", []),
         ("snakemake -j 9 --cluster-config a.json", []),
+        ('snakemake -j 9 --jobname "s.{rulename}.{jobid}.sh"', []),
         ("snakemake --executor local -j 9", []),
         ("module load snakemake\nconda activate snakemake", []),
         ("nextflow -version", []),

@@ -84,6 +84,10 @@ def converted(body: str) -> dict[str, Any]:
             f'M=$(hostname)\nsrun bash -c "cp a b; {TORCHRUN} --master-addr=$M --node-rank=\\$SLURM_NODEID t.py \\$X"',
             {"command": ["bash", "-c", "cp a b; python3 t.py $X"]},
         ),
+        (
+            f'A=/d/x\nsrun bash -c "cp a b; {TORCHRUN} t.py -a "$A" -b"c"="${{A}}z""',
+            {"command": ["bash", "-c", 'eval "cp a b; python3 t.py -a ${A} -bc=${A}z"']},
+        ),
         (f'bash -c "echo \\"a\\"; {TORCHRUN} t.py"', {"command": ["bash", "-c", 'echo "a"; python3 t.py']}),
     ],
 )  # fmt: skip
@@ -143,6 +147,12 @@ def test_a_variable_before_a_launcher_in_a_text_is_one_of_the_program() -> None:
 def test_a_program_in_a_variable_with_other_commands_has_a_remark(program: str) -> None:
     done = job_file(f'{HEAD}P="{program}"\nsrun bash -c "{TORCHRUN} $P"\n')
     assert [one.what for one in done.remarks if one.of_program] == ["torchrun"]
+
+
+def test_a_shell_removes_the_quotes_of_a_text_that_is_not_read_as_a_whole() -> None:
+    done = job_file(f'{HEAD}A=$(date)\nsrun bash -c "cp a b; {TORCHRUN} t.py --a \\"b c\\" "$A""\n')
+    assert [one.what for one in done.remarks if one.of_program] == ["torchrun"]
+    assert not any("the script passes them on" in one.why for one in done.remarks)
 
 
 @pytest.mark.parametrize(

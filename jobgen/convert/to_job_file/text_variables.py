@@ -1,12 +1,16 @@
-"""Variables that a here-document sets for ``bash -c``: the same texts in quotes, as those of others."""
+"""Texts for ``bash -c`` from a here-document in a variable, or from several strings: the same ones in quotes."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 
 from jobgen.convert.result import Edit, apply
+from jobgen.script.constants import variable_name, whole_expansion
 from jobgen.script.script import Script
+from jobgen.script.syntax import Node
 
 _DOCUMENT = r"<<[ \t]*(?P<quote>['\"\\]?)(?P<end>\w+)['\"]?"
 _TEXT = r"\n(?P<text>(?:.*\n)*?)(?P=end)[ \t]*"
@@ -18,6 +22,7 @@ _PRINTED = re.compile(
     rf"(?m)^(?P<start>[ \t]*)(?P<name>\w+)=\"?\$\((?P<allowed>)[ \t]*cat[ \t]*"
     rf"{_DOCUMENT}[ \t]*{_TEXT}\n[ \t]*\)\"?[ \t]*$"
 )
+_PLAIN = re.compile(r"[\w./:@%+=,-]+")
 
 
 def in_quotes(script: Script) -> Script:
@@ -34,7 +39,28 @@ def in_quotes(script: Script) -> Script:
             rest = "\n" * (found[0].count("\n") - value.count("\n"))
             new = f"{found['start']}{found['name']}={value}{rest}"
             edits.append(Edit(at, at + len(found[0].encode()), new))
+    edits += _strings(script)
     return replace(script, source=apply(script.source, edits)) if edits else script
+
+
+def _strings(script: Script) -> Iterator[Edit]:
+    """Yield each text for a shell that is several strings with plain words between them, as one string."""
+    for command in script.commands:
+        for option, word in pairwise(command.words):
+            if word.type == "concatenation" and re.fullmatch(r"-\w*c", option.text):
+                parts = [_in_string(script, one) for one in word.children]
+                if None not in parts:
+                    yield Edit(word.start, word.end, f'"{"".join(map(str, parts))}"')
+
+
+def _in_string(script: Script, part: Node) -> str | None:
+    """Return a part of a word as it is in a string in double quotes; None if it may be several words."""
+    if part.type == "string":
+        return part.text[1:-1]
+    plain = _PLAIN.fullmatch(script.constants.value(part) or "") is not None
+    if whole_expansion(part) is not None:
+        return f"${{{variable_name(part)}}}" if plain else None
+    return part.text if plain and _PLAIN.fullmatch(part.text) else None
 
 
 def _is_code(name: str, source: str) -> bool:

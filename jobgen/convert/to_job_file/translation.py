@@ -383,7 +383,7 @@ def _program(file: JobFile, script: Script, launch: Launch | None, command: Comm
         own = program_line.of_script(script, line.command.node, (*wrapped, *nodes), of_rank)
         if not (in_text and in_text.words):
             file.remarks += notes.own_ranks(script, file, launch, (*wrapped, *nodes), own.zeros, of_rank)
-        if not twice:
+        if not (twice or surroundings.hidden):
             file.remarks += notes.quotes(script, launch.line, nodes)
         lines = [*_launcher(file, script, launch, kind), *(in_text.setup if in_text else ())]
         lines += environment_file.apply(file, script, launch)
