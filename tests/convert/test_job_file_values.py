@@ -195,6 +195,9 @@ VALUES: dict[str, tuple[str, str, str, dict[str, Any]]] = {
         SLURM, "", "f() { echo $1; rm -r x; }\nf 1\n./a\nf 2",
         {"command": ["./a"], "after": "set +eu +o pipefail\nf() { echo $1; rm -r x; }\nf 2\n"},
     ),
+    "a function that handles files behind a condition": (
+        SLURM, "", "f() { rm -r x; }\nif [ -e y ]; then ./a; fi\nf", {"command": ["bash", "-c", "f() { rm -r x; }\nf"], "after": None},
+    ),
     "the value of an option of a plug-in": (
         SLURM, "--storage 3 --one --two=4", "./a", {"directive": ["--storage=3", "--one", "--two=4"]},
     ),

@@ -13,7 +13,7 @@ from jobgen.script.command_kinds import PRINT, STATE, TOOLS
 from jobgen.script.commands import Command, commands
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
-from jobgen.script.syntax import assignments, literal
+from jobgen.script.syntax import assignments, literal, parse
 
 
 def last_launch(script: Script) -> Launch | None:
@@ -58,15 +58,25 @@ def last_program(script: Script) -> Command | None:
     others = (one for one in found if _named(one) and not one.node.under("function_definition"))
     others = (one for one in others if not _is_tool(script, one) or _runs_program(one))
     others = (one for one in others if not any(misread(node) for _, _, node in assignments(one.node)))
-    return next(iter(reversed([one for one in found if _python(one)] or list(others))), None)
+    last = [one for one in found if _python(one)] or list(others)
+    if last and _calls_tools(script, last[-1]):
+        before = [one for one in last if not (one.node.under(*_BLOCKS) or _calls_tools(script, one))]
+        last = before or last
+    return last[-1] if last else None
+
+
+_BLOCKS = ("if_statement", "case_statement", "for_statement", "c_style_for_statement", "while_statement", "list")
+
+
+def _calls_tools(script: Script, command: Command) -> bool:
+    """Return whether a command is a call of a function that prints, handles files, or changes the shell."""
+    inside = {one.name for one in commands(parse(script.functions.get(command.name, "").encode()))}
+    return bool(inside) and inside <= STATE | TOOLS and inside.isdisjoint(("eval", "exec"))
 
 
 def _is_tool(script: Script, command: Command) -> bool:
-    """Return whether a command changes the shell, or runs common tools only, maybe behind a wrapper, or in a
-    function."""
-    is_call = command.name in script.functions
-    bodies = [one for one in script.tree.all("function_definition") if is_call and one.name == command.name]
-    inner = [one for body in bodies for one in commands(body)] or script.innermost(command)
+    """Return whether a command changes the shell, or runs common tools only, maybe behind a wrapper."""
+    inner = script.innermost(command)
     return command.name in STATE | TOOLS or all(one.name in TOOLS for one in inner)
 
 
