@@ -45,6 +45,9 @@ def remarks(script: Script, target: Dialect, logs: Mapping[str, str]) -> Iterato
     yield from _own_directives(script, target)
     yield from _set_by_target(script, target)
     yield from _mail(script, target)
+    if (licenses := script.heeded.get("--licenses")) and target.features_are_resources:
+        why = f"qsub refuses it unless the site of {target.title} has a resource of this name"
+        yield hint(licenses.line, f"--licenses={licenses.value}", why)
     yield from log_differences.remarks(script, target, logs)
 
 

@@ -21,8 +21,8 @@ _NAMED = 4  # files in a remark
 _SHELL_FILE = re.compile(
     r".*\.(sh|bash|ksh|zsh|t?csh|cmd|job|slurm|sbatch|pbs)$|.*/(jobs|scripts|ush)/[^/.]+$"
 )
-# An argument that is a shell script, or by its name a program in another language that submits jobs; none with
-# a part that an engine replaces: {jobid}.sh
+# An argument that is a shell script, or by its name a program in another language that submits jobs, and has
+# no part that an engine replaces: {jobid}.sh
 _ARGUMENT = re.compile(
     r"(?!.*(?<!\$)\{\w+\})(?:--?[\w-]+=)?([^-\s=*][^\s=*]*\.(?:sh|bash|ksh|zsh|slurm|sbatch|pbs)"
     r"|(?!-)[^\s=]*(?:sbatch|slurm|qsub|pbs|submit|launcher|launch_?jobs?)[^/\s=]*\.(?:py|pl|R|rb|jl))"

@@ -133,6 +133,7 @@ DIFFERENCES = {
         SLURM, "", "export MASTER_ADDR=$(scontrol show hostnames | head -n 1)i\nsrun ./a", 3, "is left out", False,
     ),
     "memory of all cores": (SLURM, "--exclusive --mem-per-cpu=1G", "srun ./a", 2, "of an exclusive node", False),
+    "licenses": (SLURM, "-L matlab", "srun ./a", 2, "a resource of this name", False),
     "both streams in a file": (SLURM, "", "srun ./a >& log.$X", 3, "the output is in the log", False),
     "quotes in a variable": (SLURM, "", "O=\"-a 'x y'\"\nsrun python3 t.py $O", 4, "the script passes them on", False),
     "a program of several GPUs": (GPUS, "", "python3 t.py", 3, "a library starts its own ranks", False),

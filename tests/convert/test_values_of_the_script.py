@@ -41,6 +41,21 @@ def test_a_shell_of_a_rank_has_values_of_its_own(program: str, kept: str) -> Non
     assert kept in " ".join(map(str, values(job_file(SLURM.format(f"srun {program}")).text)["command"]))
 
 
+@pytest.mark.parametrize(
+    ("program", "kept"),
+    [
+        ('bash -c "./a $WORLD_SIZE $(date)"', "./a ${argument_1} ${argument_2}"),
+        ("./a $WORLD_SIZE *.txt", "./a ${argument_1} *.txt"),
+        (r'bash -c "./a \$WORLD_SIZE $RANK"', r"./a \$WORLD_SIZE $RANK"),
+        ("bash -c './a $WORLD_SIZE *.txt'", "./a $WORLD_SIZE *.txt"),
+    ],
+)
+def test_a_value_of_the_script_that_each_rank_has_otherwise(program: str, kept: str) -> None:
+    done = values(job_file(SLURM.format(f"export WORLD_SIZE=$(cat f)\nsrun {program}")).text)
+    assert kept in " ".join(map(str, done["command"]))
+    assert ("export argument_1=$WORLD_SIZE" in str(done["setup"])) == ("argument_1" in kept)
+
+
 def test_a_value_that_the_script_sets_is_that_of_the_script() -> None:
     done = values(job_file(SLURM.format("HOSTNAME=x$(cat f)\nsrun ./a $HOSTNAME *.txt")).text)
     assert "argument_" not in str(done["setup"])

@@ -65,7 +65,8 @@ def last_program(script: Script) -> Command | None:
     return last[-1] if last else None
 
 
-_BLOCKS = ("if_statement", "case_statement", "for_statement", "c_style_for_statement", "while_statement", "list")
+_LOOPS = ("for_statement", "c_style_for_statement", "while_statement")
+_BLOCKS = ("if_statement", "case_statement", "list", *_LOOPS)
 
 
 def _calls_tools(script: Script, command: Command) -> bool:

@@ -55,9 +55,6 @@ def remarks(script: Script, target: Dialect, content: ScriptRequest) -> Iterator
     yield from differences.remarks(script, target, logs)
     yield from _job_directory(script, target)
     yield from _devices(script, target, content)
-    if (licenses := content.directives.get("licenses")) and target.features_are_resources:
-        why = f"qsub refuses it unless the site of {target.title} has a resource of this name"
-        yield hint(licenses.option.line, licenses.text, why)
     for field in content.script_logs:  # which the target cannot name
         why = f"the script opens it with exec; what is printed before that is in the log of {target.title}"
         yield from at_directive(script, field, why)
