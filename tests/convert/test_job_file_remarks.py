@@ -133,6 +133,9 @@ DIFFERENCES = {
         SLURM, "", "export MASTER_ADDR=$(scontrol show hostnames | head -n 1)i\nsrun ./a", 3, "is left out", False,
     ),
     "memory of all cores": (SLURM, "--exclusive --mem-per-cpu=1G", "srun ./a", 2, "of an exclusive node", False),
+    "another number of ranks": (
+        SLURM, "-n 2", "export WORLD_SIZE=$((SLURM_NNODES * 4))\nsrun python3 t.py", 3, "number of ranks in the job, 2", False,
+    ),
     "licenses": (SLURM, "-L matlab", "srun ./a", 2, "a resource of this name", False),
     "both streams in a file": (SLURM, "", "srun ./a >& log.$X", 3, "the output is in the log", False),
     "quotes in a variable": (SLURM, "", "O=\"-a 'x y'\"\nsrun python3 t.py $O", 4, "the script passes them on", False),
@@ -207,6 +210,9 @@ def test_a_difference_has_a_remark(name: str) -> None:
 
 
 EQUAL = {
+    "the number of ranks": (SLURM, "-n 2", "export WORLD_SIZE=$SLURM_NTASKS\nsrun python3 t.py", "number of ranks in"),
+    "the same number of ranks": (SLURM, "-n 2", "export WORLD_SIZE=2\nsrun python3 t.py", "number of ranks in"),
+    "a rank of a program alone": (SLURM, "", "export RANK=0\npython3 t.py", "not set anywhere"),
     "a program with its wait": (SLURM, "", "for i in 1; do srun ./a & done\nwait", "does not wait for it"),
     "another one in a group": (SLURM, "", "srun ./a\n{ date & }", "does not wait for it"),
     "a program with a wait for all": (SLURM, "", "./a &\necho x\nwait", "does not wait for it"),

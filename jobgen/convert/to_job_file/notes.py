@@ -41,7 +41,17 @@ from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
 from jobgen.script.script_arguments import first_read
-from jobgen.script.syntax import LATER, LOOPS, Node, assignments, expansions, exported, in_background, parse
+from jobgen.script.syntax import (
+    LATER,
+    LOOPS,
+    Node,
+    assignments,
+    expansions,
+    exported,
+    in_background,
+    is_prefix,
+    parse,
+)
 from jobgen.script.word_lists import code_text
 from jobgen.values.parsers import mebibytes, number
 
@@ -303,7 +313,7 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
             yield hint(program.line, f"${name}", why)
         known = LOGIN.fullmatch(name) or (not name.islower() and inherited.may_be_inherited(script, name))
         ours = known or name.startswith("argument_")
-        of_rank = name in of_ranks() or name in RANK_VARIABLES
+        of_rank = name in of_ranks() or name.removeprefix("script_") in RANK_VARIABLES
         if name.isdigit() or not (of_rank or ours or inherited.is_set(script, name)):
             what = "an argument of the script" if name.isdigit() else "not set anywhere in the script"
             alone = any(node.parent is program.node for one, node in expansions(program.node) if one == name)
@@ -882,6 +892,18 @@ def sizes_of_environment(script: Script, file: JobFile, launch: Launch | None) -
             if script.constants.value(value) != str(count):
                 why = f"{one.kind} reads it as its {option}: set nodes and ranks_per_node"
                 yield Remark(value.line, shown(node), why)
+
+
+def number_of_ranks(script: Script, file: JobFile, launch: Launch | None) -> Iterator[Remark]:
+    """Yield a remark if programs may find another number of ranks than the one that the script exports."""
+    if launch is None or any(one.row.once_a_node for one in launch.chain):
+        return
+    nodes, each = (number(str(file.values.get(key, 1))) or 0 for key in ("nodes", "ranks_per_node"))
+    for value, node in ((value, node) for name, value, node in script.assignments if name == "WORLD_SIZE"):
+        known = script.constants.value(value) or ""
+        same = known == str(nodes * each) if known.isdecimal() else re.search("NTASKS|NPROCS", value.text)
+        if not same and exported(node) and not is_prefix(node):
+            yield hint(node.line, "WORLD_SIZE", f"is the number of ranks in the job, {nodes * each}")
 
 
 def environment(script: Script, launch: Launch | None) -> Iterator[Remark]:

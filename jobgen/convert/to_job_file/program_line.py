@@ -538,7 +538,9 @@ def of_script(script: Script, line: Node, nodes: Sequence[Node], of_rank: bool) 
     dialect, texts = script.dialect, [line] if of_rank else [line, *nodes]
     escaped = set(re.findall(r"\\\$\{?(\w+)", line.text)) if of_rank else set()
     read = {name for one in texts for name in read_by(one)} - escaped
-    of_ranks_here = read & of_ranks() & script.values.keys()  # to which each rank has a value of its own
+    of_ranks_here = frozenset(
+        read & of_ranks() & script.values.keys()
+    )  # to which each rank has a value of its own
     read -= script.values.keys()
     zeros = dialect.zeros & read if script.is_batch else frozenset[str]()
     return OfScript(zeros, of_ranks_here.union(filter(_OF_SHELL.fullmatch, read - zeros)))

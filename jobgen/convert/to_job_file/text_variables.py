@@ -1,4 +1,4 @@
-"""Texts for ``bash -c``, from a here-document in a variable or in several strings: the same ones in quotes."""
+"""Texts for ``bash -c``, of a here-document in a variable or of several strings: the same ones in quotes."""
 
 from __future__ import annotations
 

@@ -248,6 +248,7 @@ def _notes(
     yield from notes.own_state(script, file, parts)
     yield from notes.environment(script, launch)
     yield from notes.sizes_of_environment(script, file, launch)
+    yield from notes.number_of_ranks(script, file, launch)
     yield from misreadings.in_directory(script, unknown=False)
 
 
