@@ -118,7 +118,7 @@ STAYS = re.compile(r"stays in this text|is a command of|the line is unchanged")
 # The forms of a command that lack one of its remarks, and the reason.
 EXCEPTIONS = {
     "own text": {"eval": "only one of its two remarks names the text", "bash": "$0 is bash there"},
-    "the last status": dict.fromkeys(("function", "env", "arguments"), "it is the program of the job"),
+    "the last status": dict.fromkeys(("env", "arguments"), "it is the program of the job"),
 }
 
 

@@ -210,6 +210,7 @@ def test_a_difference_has_a_remark(name: str) -> None:
 
 
 EQUAL = {
+    "the end of the options": (SLURM, "--", "./a", "belongs to no option"),
     "the number of ranks": (SLURM, "-n 2", "export WORLD_SIZE=$SLURM_NTASKS\nsrun python3 t.py", "number of ranks in"),
     "the same number of ranks": (SLURM, "-n 2", "export WORLD_SIZE=2\nsrun python3 t.py", "number of ranks in"),
     "a rank of a program alone": (SLURM, "", "export RANK=0\npython3 t.py", "not set anywhere"),

@@ -153,7 +153,8 @@ def _options(file: JobFile, script: Script, content: ScriptRequest) -> list[str]
             others.append(_quoted(one.option, one.text, source))
     for option, text, why in content.unconverted:
         if not option.flag:
-            file.lose(option.line, text, "belongs to no option of a directive")
+            if re.search(r"\w", text):
+                file.lose(option.line, text, "belongs to no option of a directive")
             continue
         if option.flag == "--signal" and _signal(file, script, option.value):
             continue

@@ -59,9 +59,9 @@ def last_program(script: Script) -> Command | None:
     others = (one for one in others if not _is_tool(script, one) or _runs_program(one))
     others = (one for one in others if not any(misread(node) for _, _, node in assignments(one.node)))
     last = [one for one in found if _python(one)] or list(others)
-    if last and _calls_tools(script, last[-1]):
-        before = [one for one in last if not (one.node.under(*_BLOCKS) or _calls_tools(script, one))]
-        last = before or last
+    work = [one for one in last if not _calls_tools(script, one)]
+    if work and not work[-1].node.under(*_BLOCKS):
+        last = work
     return last[-1] if last else None
 
 

@@ -49,7 +49,7 @@ def _strings(script: Script) -> Iterator[Edit]:
         for option, word in pairwise(command.words):
             if word.type == "concatenation" and re.fullmatch(r"-\w*c", option.text):
                 parts = [_in_string(script, one) for one in word.children]
-                if None not in parts:
+                if None not in parts and " " in "".join(map(str, parts)):
                     yield Edit(word.start, word.end, f'"{"".join(map(str, parts))}"')
 
 
