@@ -152,6 +152,10 @@ def test_a_relative_directory_starts_at_that_of_the_job(commands: str, needed: b
         ("PBS -l select=2:ncpus=8", "mpirun -np 16 ./a", 0),
         ("PBS -l nodes=2:ppn=8", "mpirun -np 16 ./a", 0),
         ("PBS -l nodes=2:ppn=8", "mpirun -np 32 ./a", 16),
+        ("SBATCH --nodes=4", "mpirun -np 32 ${exe}", 4),
+        ("SBATCH --nodes=4 --ntasks=32", "mpirun -np 32 ${exe}", 0),
+        ("SBATCH --nodes=4", "mpirun ${options} -np 32 ./a", 0),
+        ("SBATCH --nodes=4", "mpirun -np $N ${exe}", 0),
     ],
 )
 def test_ranks_with_more_cores_than_the_request_have_a_remark(request_: str, line: str, cores: int) -> None:

@@ -300,7 +300,13 @@ def test_a_variable_of_the_program_that_nothing_sets(lines: str, named: bool) ->
 
 
 @pytest.mark.parametrize(
-    ("lines", "named"), [("source /etc/profile\nsrun cuFFT", True), ("source env.sh\nsrun cuFFT", False)]
+    ("lines", "named"),
+    [
+        ("source /etc/profile\nsrun cuFFT", True),
+        ("source env.sh\nsrun cuFFT", False),
+        ("srun cuFFT\nsrun ./a", False),  # which keeps its srun
+        ("srun cuFFT | tee log", True),
+    ],
 )
 def test_a_program_that_only_srun_finds(lines: str, named: bool) -> None:
     done = job_file(SLURM.format("-n 1", lines))

@@ -63,3 +63,12 @@ def test_a_launcher_in_a_command_substitution_is_not_the_program() -> None:
     lines = "N=$(srun -n1 bash -c 'echo $A' | wc -w)\npython t.py --gpus=$N\n"
     found = values(job_file(f"#!/bin/bash\n#SBATCH -N 1\n{lines}").text)
     assert (found["launcher"], found["command"][-1].split()[-1]) == ("none", "--gpus=$N")
+
+
+@pytest.mark.parametrize(
+    ("bind", "named"), [("closest", False), ("verbose,single:1", False), ("none", True), ("verbose,none", True)]
+)
+def test_srun_binds_the_ranks_of_jobgen_to_their_gpus_too(bind: str, named: bool) -> None:
+    for options, words in ((f" --gpu-bind={bind}", ""), ("", f" --gpu-bind={bind}")):
+        done = job_file(f"#!/bin/bash\n#SBATCH -t 10 -n 4 --gpus-per-task=1{options}\nsrun{words} ./a\n")
+        assert any("its own GPUs only" in one.why for one in done.remarks) is named

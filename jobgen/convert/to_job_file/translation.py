@@ -248,7 +248,7 @@ def _notes(
     yield from notes.own_state(script, file, parts)
     yield from notes.environment(script, launch)
     yield from notes.sizes_of_environment(script, file, launch)
-    yield from misreadings.in_directory(script, unknown=False)
+    yield from misreadings.in_directory(script, launch.chain if launch else ())
 
 
 def _statement(script: Script, command: Command) -> Node | None:
