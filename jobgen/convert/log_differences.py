@@ -210,7 +210,7 @@ def _path(script: Script, text: str) -> str:
     text = re.sub(r"^~(?=/)", "$HOME", re.sub(r"\$\{(\w+)\}", r"$\1", text))
     for name, meaning in script.dialect.job_variables.items():
         text = re.sub(rf"\${name}\b", _CODES.get(meaning, f"${name}"), text)
-    text = text.replace("%x", script.request.name or "%x")
+    text = text.replace("%x", script.request.name or script.name or "%x")
     return os.path.normpath(text.removeprefix(f"${script.dialect.variable('submit_dir')}/"))
 
 

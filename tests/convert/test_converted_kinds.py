@@ -183,6 +183,8 @@ def test_a_burst_buffer_has_a_remark(line: str) -> None:
         ("mkdir -p slurm && cd slurm", False),
         ("ssh a 'export SLURM_JOB_ID='\"$SLURM_JOB_ID\"'; ./a'", False),
         ("mkdir slurm\n./a --profile slurm", True),
+        ("for d in src slurm; do mkdir -p $B/$d; done", False),
+        ("for d in src slurm; do ./a --profile $d; done", True),
         ('M="${SLURM_ARRAY_JOB_ID}: done well"\n./a "$M"', False),
         ('mail -s "a Slurm job" x <b\n./a --scheduler slurm', True),
         ("cp a /opt/slurm_usda/b", False),

@@ -426,6 +426,16 @@ def test_launchers_of_one_node(line: str, first: int, group: int) -> None:
 )
 def test_modules_that_hide_the_python_of_the_system(line: str, named: bool) -> None:
     assert bool(reasons(SLURM.format("-n 1", f"{line}\npython a.py"), "runs it as python3")) is named
+    in_image = f"{line}\nsrun singularity exec i.sif python a.py"
+    assert reasons(SLURM.format("-n 1", in_image), "runs it as python3")
+
+
+@pytest.mark.parametrize(
+    ("directive", "named"), [("#PBS -wd", [2, 2]), ("#PBS -k eo", []), ("#SBATCH -w n1", []), ("#PBS -V", [])]
+)
+def test_an_option_that_the_scheduler_does_not_know(directive: str, named: list[int]) -> None:
+    source = "slurm" if "SBATCH" in directive else "pbspro"
+    assert reasons(f"#!/bin/bash\n{directive}\n./a\n", "is no option of", source) == named
 
 
 def test_threads_of_a_sourced_file_that_runs_the_program() -> None:

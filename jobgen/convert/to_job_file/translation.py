@@ -441,13 +441,13 @@ def _prefixed(
     if re.match(r"[A-Za-z_]\w*=", program[0]):  # which ibrun and mpirun_rsh set for the ranks
         program = ["env", *program]
     if plain[0] == "python" and program[0] != "python":
-        file.remarks += notes.python(script, command)
+        file.remarks += notes.python(script, file, command)
     elif direct and program == plain:
         why = "the script starts it with the interpreter of its first line, jobgen with python3"
         file.hint(command.line, plain[0], why)
     elif launch is not None and by_launcher:
         file.remarks += notes.old_launcher(launch, words.words, old)
-        file.remarks += notes.python(script, command) if "python" in launch.front and not old else ()
+        file.remarks += notes.python(script, file, command) if "python" in launch.front and not old else ()
     return _behind_env(pairs, program) if pairs else program
 
 
