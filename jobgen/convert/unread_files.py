@@ -26,14 +26,18 @@ _ARGUMENT = re.compile(
     r"(?:--?[\w-]+=)?([^-\s=*][^\s=*]*\.(?:sh|bash|ksh|zsh|slurm|sbatch|pbs)"
     r"|(?!-)[^\s=]*(?:sbatch|slurm|qsub|pbs|submit|launcher|launch_?jobs?)[^/\s=]*\.(?:py|pl|R|rb|jl))"
 )
-_READERS = {*SHELLS, "source", "."}
+_SOURCES = {"source", "."}
+_READERS = {*SHELLS, *_SOURCES}
 _COMPUTED = re.compile(r"[^-+\s]*\$\{?[A-Za-z_]")
 _HANDLES = {"diff", "cmp", "stat", "md5sum", "basename", "dirname", "readlink", "realpath", "type", "hash"}
 _HANDLES |= PRINT | STATE | TOOLS
-# Files of environments, which read nothing of a scheduler.
+# Files of environments, which read nothing of a scheduler: those that a script sources, and others.
+_OF_ENVIRONMENTS = re.compile(
+    r"(?i)activate|(\b|_)profile(\.d/|s?$|\.\w+$)|shrc|bash_login|module|lmod|spack|venv|vars\b|GMXRC|setup-env\.sh"
+    r"|cmsset_default|FOAM|SetUpFreeSurfer"
+)
 _OF_SYSTEM = re.compile(
-    r"(?i)activate|(\b|_)profile(\.d/|s?$|\.\w+$)|shrc|bash_login|conda|mamba|module|lmod|spack|venv|vars\b|GMXRC|setup-env\.sh"
-    r"|^/ext3/|cmsset_default|FOAM|SetUpFreeSurfer|^(\$\(|`)(?!basename)[^/]*[)`]$|\bbrew\b|<\("
+    r"(?i)conda|mamba|^/ext3/|^(\$\(|`)(?!basename)[^/]*[)`]$|\bbrew\b|<\("
     r"|^/etc/|/\.config/"
     r"|^\$?\{?(?!HOME\b)\w*(HOME|ROOT|PREFIX|PATH)\}?/(bin|etc|share)/|^/(?!home)\w+/(bin|etc|gcc)/"
     r"|^/(?!home)(\w+/)?(opt|usr|cvmfs)/|^/(.*/)?(sw|s?soft(ware)?|apps?|[\w.]*install)/"
@@ -64,6 +68,7 @@ class File(NamedTuple):
 
     path: str
     line: int
+    is_sourced: bool = False
 
 
 def remark(
@@ -102,7 +107,8 @@ def may_be_for(script: Script, file: File) -> bool:
 
 def is_of_system(file: File) -> bool:
     """Return whether a file is one of an environment, and not of the user or of the jobs of a site."""
-    return _OF_SYSTEM.search(file.path) is not None and not _OF_JOBS.search(file.path)
+    is_system = _OF_SYSTEM.search(file.path) or (file.is_sourced and _OF_ENVIRONMENTS.search(file.path))
+    return bool(is_system) and not _OF_JOBS.search(file.path)
 
 
 def of_programs(script: Script, other: str, known: Collection[str] = ()) -> Iterator[Remark]:
@@ -140,7 +146,7 @@ def files(script: Script) -> Iterator[File]:
             name = os.path.basename(path)
             if name not in seen and re.search(r"\w", name):
                 seen.add(name)
-                yield File(path, start.line)
+                yield File(path, start.line, start.shell in _SOURCES or start.texts[0] in _SOURCES)
 
 
 def _files(script: Script, start: Start) -> Iterator[str]:
