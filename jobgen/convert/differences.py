@@ -28,10 +28,11 @@ _OF_SRUN = re.compile(
 )
 # The files and folders that an option or a variable binds into a container.
 _BIND = re.compile(r"(?:\s(?:-B|--bind|-v|--volume)[ =]|^\w+=)(\S+)")
-# Code for Python that starts as many workers as the process has cores: also Dask's without a number or an address.
+# Code for Python that counts the cores of its process: also Dask, without a number or an address.
 _COUNTS_BOUND = re.compile(
     r"(?m)^[^#\n]*?\b(sched_getaffinity\(|cpu_affinity\(|process_cpu_count\(|n_jobs ?= ?-1\b"
-    r"|(Client|LocalCluster)\(\s*(\)|(processes|threads_per_worker|memory_limit|dashboard_address) ?=)(?![^)]*\bn_workers))"
+    r"|(Client|LocalCluster)\(\s*(\)|(processes|threads_per_worker|memory_limit|dashboard_address) ?=)"
+    r"(?![^)]*\bn_workers))"
 )
 _BINDS = re.compile(r"(SINGULARITY|APPTAINER)_BIND(PATH)?")
 NO_TERMINAL = "the program has no terminal here, and may write its output late, in blocks: "
@@ -133,7 +134,8 @@ def _bound_cores(script: Script, target: Dialect) -> Iterator[Remark]:
     and ``nproc`` without a number of cores, which makes it count those of OMP_NUM_THREADS."""
     if script.is_pbs or target.family == script.dialect.family or script.request.exclusive:
         return
-    why = f"counts the cores to which Slurm binds the job, and all of the node where {target.title} binds none"
+    why = "counts the cores to which Slurm binds the job, and "
+    why += f"all of the node where {target.title} binds none"
     for program in programs(script):
         if found := _COUNTS_BOUND.search(program.text):
             number = program.text.count("\n", 0, found.start(1)) + 1

@@ -39,8 +39,8 @@ _JOINED = re.compile(rb"(?m)^(?:[^#\n]|(?<=\S)#)*[^\s\\;|&()<>](\\\n)(?=[^\s;|&(
 _NO_ALIAS = re.compile(rb"(?m)(?<!\\\n)^([ \t]*)\\(?=[A-Za-z])")
 # It takes the last $ of a word, and that in $= of sed, for the beginning of a variable.
 _NO_VARIABLE = re.compile(rb"(?<!\$)\$(?=[=;)`])")
-# It does not know the base of a number before a variable, 10#$A; <> behind a descriptor; the quote and the bracket
-# at the beginning of a pattern, ${A#\'}; a backslash at the end of the text.
+# It does not know the base of a number before a variable, 10#$A; <> behind a descriptor; the quote or the
+# bracket at the beginning of a pattern, ${A#\'}; a backslash at the end of the text.
 _BASE = re.compile(rb"(?<![\w$])(\d+)#(?=\$)")
 _BOTH_WAYS = re.compile(rb"(?<=[\d}])<>(?=[ \t]*[\w$\"'./~])")
 _PATTERN = re.compile(rb"(\$\{\w+(?:##?|%%?|//?))(\\'|\])")

@@ -89,7 +89,10 @@ def test_the_jobs_of_a_workflow_are_for_the_scheduler_of_the_script(code: str, l
         ('source "$(get_dir)"/../a.sh', "a.sh"),
         ("f() { echo /b; }\nbash `f`/a.sh", "a.sh"),
         (". /opt/shared/slurm/templates/a.sh", "a.sh"),
-        ("./spack/configure_modules.sh\nsource spack/modules.sh\nbash ~/Miniconda3.sh", "configure_modules.sh"),
+        (
+            "./spack/configure_modules.sh\nsource spack/modules.sh\nbash ~/Miniconda3.sh",
+            "configure_modules.sh",
+        ),
         ("$HOME/bin/a.sh\n${HOME}/etc/b.sh\n$TOOL_HOME/bin/c.sh", "a.sh, b.sh"),
         ("srun bash `basename $1`", "`basename $1`"),
         ("source $(site-path)\n. $(brew --prefix)/etc/bash_completion", ""),

@@ -484,10 +484,7 @@ def log_text(script: Script) -> Iterator[Remark]:
     of_errors = "handles the file of errors, which the job does not write: they are in its log"
     whys = dict.fromkeys([request.output] if request.output else dialect.own_log_names, of_log)
     whys = {request.error: of_errors, **whys} if request.error else whys
-    logs = {
-        re.sub(codes, "*", os.path.basename(path.replace("%x", job))): why
-        for path, why in whys.items()
-    }
+    logs = {re.sub(codes, "*", os.path.basename(path.replace("%x", job))): why for path, why in whys.items()}
     for one in script.runs:
         words = one.arguments if one.name in (*_READS_TEXT, *_HANDLES) else ()
         files = [script.constants.value(word) or word.text.strip("\"'") for word in words]
