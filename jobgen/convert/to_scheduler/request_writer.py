@@ -173,7 +173,7 @@ def _logs(content: ScriptRequest, source: Dialect, target: Dialect, lost: Lost) 
                 lost.append(Lack(key, f"the output file {path}", why))
                 continue
         # Only the job knows its own name, or the index of its task.
-        later = "aj" * content.index_later + "x" * (not request.name)
+        later = "aj" * (content.index_later and source.family != target.family) + "x" * (not request.name)
         at_run_time = not target.percent_codes and not {*re.findall(r"%(.?)", log)}.isdisjoint(later)
         if at_run_time and _by_script(content, key, log, target):
             continue
