@@ -189,7 +189,7 @@ def parse(source: bytes, first_line: int = 1) -> Node:
             text[at : at + 2] = b"-."
         plain = _NO_ALIAS.sub(rb"\1_", bytes(text))
     plain = _NO_DASH.sub(rb"\1==", _ESCAPED.sub(b"-.", _PATTERN.sub(_masked, _COMMENT.sub(_masked, plain))))
-    plain = _BASE.sub(rb"\1+", _BOTH_WAYS.sub(b">>", _NO_VARIABLE.sub(b"-", _AT_END.sub(b" ", plain))))
+    plain = _BASE.sub(rb"\1+", _BOTH_WAYS.sub(b"< ", _NO_VARIABLE.sub(b"-", _AT_END.sub(b" ", plain))))
     clear, added = _clarified(_with_ends(_HEREDOC.sub(rb"\1 ", plain)) if b"<<" in plain else plain)
     tree = _parser().parse(clear)
     cursor = tree.walk()
