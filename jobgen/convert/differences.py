@@ -13,6 +13,7 @@ from jobgen.convert.submission import discarded, index_read
 from jobgen.convert.to_scheduler.request_writer import listed
 from jobgen.convert.variable_names import directive_of_text, is_exported, names_read
 from jobgen.launch.launchers import MPI_FLAVOURS, MpiFlavour
+from jobgen.script.beside import programs
 from jobgen.script.command_kinds import STATE, TOOLS, is_printed
 from jobgen.script.commands import Command, names_command
 from jobgen.script.dialects.base import Dialect
@@ -27,6 +28,12 @@ _OF_SRUN = re.compile(
 )
 # The files and folders that an option or a variable binds into a container.
 _BIND = re.compile(r"(?:\s(?:-B|--bind|-v|--volume)[ =]|^\w+=)(\S+)")
+# Code for Python that counts the cores of its process: also Dask, without a number or an address.
+_COUNTS_BOUND = re.compile(
+    r"(?m)^[^#\n]*?\b(sched_getaffinity\(|cpu_affinity\(|process_cpu_count\(|n_jobs ?= ?-1\b"
+    r"|(Client|LocalCluster)\(\s*(\)|(processes|threads_per_worker|memory_limit|dashboard_address) ?=)"
+    r"(?![^)]*\bn_workers))"
+)
 _BINDS = re.compile(r"(SINGULARITY|APPTAINER)_BIND(PATH)?")
 NO_TERMINAL = "the program has no terminal here, and may write its output late, in blocks: "
 NO_TERMINAL += "stdbuf -oL prevents that"
@@ -126,19 +133,18 @@ def _binds(script: Script) -> Iterator[Remark]:
 
 
 def _bound_cores(script: Script, target: Dialect) -> Iterator[Remark]:
-    """Yield a remark on ``nproc``, which counts the cores to which Slurm binds a script without a number of
-    cores, or the threads of OMP_NUM_THREADS."""
-    if (
-        script.is_pbs
-        or target.family == script.dialect.family
-        or (script.request.cpus_per_rank or 1) > 1
-        or script.request.exclusive
-    ):
+    """Yield remarks on what counts the cores to which Slurm binds a script: a program for Python beside it,
+    and ``nproc`` without a number of cores, which makes it count those of OMP_NUM_THREADS."""
+    if script.is_pbs or target.family == script.dialect.family or script.request.exclusive:
         return
-    for one in script.running("nproc"):
+    why = "counts the cores to which Slurm binds the job, and "
+    why += f"all of the node where {target.title} binds none"
+    for program in programs(script):
+        if found := _COUNTS_BOUND.search(program.text):
+            number = program.text.count("\n", 0, found.start(1)) + 1
+            yield hint(program.call.line, program.path, f"{why} (line {number} of it)")
+    for one in script.running("nproc") if (script.request.cpus_per_rank or 1) == 1 else ():
         if one.node.under("command_substitution") and len(one.words) == 1 and not is_printed(one.node):
-            why = "counts the cores to which Slurm binds the job, and "
-            why += f"all of the node where {target.title} binds none"
             yield remark_on(one, why)
 
 

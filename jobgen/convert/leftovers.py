@@ -14,7 +14,7 @@ from jobgen.convert.to_scheduler.start_lines import for_bash
 from jobgen.convert.variable_names import directive_of_text, is_written
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.script import Script
-from jobgen.script.syntax import Node
+from jobgen.script.syntax import Node, uses
 
 _TALK = ("echo", "printf", "which", "type")
 # What makes the name of a profile of the name of a scheduler, but not that of a folder.
@@ -136,9 +136,14 @@ def _is_sentence(root: Node, at: int, word: str) -> bool:
 
 
 def _is_folder(root: Node, at: int) -> bool:
-    """Return whether the word at an offset is that of a folder which a command makes or changes to."""
-    commands = filter(None, (one.child_of("command") for one in _at(root, at, "word")))
-    return any(os.path.basename(one.name) in log_differences.FOLDERS for one in commands)
+    """Return whether the word at an offset is that of a folder which a command makes or changes to, also by
+    the variable of a loop."""
+    words = list(_at(root, at, "word"))
+    found = list(filter(None, (one.child_of("command") for one in words)))
+    for loop in filter(None, (one.child_of("for_statement") for one in words)):
+        variable = loop.get("variable")
+        found += [one for one in loop.all("command") if variable and uses(one, variable.text)]
+    return any(os.path.basename(one.name) in log_differences.FOLDERS for one in found)
 
 
 def _is_label(root: Node, at: int) -> bool:

@@ -57,12 +57,13 @@ def _directories(script: Script, target: Dialect, fields: Mapping[str, str]) -> 
 def shared_log(script: Script, target: Dialect, of_array: bool) -> Iterator[Remark]:
     """Yield remarks on a log that all tasks of an array write."""
     source = script.dialect
-    differ = of_array and source.copies_logs != target.copies_logs and not source.task_suffix
+    by_suffix = bool(target.task_suffix) or source.copies_logs != target.copies_logs
+    differ = of_array and by_suffix and not source.task_suffix
     for field in ("output", "error") if differ else ():
         path = directive.value if (directive := source.origin(script.heeded, field)) else "/dev/null"
         if path != "/dev/null" and not re.search(r"%\d*[ajJ]|\^array_index\^|\$\{?PBS_|/$", path):
-            family = source.family
-            why = f"is one file for all tasks, which {target.title} does not write as {family} does"
+            title = source.title if source.family == target.family else source.family
+            why = f"is one file for all tasks, which {target.title} does not write as {title} does"
             yield from at_directive(script, field, why)
 
 
@@ -210,7 +211,7 @@ def _path(script: Script, text: str) -> str:
     text = re.sub(r"^~(?=/)", "$HOME", re.sub(r"\$\{(\w+)\}", r"$\1", text))
     for name, meaning in script.dialect.job_variables.items():
         text = re.sub(rf"\${name}\b", _CODES.get(meaning, f"${name}"), text)
-    text = text.replace("%x", script.request.name or "%x")
+    text = text.replace("%x", script.request.name or script.name or "%x")
     return os.path.normpath(text.removeprefix(f"${script.dialect.variable('submit_dir')}/"))
 
 

@@ -17,6 +17,7 @@ from jobgen.rendering.hooks import complaint
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS
 from jobgen.script.commands import Command
 from jobgen.script.directives import apart
+from jobgen.script.launches import Launch
 from jobgen.script.own_folder import COPY, uses_of_folder
 from jobgen.script.script import Script
 from jobgen.script.syntax import LOOPS, MISSING, Node, expansions
@@ -291,10 +292,10 @@ INSTALLED = re.compile(
 _OF_PROGRAMS = re.compile(r"(source|\.)\s(?!\S*(/etc/(profile|bash)|\.bash|\.profile|vars\.sh))")
 
 
-def in_directory(script: Script, unknown: bool = True) -> Iterator[Remark]:
-    """Yield a remark on each program that srun finds in the working directory, and a shell does not. With
-    ``unknown`` that is each one whose name is not known otherwise, else those of them whose name no module,
-    environment or path has."""
+def in_directory(script: Script, program: Sequence[Launch] | None = None) -> Iterator[Remark]:
+    """Yield a remark on each program that srun finds in the working directory, and a shell does not: each one
+    whose name is not known otherwise, or, of the launches of the ``program`` of a job file, those of them
+    whose name no module, environment or path has."""
     step = script.dialect.node_step
     launches = [one for one in script.launches if one.kind == step and one.program and not one.unknown]
     launches = [one for one in launches if "--multi-prog" not in one.options]
@@ -308,7 +309,7 @@ def in_directory(script: Script, unknown: bool = True) -> Iterator[Remark]:
     packages = {word.text.partition("/")[0].lower() for one in modules for word in one.arguments}
     texts = [one.node.text for one in sources]
     texts += [value.text for name, value, _ in script.assignments if name.endswith("PATH")]
-    for launch in launches:
+    for launch in launches if program is None else (one for one in launches if one in program):
         name = script.constants.value(launch.program[0]) or "/"
         made = name in files or re.search(r"\.(out|x|exe|bin|sh|bash|pl|jl)$", name)
         known = name in STATE | TOOLS or name in WRAPPERS or is_python(name) or name in _CONTAINERS
@@ -316,7 +317,7 @@ def in_directory(script: Script, unknown: bool = True) -> Iterator[Remark]:
         stem = (re.match("[a-zA-Z]{3,}", name) or [name])[0][:4]
         elsewhere = any(stem.lower() in text.lower() or _OF_PROGRAMS.match(text) for text in texts)
         plain = re.fullmatch(r"[\w.+-]+", name) is not None
-        other = plain and (unknown or not elsewhere) and not INSTALLED.match(name)
+        other = plain and (program is None or not elsewhere) and not INSTALLED.match(name)
         if "/" not in name and not known and (made or other):
             why = f"{step} finds it in the working directory, too: write ./{name} if it is there"
             yield hint(launch.line, name, why)

@@ -155,6 +155,7 @@ def index_read(script: Script) -> tuple[int, str] | None:
                 code = "" if plain else re.sub(r"\\\$\{?\w+", "", code)
             if name not in own and not code.lstrip().startswith("#") and re.search(rf"\b{name}\b", code):
                 return number, f"${name}"
-    logs = script.options if source.percent_codes else ()
-    found = (one for one in logs if one.flag in ("--output", "--error") and re.search(r"%\d*a", one.value))
-    return next(((one.line, f"{one.flag}={one.value}") for one in found), None)
+    index = r"%\d*a" if source.percent_codes else rf"\$\{{?({'|'.join(names)})\b"
+    logs = (source.origin(script.heeded, field) for field in ("output", "error"))
+    found = (one for one in logs if one is not None and re.search(index, one.value))
+    return next(((one.option.line, one.text) for one in found), None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from jobgen.script.launches import Start
 from jobgen.script.script import Script
 from jobgen.script.written_files import written
 
-_NAMED = 4  # files in a remark
+_NAMED = 4  # in a remark
 _SHELL_FILE = re.compile(
     r".*\.(sh|bash|ksh|zsh|t?csh|cmd|job|slurm|sbatch|pbs)$|.*/(jobs|scripts|ush)/[^/.]+$"
 )
@@ -27,16 +27,20 @@ _ARGUMENT = re.compile(
     r"(?!.*(?<!\$)\{\w+\})(?:--?[\w-]+=)?([^-\s=*][^\s=*]*\.(?:sh|bash|ksh|zsh|slurm|sbatch|pbs)"
     r"|(?!-)[^\s=]*(?:sbatch|slurm|qsub|pbs|submit|launcher|launch_?jobs?)[^/\s=]*\.(?:py|pl|R|rb|jl))"
 )
-_READERS = {*SHELLS, "source", "."}
+_SOURCES = {"source", "."}
+_READERS = {*SHELLS, *_SOURCES}
 _COMPUTED = re.compile(r"[^-+\s]*\$\{?[A-Za-z_]")
 _HANDLES = {"diff", "cmp", "stat", "md5sum", "basename", "dirname", "readlink", "realpath", "type", "hash"}
 _HANDLES |= PRINT | STATE | TOOLS
-# Files of environments, which read nothing of a scheduler.
+# Files of environments, which read nothing of a scheduler: those that a script sources, and others.
+_OF_ENVIRONMENTS = re.compile(
+    r"(?i)activate|(\b|_)profile(\.d/|s?$|\.\w+$)|shrc|bash_login|module|lmod|spack|venv|vars\b|GMXRC|setup-env\.sh"
+    r"|cmsset_default|FOAM|SetUpFreeSurfer"
+)
 _OF_SYSTEM = re.compile(
-    r"(?i)activate|(\b|_)profile(\.d/|s?$|\.\w+$)|shrc|bash_login|conda|mamba|module|lmod|spack|venv|vars\b|GMXRC|setup-env\.sh"
-    r"|^/ext3/|cmsset_default|FOAM|SetUpFreeSurfer|^(\$\(|`)(?!basename)[^/]*[)`]$|\bbrew\b|<\("
+    r"(?i)conda|mamba|^/ext3/|^(\$\(|`)(?!basename)[^/]*[)`]$|\bbrew\b|<\("
     r"|^/etc/|/\.config/"
-    r"|^\$?\{?\w*(HOME|ROOT|PREFIX|PATH)\}?/(bin|etc|share)/|^/(?!home)\w+/(bin|etc|gcc)/"
+    r"|^\$?\{?(?!HOME\b)\w*(HOME|ROOT|PREFIX|PATH)\}?/(bin|etc|share)/|^/(?!home)\w+/(bin|etc|gcc)/"
     r"|^/(?!home)(\w+/)?(opt|usr|cvmfs)/|^/(.*/)?(sw|s?soft(ware)?|apps?|[\w.]*install)/"
 )
 # In the path of a file of a site.
@@ -65,6 +69,7 @@ class File(NamedTuple):
 
     path: str
     line: int
+    is_sourced: bool = False
 
 
 def remark(
@@ -78,10 +83,8 @@ def remark(
     if not lines:
         return
     verb, pronoun = ("are", "they") if len(lines) > 1 else ("is", "it")
-    names, more = list(lines)[:_NAMED], len(lines) - _NAMED
-    what = ", ".join(names) + f" and {more} more" * (more > 0)
     may_be = f"{verb} not read: {pronoun} may be for {script.dialect.title}, or read {read_of(script, known)}"
-    yield hint(min(lines.values()), what, f"{may_be} and so on, which {other} does not set")
+    yield hint(min(lines.values()), _listed([*lines]), f"{may_be} and so on, which {other} does not set")
 
 
 def read_of(script: Script, known: Collection[str] = ()) -> str:
@@ -105,24 +108,34 @@ def may_be_for(script: Script, file: File) -> bool:
 
 def is_of_system(file: File) -> bool:
     """Return whether a file is one of an environment, and not of the user or of the jobs of a site."""
-    return _OF_SYSTEM.search(file.path) is not None and not _OF_JOBS.search(file.path)
+    is_system = _OF_SYSTEM.search(file.path) or (file.is_sourced and _OF_ENVIRONMENTS.search(file.path))
+    return bool(is_system) and not _OF_JOBS.search(file.path)
 
 
 def of_programs(script: Script, other: str, known: Collection[str] = ()) -> Iterator[Remark]:
-    """Yield a remark on the first command or variable of the scheduler in each program beside a script, but
-    not in those that a shell runs. ``other`` is the title of the other scheduler, which sets the ``known``
-    variables."""
+    """Yield a remark on the commands, and one on the variables, of the scheduler in each program beside a
+    script, but not in those that a shell runs. ``other`` is the title of the other scheduler, which sets the
+    ``known`` variables."""
     source = script.dialect
     owners = {**source.owners, **dict.fromkeys(filter(None, [source.node_step]), source.title)}
-    names = f"{'|'.join(owners)}|{source.variable_prefix}\\w+"
-    word = re.compile(rf"(?m)^(?!\s*#).*?[\"'](?:[^\s\"']*/)?({names})(?=[\s\"'])")
+    word = re.compile(rf"[\"'](?:[^\s\"']*/)?({'|'.join(owners)}|{source.variable_prefix}\w+)(?=[\s\"'])")
     for program in programs(script):
-        found = (one for one in word.finditer(program.text) if one[1] not in known)
-        if (first := next(found, None)) is not None:
-            place = f"{program.path}:{program.text.count(chr(10), 0, first.start(1)) + 1}"
-            what = f"names {first[1]}, a command of {owners.get(first[1])}"
-            why = what if first[1] in owners else f"reads {first[1]}, which {other} does not set"
-            yield hint(program.call.line, place, why)
+        places: dict[str, int] = {}
+        for number, line in enumerate(program.text.split("\n"), 1):
+            for name in word.findall(line) if not line.lstrip().startswith("#") else ():
+                places.setdefault(name, number)
+        found = [name for name in places if name not in known]
+        for owner in dict.fromkeys(map(owners.get, found)):
+            names = [name for name in found if owners.get(name) == owner]
+            why = f"names {_listed(names)}, {'commands' if names[1:] else 'a command'} of {owner}"
+            why = why if owner else f"reads {_listed(names)}, which {other} does not set"
+            yield hint(program.call.line, f"{program.path}:{places[names[0]]}", why)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return the first names, and the number of the others."""
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + f" and {more} more" * (more > 0)
 
 
 def files(script: Script) -> Iterator[File]:
@@ -134,7 +147,7 @@ def files(script: Script) -> Iterator[File]:
             name = os.path.basename(path)
             if name not in seen and re.search(r"\w", name):
                 seen.add(name)
-                yield File(path, start.line)
+                yield File(path, start.line, start.shell in _SOURCES or start.texts[0] in _SOURCES)
 
 
 def _files(script: Script, start: Start) -> Iterator[str]:

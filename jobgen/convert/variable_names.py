@@ -95,7 +95,8 @@ _WORKERS = re.compile(
     r"(?m)^[^#\n]*\b(ray\s+start\b|dask([- ]worker|-mpi|-scheduler)\b(?!(\\\n|[^\n])*--no-nanny))"
 )
 _WORKERS_OF_PYTHON = re.compile(
-    r"(?m)^[^#\n]*\b((ray\.init|LocalCluster|LocalCUDACluster)\(|Parallel\(n_jobs)"
+    r"(?m)^[^#\n]*\b((ray\.init|LocalCluster|LocalCUDACluster)\(|Parallel\(n_jobs"
+    r"|Client\(\s*(\)|(n_workers|processes|threads_per_worker|memory_limit) ?=))"
 )
 
 

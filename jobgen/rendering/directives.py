@@ -120,7 +120,7 @@ def _replaceable_parts(plan: Plan, request: list[str]) -> dict[str, Lines]:
         "request": tuple(request),
         "memory": (forms["memory"].format(memory),) if memory and "memory" in forms else (),
         "options": plan.directives.options,
-        "join": (forms["join"],) if "join" in forms else (),
+        "join": (forms["join"].format("oe"),) if "join" in forms else (),
         "addressed": _addressed(plan),
     }
 

@@ -40,7 +40,7 @@ class Pbs(Scheduler):
     request_forms = {
         "name": "-N {}", "queue": "-q {}", "account": "-A {}", "resources": "{}",
         "walltime": "-l walltime={}", "array": "-J {}", "dependency": "-W depend={}",
-        "output": "-o {}", "error": "-e {}", "join": "-j oe",
+        "output": "-o {}", "error": "-e {}", "join": "-j {}",
         "mail": "-m {}", "mail_user": "-M {}", "requeue": "-r y", "no_requeue": "-r n",
         "hold": "-h", "all_variables": "-V", "names": "-v {}", "exclusive": "{}",
     }  # fmt: skip

@@ -37,8 +37,16 @@ _ESCAPED = re.compile(rb"(?<!\\)\\(?:\$|[_ ](?=\S))|(?<=[^\s\\])\\ ")
 _JOINED = re.compile(rb"(?m)^(?:[^#\n]|(?<=\S)#)*[^\s\\;|&()<>](\\\n)(?=[^\s;|&()<>#])(?![A-Z_]+$)")
 # It takes the command \rm at the beginning of a line for a word of the command before.
 _NO_ALIAS = re.compile(rb"(?m)(?<!\\\n)^([ \t]*)\\(?=[A-Za-z])")
-# It takes $= of sed for the beginning of a variable.
-_OF_SED = re.compile(rb"\$(?==)")
+# It takes the last $ of a word, and that in $= of sed, for the beginning of a variable.
+_NO_VARIABLE = re.compile(rb"(?<!\$)\$(?=[=;)`])")
+# It does not know the base of a number before a variable, 10#$A; <> behind a descriptor; the quote or the
+# bracket at the beginning of a pattern, ${A#\'}; a backslash at the end of the text.
+_BASE = re.compile(rb"(?<![\w$])(\d+)#(?=\$)")
+_BOTH_WAYS = re.compile(rb"(?<=[\d}])<>(?=[ \t]*[\w$\"'./~])")
+_PATTERN = re.compile(rb"(\$\{\w+(?:##?|%%?|//?))(\\'|\])")
+_AT_END = re.compile(rb"(?<!\\)\\(?=\s*\Z)")
+# It takes the sign at the end of a comment between words for its part: a `# text` \\
+_COMMENT = re.compile(rb"(?m)(?<=[ \t])`#[^`\n]*`(?=[ \t]*(?:\\?$|`#))")
 # It finds no here-document without a command, which people write as a comment.
 _NO_COMMAND = re.compile(rb"(?m)(?<!\\\n)^[ \t]*(?=<<-?[ \t]*['\"]?[A-Za-z_]\w*['\"]?[ \t]*$)")
 
@@ -180,7 +188,8 @@ def parse(source: bytes, first_line: int = 1) -> Node:
         for at in joined:
             text[at : at + 2] = b"-."
         plain = _NO_ALIAS.sub(rb"\1_", bytes(text))
-    plain = _OF_SED.sub(b"-", _NO_DASH.sub(rb"\1==", _ESCAPED.sub(b"-.", plain)))
+    plain = _NO_DASH.sub(rb"\1==", _ESCAPED.sub(b"-.", _PATTERN.sub(_masked, _COMMENT.sub(_masked, plain))))
+    plain = _BASE.sub(rb"\1+", _BOTH_WAYS.sub(b"< ", _NO_VARIABLE.sub(b"-", _AT_END.sub(b" ", plain))))
     clear, added = _clarified(_with_ends(_HEREDOC.sub(rb"\1 ", plain)) if b"<<" in plain else plain)
     tree = _parser().parse(clear)
     cursor = tree.walk()
@@ -211,6 +220,12 @@ def parse(source: bytes, first_line: int = 1) -> Node:
                 return root
             assert parent is not None
             parent, depth = parent.parent, depth - 1
+
+
+def _masked(found: re.Match[bytes]) -> bytes:
+    """Return the first group of a match, and signs of a word for the rest; blanks without a group."""
+    kept = found[1] if found.re.groups else b""
+    return kept + (b"-" if kept else b" ") * (len(found[0]) - len(kept))
 
 
 def _lines_of_assignments(command: Node) -> Iterator[Node]:

@@ -152,6 +152,10 @@ def test_a_relative_directory_starts_at_that_of_the_job(commands: str, needed: b
         ("PBS -l select=2:ncpus=8", "mpirun -np 16 ./a", 0),
         ("PBS -l nodes=2:ppn=8", "mpirun -np 16 ./a", 0),
         ("PBS -l nodes=2:ppn=8", "mpirun -np 32 ./a", 16),
+        ("SBATCH --nodes=4", "mpirun -np 32 ${exe}", 4),
+        ("SBATCH --nodes=4 --ntasks=32", "mpirun -np 32 ${exe}", 0),
+        ("SBATCH --nodes=4", "mpirun ${options} -np 32 ./a", 0),
+        ("SBATCH --nodes=4", "mpirun -np $N ${exe}", 0),
     ],
 )
 def test_ranks_with_more_cores_than_the_request_have_a_remark(request_: str, line: str, cores: int) -> None:
@@ -179,6 +183,8 @@ def test_a_burst_buffer_has_a_remark(line: str) -> None:
         ("mkdir -p slurm && cd slurm", False),
         ("ssh a 'export SLURM_JOB_ID='\"$SLURM_JOB_ID\"'; ./a'", False),
         ("mkdir slurm\n./a --profile slurm", True),
+        ("for d in src slurm; do mkdir -p $B/$d; done", False),
+        ("for d in src slurm; do ./a --profile $d; done", True),
         ('M="${SLURM_ARRAY_JOB_ID}: done well"\n./a "$M"', False),
         ('mail -s "a Slurm job" x <b\n./a --scheduler slurm', True),
         ("cp a /opt/slurm_usda/b", False),

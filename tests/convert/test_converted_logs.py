@@ -40,6 +40,10 @@ from jobgen.script.script import Script
         ("#PBS -o out/\n#PBS -l select=1", "slurm", "#SBATCH --output=out/%j.OU", ""),
         ("#PBS -j eo\n#PBS -o a.o\n#PBS -e b.e\n#PBS -l select=1", "slurm", "#SBATCH --output=b.e", ""),
         ("#PBS -j eo\n#PBS -o a.o\n#PBS -l select=1", "slurm", "#SBATCH --output=%x.e%j", ""),
+        ("#PBS -j eo\n#PBS -l select=1", "torque", "#PBS -j eo", ""),
+        ("#PBS -j eo\n#PBS -l procs=1", "pbspro", "#PBS -j eo", ""),
+        ("#PBS -j eo\n#PBS -e b.e\n#PBS -l select=1", "torque", "#PBS -o b.e", ""),
+        ("#PBS -J 0-3\n#PBS -j oe\n#PBS -o a.o\n#PBS -l select=1", "torque", "#PBS -o a.o", "-o a.o"),
         ("#PBS -o logs\n#PBS -l select=1", "slurm", "#SBATCH --output=logs", "-o logs"),
         ("#PBS -o a^array_index^\n#PBS -l select=1", "slurm", "#SBATCH --output=a^array_index^", ""),
         ("#SBATCH -N1\n#PBS -j oe", "pbspro", "##PBS -j oe", "#PBS -j oe"),
@@ -356,3 +360,13 @@ def test_a_log_with_the_index_of_an_array_that_only_the_submission_names(target:
 def test_the_log_of_a_task_of_an_array_that_the_submission_makes(code: str, name: str) -> None:
     done = convert(f"#PBS -l select=1:ncpus=1\n{code}", "slurm", "pbspro")
     assert f"#SBATCH --output={name}\n" in done.text
+
+
+@pytest.mark.parametrize(
+    ("log", "line"), [("-o x-$PBS_ARRAYID", "--output=x-%a"), ("-e x.${PBS_ARRAYID}.e", "--error=x.%a.e"), ("-o x", "")]
+)  # fmt: skip
+def test_the_index_in_the_name_of_a_log_is_that_of_the_submission(log: str, line: str) -> None:
+    done = convert(f"#PBS -l nodes=1:ppn=1\n#PBS {log}\n./a", "slurm", "torque")
+    assert not line or f"#SBATCH {line}" in done.text.splitlines()
+    found = [one.what for one in done.remarks if "no directive has the range of the array" in one.why]
+    assert found == [log] * bool(line)

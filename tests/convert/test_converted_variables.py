@@ -435,3 +435,18 @@ def test_a_variable_that_no_scheduler_sets_is_not_lost(target: str) -> None:
     assert [(one.lost, one.why) for one in done.remarks] == [
         (False, "is not set by Slurm, either, which sets SLURM_JOB_PARTITION")
     ]
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "target", "why"),
+    [
+        ("SBATCH -N 1", "scontrol show job $SLURM_JOB_ID", "pbspro", ["becomes qstat -f, which prints other lines"]),
+        ("PBS -l select=1", "qstat -f $PBS_JOBID", "slurm", ["becomes scontrol show job, which prints other lines"]),
+        ("PBS -l select=1", "qstat -f $PBS_JOBID", "torque", []),
+    ],
+)  # fmt: skip
+def test_a_command_that_prints_the_job_prints_other_lines(
+    options: str, line: str, target: str, why: list[str]
+) -> None:
+    done = convert(f"#{options}\n{line}", target)
+    assert [one.why for one in done.remarks if "prints" in one.why] == why

@@ -626,3 +626,20 @@ def test_a_file_behind_an_export_may_set_the_variable_again(body: str, stays: bo
     setup = got.get("setup", "").splitlines()
     lines = body.splitlines()
     assert not stays or setup[-len(lines) :] == lines
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "stays"),
+    [
+        ("NETCDF", "netcdf/4", True),
+        ("NETCDF_DIR", "netcdf4/4.6", True),
+        ("NETCDF", "openmpi", False),
+        ("NCCL_DEBUG", "nccl", False),
+        ("CUDA_VISIBLE_DEVICES", "cuda", False),
+    ],
+)
+def test_a_module_with_the_name_of_a_variable_stays_behind_it(name: str, module: str, stays: bool) -> None:
+    for export in ("export ", ""):
+        found = values(job_file(f"#SBATCH -t 5\n{export}{name}=/a\nmodule load {module}\nsrun ./a\n").text)
+        assert (f"{name}=/a\nmodule load {module}" in found.get("setup", "")) is stays
+        assert (found.get("module") == [module]) is not stays

@@ -300,7 +300,13 @@ def test_a_variable_of_the_program_that_nothing_sets(lines: str, named: bool) ->
 
 
 @pytest.mark.parametrize(
-    ("lines", "named"), [("source /etc/profile\nsrun cuFFT", True), ("source env.sh\nsrun cuFFT", False)]
+    ("lines", "named"),
+    [
+        ("source /etc/profile\nsrun cuFFT", True),
+        ("source env.sh\nsrun cuFFT", False),
+        ("srun cuFFT\nsrun ./a", False),  # which keeps its srun
+        ("srun cuFFT | tee log", True),
+    ],
 )
 def test_a_program_that_only_srun_finds(lines: str, named: bool) -> None:
     done = job_file(SLURM.format("-n 1", lines))
@@ -420,6 +426,16 @@ def test_launchers_of_one_node(line: str, first: int, group: int) -> None:
 )
 def test_modules_that_hide_the_python_of_the_system(line: str, named: bool) -> None:
     assert bool(reasons(SLURM.format("-n 1", f"{line}\npython a.py"), "runs it as python3")) is named
+    in_image = f"{line}\nsrun singularity exec i.sif python a.py"
+    assert reasons(SLURM.format("-n 1", in_image), "runs it as python3")
+
+
+@pytest.mark.parametrize(
+    ("directive", "named"), [("#PBS -wd", [2, 2]), ("#PBS -k eo", []), ("#SBATCH -w n1", []), ("#PBS -V", [])]
+)
+def test_an_option_that_the_scheduler_does_not_know(directive: str, named: list[int]) -> None:
+    source = "slurm" if "SBATCH" in directive else "pbspro"
+    assert reasons(f"#!/bin/bash\n{directive}\n./a\n", "is no option of", source) == named
 
 
 def test_threads_of_a_sourced_file_that_runs_the_program() -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 from convert.conversions import job_file, remarks
 
+from jobgen.convert.to_job_file import translation
+from jobgen.script.script import Script
+
 
 @pytest.mark.parametrize(
     ("options", "why"),
@@ -34,10 +37,15 @@ def test_a_log_that_several_jobs_have_is_appended_to(options: str, why: str) -> 
         ("cat <<END\nx\nEND\n./a\nmv {} old", False),
         ("./a\n./b < {}", True),
         ("./a\ngrep -c x {}", True),
+        ("./a\nN=$(cat {} | grep -c x)", True),
+        ("./a\ncat {}", False),
     ],
 )
-def test_a_command_that_reads_the_log(lines: str, named: bool) -> None:
-    done = job_file(f"#!/bin/bash\n#SBATCH -n 1 -J x -o x-%j.log\n{lines.format('x-$SLURM_JOB_ID.log')}\n")
+@pytest.mark.parametrize("options", ["-J x -o x-%j.log", "-J x -o %x-%j.log", "-o %x-%j.log"])
+def test_a_command_that_reads_the_log(lines: str, named: bool, options: str) -> None:
+    """The name of a job without one is that of its script."""
+    text = f"#!/bin/bash\n#SBATCH -n 1 {options}\n{lines.format('x-$SLURM_JOB_ID.log')}\n"
+    done = translation.convert(Script(text.encode(), "slurm", name="x"))
     assert any("reads the log" in one.why for one in done.remarks) is named, remarks(done)
 
 

@@ -63,3 +63,22 @@ def test_a_launcher_in_a_command_substitution_is_not_the_program() -> None:
     lines = "N=$(srun -n1 bash -c 'echo $A' | wc -w)\npython t.py --gpus=$N\n"
     found = values(job_file(f"#!/bin/bash\n#SBATCH -N 1\n{lines}").text)
     assert (found["launcher"], found["command"][-1].split()[-1]) == ("none", "--gpus=$N")
+
+
+@pytest.mark.parametrize(
+    ("bind", "named"),
+    [("closest", False), ("verbose,single:1", False), ("none", True), ("verbose,none", True)],
+)
+def test_srun_binds_the_ranks_of_jobgen_to_their_gpus_too(bind: str, named: bool) -> None:
+    for options, words in ((f" --gpu-bind={bind}", ""), ("", f" --gpu-bind={bind}")):
+        done = job_file(f"#!/bin/bash\n#SBATCH -t 10 -n 4 --gpus-per-task=1{options}\nsrun{words} ./a\n")
+        assert any("its own GPUs only" in one.why for one in done.remarks) is named
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [("export ROCFFT_RTC_CACHE_PATH=/a", "rocm"), ("export MIOPEN_LOG_LEVEL=3", "rocm"), ("A=1", None)],
+)
+def test_variables_of_libraries_of_rocm_name_the_devices(line: str, kind: str | None) -> None:
+    found = values(job_file(f"#SBATCH -t 10 -N 1 --gres=gpu:2\n{line}\nsrun ./a\n").text)
+    assert found.get("accelerator") == kind

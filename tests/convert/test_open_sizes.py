@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from convert.conversions import convert, job_file, remarks, values
+
+from jobgen.convert.to_job_file import translation
+from jobgen.convert.to_scheduler import conversion
+from jobgen.script.script import Script
 
 HEAD = "#!/bin/bash\n#SBATCH --time=10\n#SBATCH "
 
@@ -196,6 +202,29 @@ def test_a_script_that_counts_cores(target: str, options: str, code: str, start:
     found = reasons(f"{HEAD}{options}\n{code}\n", target)
     for one in (_ALL, _BOUND):
         assert sum(why.startswith(one) for why in found) == (start == one)
+
+
+@pytest.mark.parametrize(
+    ("code", "named"),
+    [
+        ("n = len(os.sched_getaffinity(0))", True),
+        ("m = Forest(n_jobs=-1)", True),
+        ("c = Client()", True),
+        ("c = LocalCluster(processes=True)", True),
+        ("c = LocalCluster(processes=True, n_workers=4)", False),
+        ("c = Client(address)", False),
+        ("m = Forest(n_jobs=4)", False),
+        ("n = os.cpu_count()", False),  # which counts those of the node under Slurm, too
+        ("# n_jobs=-1", False),
+    ],
+)
+def test_a_program_beside_the_script_that_counts_bound_cores(code: str, named: bool, tmp_path: Path) -> None:
+    (tmp_path / "t.py").write_text(f"import os\n{code}\n")
+    for options, binds in (("-n 1 -c 6", True), ("-N 1 --exclusive", False)):
+        script = Script(f"{HEAD}{options}\npython t.py\n".encode(), "slurm", str(tmp_path))
+        for done in (conversion.convert(script, "torque"), translation.convert(script)):
+            found = [one.what for one in done.remarks if "(line 2 of it)" in one.why]
+            assert found == ["t.py"] * (named and binds)
 
 
 def test_more_cores_than_those_to_which_slurm_binds_a_job() -> None:

@@ -93,10 +93,7 @@ KINDS = [
         "-o o.txt",
         "one file for all tasks",
         PBSPRO.format("#PBS -J 1-3\n#PBS -o o.txt", "./a"),
-        {
-            "torque": SAME,
-            "toml": OWN_LOG,
-        },
+        {"toml": OWN_LOG},
     ),
     Kind("$TMPDIR", "removes it afterwards", PBSPRO.format("", "cd $TMPDIR\n./a")),
     Kind("$TMPDIR", "sets it to /tmp", SLURM.format("", "cd $TMPDIR\n./a")),

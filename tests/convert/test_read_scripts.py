@@ -66,3 +66,43 @@ def test_an_empty_substitution(line: str) -> None:
     tree = parse(f"{line}\nsrun ./a\n".encode())
     assert [one.text for one in tree.children] == [line, "srun ./a"]
     assert not tree.damaged
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "A=$((10#$B + 1))",
+        "A=$(( 2 * 10#${B:1:2} ))",
+        "[[ 10#$A -gt 10#$B ]]",
+        "exec 3<>pipe-$$",
+        'cat 1<> "$A"',
+        "A=$(ls | grep h$)",
+        "A=`ls | grep h$`",
+        "if ls | grep -q h$; then ./b; fi",
+        "A=${B#\\'}",
+        'A="${B%\\\'}"',
+        "A=${B//\\'/x}",
+        "A=${B%]*}",
+        "if [ $A == '[' ]; then B=${B%]}; fi",
+        "./b -x `# a text` \\\n  `# more`   `# of it` \\\n  -y",
+    ],
+)
+def test_signs_that_the_parser_does_not_know(line: str) -> None:
+    tree = parse(f"{line}\nsrun ./a\n".encode())
+    assert [one.text for one in tree.children] == [line, "srun ./a"]
+    assert not tree.damaged
+
+
+@pytest.mark.parametrize("end", ["\\", " \\\n", "\\\n\n", " \\\n  \n\t\n"])
+def test_a_backslash_at_the_end_of_the_text(end: str) -> None:
+    tree = parse(f"cd b\nsrun ./a{end}".encode())
+    assert [one.text for one in tree.children] == ["cd b", "srun ./a"]
+    assert not tree.damaged
+
+
+@pytest.mark.parametrize(
+    ("word", "text"), [("echo $$; b", "$$"), ("echo a\\$; b", "a\\$"), ("echo 10#a", "10#a")]
+)  # fmt: skip
+def test_words_that_have_such_signs(word: str, text: str) -> None:
+    command = next(parse(f"{word}\n".encode()).all("command"))
+    assert command.children[1].text == text

@@ -2484,6 +2484,8 @@ def test_dask_without_a_nanny_sets_no_threads() -> None:
     [
         ("import ray\nray.init()", True),
         ("c = Client(LocalCluster())", True),
+        ("c = Client(\n    n_workers=2)", True),
+        ("c = Client(address)", False),
         ("r = Parallel(n_jobs=6)(delayed(f)(i) for i in a)", True),
         ("m = DataParallel(n)", False),
     ],

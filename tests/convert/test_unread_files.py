@@ -90,6 +90,11 @@ def test_the_jobs_of_a_workflow_are_for_the_scheduler_of_the_script(code: str, l
         ('source "$(get_dir)"/../a.sh', "a.sh"),
         ("f() { echo /b; }\nbash `f`/a.sh", "a.sh"),
         (". /opt/shared/slurm/templates/a.sh", "a.sh"),
+        (
+            "./spack/configure_modules.sh\nsource spack/modules.sh\nbash ~/Miniconda3.sh",
+            "configure_modules.sh",
+        ),
+        ("$HOME/bin/a.sh\n${HOME}/etc/b.sh\n$TOOL_HOME/bin/c.sh", "a.sh, b.sh"),
         ("srun bash `basename $1`", "`basename $1`"),
         ("source $(site-path)\n. $(brew --prefix)/etc/bash_completion", ""),
         ("source activate a\n. /etc/profile.d/modules.sh\necho 'run a.sh'", ""),
@@ -130,6 +135,11 @@ def test_the_node_file_is_on_the_first_node(nodes: int) -> None:
         ("i = int(os.environ['SLURM_PROCID'])", "reads SLURM_PROCID, which PBS Pro does not set"),
         ("# os.system('sbatch a.sh')", ""),
         ("print('no srun here')", ""),
+        (
+            "i = os.environ['SLURM_PROCID'], os.environ.get('SLURM_NTASKS')\nos.getenv('SLURM_JOB_USER')",
+            "reads SLURM_PROCID, SLURM_NTASKS, SLURM_JOB_USER, which PBS Pro does not set",
+        ),
+        ("os.system('srun a'); run('sbatch b')", "names srun, sbatch, commands of Slurm"),
         ("i = os.environ['PBS_JOBID']", ""),
     ],
 )

@@ -170,6 +170,10 @@ def _options(file: JobFile, script: Script, content: ScriptRequest) -> list[str]
             file.remarks += [Remark(option.line, text, why), *(_memory(script) if unknown else ())]
         elif re.match(r"-l (procs|ncpus|ngpus)=(?!\d+(:|$))", text):
             file.remarks += [Remark(option.line, text, _NO_NUMBER), *_memory(script)]
+        elif re.fullmatch("-[^-]", option.flag) and option.flag[1] not in source.scheduler.grammar.letters:
+            why = f"is no option of {source.command}: only a site that has it takes the job"
+            file.hint(option.line, text, why)
+            others.append(text)
         elif text not in _WRITTEN and not text.startswith(write("dependency", "")):
             others.append(_quoted(option, text, source))
     others += _as_they_are(source, content)

@@ -11,7 +11,13 @@ from jobgen.convert.result import Remark, hint, remark_on, shown
 from jobgen.convert.to_job_file import effects
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.effects import Effects, effects_of, may_follow, mentions
-from jobgen.convert.to_job_file.inherited import is_for_programs, is_own_file, may_be_inherited, may_set
+from jobgen.convert.to_job_file.inherited import (
+    has_name_of_module,
+    is_for_programs,
+    is_own_file,
+    may_be_inherited,
+    may_set,
+)
 from jobgen.convert.to_job_file.program_line import has_home
 from jobgen.convert.to_job_file.statements import without
 from jobgen.script.commands import Command, commands
@@ -420,6 +426,9 @@ class Environment:
 
     def _passes(self, kind: str) -> bool:
         """Return whether all statements that stay may run after an option."""
+        names = {name for one in self.block for name, _, _ in assignments(one.node)}
+        if kind == "module" and any(has_name_of_module(self.script, name) for name in names):
+            return False
         return all(may_follow(one, kind) for one in self.block)
 
     def _is_default(self, later: Sequence[Node]) -> bool:

@@ -112,9 +112,22 @@ def _may_be_unset(name: Node) -> bool:
 
 def _of_module(script: Script, name: str) -> bool:
     """Return whether a module that the script loads may set a variable."""
+    titles = _titles(script)
+    return bool(titles) and (_OF_MODULES.fullmatch(name) is not None or name.partition("_")[0] in titles)
+
+
+def _titles(script: Script) -> set[str]:
+    """Return the names of the modules that a script loads, as they begin those of variables."""
     words = [word for one in script.named("module", "ml") for word in one.literals if word != "load"]
-    titles = {re.sub(r"\W", "", word.partition("/")[0]).upper() for word in words}
-    return bool(words) and (_OF_MODULES.fullmatch(name) is not None or name.partition("_")[0] in titles)
+    names = {re.sub(r"\W", "", word.partition("/")[0]).upper() for word in words}
+    return names | {name.rstrip("0123456789") for name in names}
+
+
+def has_name_of_module(script: Script, name: str) -> bool:
+    """Return whether a variable has the name of a module that the script loads, which then sets it, and is
+    none with which a user sets up the program: NETCDF_DIR, but not NCCL_DEBUG."""
+    usual = any(one.fullmatch(name) for one in (effects.OF_RANKS, _USUAL, LOGIN))
+    return name.partition("_")[0] in _titles(script) and not usual
 
 
 def is_own_file(command: Command) -> bool:

@@ -488,15 +488,13 @@ def own_text(script: Script, file: JobFile) -> Iterator[Remark]:
 def log_text(script: Script) -> Iterator[Remark]:
     """Yield a remark on the first command that reads the log, or the file of errors, a part of it."""
     request, dialect = script.request, script.dialect
+    job = request.name or script.name or "%x"
     codes = r"%\d*[a-zA-Z]|\$\{?\w+\}?"  # of the log and of the script: any text
     of_log = "reads the log, in which the job of jobgen writes lines of its own, too"
     of_errors = "handles the file of errors, which the job does not write: they are in its log"
     whys = dict.fromkeys([request.output] if request.output else dialect.own_log_names, of_log)
     whys = {request.error: of_errors, **whys} if request.error else whys
-    logs = {
-        re.sub(codes, "*", os.path.basename(path.replace("%x", request.name or "%x"))): why
-        for path, why in whys.items()
-    }
+    logs = {re.sub(codes, "*", os.path.basename(path.replace("%x", job))): why for path, why in whys.items()}
     for one in script.runs:
         words = one.arguments if one.name in (*_READS_TEXT, *_HANDLES) else ()
         files = [script.constants.value(word) or word.text.strip("\"'") for word in words]
@@ -507,7 +505,8 @@ def log_text(script: Script) -> Iterator[Remark]:
         pairs = ((name, log) for name in known for log in logs)
         found = (log for name, log in pairs if name == log or fnmatchcase(log.replace("*", "1"), name))
         why = next((logs[log] for log in found), "")
-        if why and (one.name not in _HANDLES or why == of_errors):
+        handles = one.name in _HANDLES and not one.node.child_of("pipeline")
+        if why and (not handles or why == of_errors):
             yield remark_on(one, why)
             return
 
@@ -793,11 +792,13 @@ def run_twice(script: Script, command: Command, nodes: Sequence[Node]) -> Iterat
             yield hint(command.line, shown(one), why)
 
 
-def python(script: Script, command: Command) -> Iterator[Remark]:
-    """Yield a remark if jobgen's python3 may be another program than the python of the script."""
+def python(script: Script, file: JobFile, command: Command) -> Iterator[Remark]:
+    """Yield a remark if jobgen's python3 may be another program than the python of the script, which is that
+    of an image in a container."""
     values = (value.text for name, value, _ in assignments(script.tree) if name == "PATH")
     paths = any(map(_OF_PYTHON.match, values))
-    if not paths and not any(map(_finds_python, script.running(*_FINDS_PYTHON))):
+    in_image = "container" in file.values
+    if in_image or not (paths or any(map(_finds_python, script.running(*_FINDS_PYTHON)))):
         yield hint(command.line, "python", "jobgen runs it as python3")
 
 

@@ -218,7 +218,8 @@ def _gpus(file: JobFile, script: Script, launch: Launch | None) -> int:
         return request.gpus
     per_task = launch.number("--gpus-per-task") if launch else None
     per_task = per_task or device_count(_given(script, "--gpus-per-task") or "")
-    if per_task and _tasks(request) > 1:
+    bind = (launch.text("--gpu-bind") if launch else "") or _given(script, "--gpu-bind") or "none"
+    if per_task and _tasks(request) > 1 and bind.endswith("none"):  # else srun of jobgen binds them, too
         why = f"{script.dialect.title} shows a task its own GPUs only; a rank of jobgen sees all, "
         why += "and uses that of LOCAL_RANK"
         own = launch is not None and launch.number("--gpus-per-task")

@@ -249,7 +249,7 @@ def _notes(
     yield from notes.environment(script, launch)
     yield from notes.sizes_of_environment(script, file, launch)
     yield from notes.number_of_ranks(script, file, launch)
-    yield from misreadings.in_directory(script, unknown=False)
+    yield from misreadings.in_directory(script, launch.chain if launch else ())
 
 
 def _statement(script: Script, command: Command) -> Node | None:
@@ -442,13 +442,13 @@ def _prefixed(
     if re.match(r"[A-Za-z_]\w*=", program[0]):  # which ibrun and mpirun_rsh set for the ranks
         program = ["env", *program]
     if plain[0] == "python" and program[0] != "python":
-        file.remarks += notes.python(script, command)
+        file.remarks += notes.python(script, file, command)
     elif direct and program == plain:
         why = "the script starts it with the interpreter of its first line, jobgen with python3"
         file.hint(command.line, plain[0], why)
     elif launch is not None and by_launcher:
         file.remarks += notes.old_launcher(launch, words.words, old)
-        file.remarks += notes.python(script, command) if "python" in launch.front and not old else ()
+        file.remarks += notes.python(script, file, command) if "python" in launch.front and not old else ()
     return _behind_env(pairs, program) if pairs else program
 
 

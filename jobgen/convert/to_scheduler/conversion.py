@@ -15,7 +15,7 @@ from jobgen.convert import (
     submission,
 )
 from jobgen.convert.request_reader import has_directives, line_of
-from jobgen.convert.result import Converted, Definition, Edit, Remark, apply, hint
+from jobgen.convert.result import Converted, Definition, Edit, Remark, apply, hint, shown
 from jobgen.convert.to_scheduler import (
     component_steps,
     host_order,
@@ -220,6 +220,9 @@ def _body(script: Script, target: Dialect, content: ScriptRequest) -> list[Edit 
     found += host_order.remarks(script, replaced_nodes, target)
     jobs = [command.node for command in script.named(*source.show_job[:1]) if _shows_job(command, source)]
     found += [Edit(node.start, node.end, " ".join(target.show_job)) for node in jobs]
+    if source.show_job != target.show_job:
+        why = f"becomes {' '.join(target.show_job[:-1])}, which prints other lines"
+        found += [hint(node.line, shown(node), why) for node in jobs]
     replaced_nodes += jobs
     if node_file := target.variable("node_file"):
         listed = [one.node for one in script.named(source.node_file_command) if not one.arguments]

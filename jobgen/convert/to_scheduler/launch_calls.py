@@ -176,32 +176,33 @@ def completed(
         if is_contained(call, script):
             yield call.hint(IN_CONTAINER)
             continue
-        line, fault = None, ""
+        line, fault = LaunchLine(), ""
         try:
-            line = mpirun_line.read(LaunchWords(call.words, script, {}), request, stays=True)
+            mpirun_line.read(LaunchWords(call.words, script, {}), request, stays=True, line=line)
         except Unreadable as error:
             fault = str(error)
         start = call.command.node.start
         if fault and any(one.source is not call.word.source or one.start < start for one in call.words):
             yield Remark(call.command.line, call.what, f"{fault}: the line is unchanged")
             continue
-        given = {*line.marks} if line is not None else call.names
+        given = call.names if fault else {*line.marks}
         key = mpi_of(script, given, call.start, target.name)
         mpi = MPI_FLAVOURS[key]
         for why in other_options(script, key):
             yield call.hint(why, call.name)
         passed = exports(call, mpi)
-        counted = _ranks(line, given, script, target, mpi) if line is not None else []
+        counted = [] if fault else _ranks(line, given, script, target, mpi)
         by_lines = not given & mpirun_line.OF_NODE and "-ppn" not in " ".join(counted)
         hosts = f'{mpirun_line.hosts_option(mpi, by_lines)} "${target.variable("node_file")}"'
         new = [hosts] * (not given & _HOSTS) + passed if request.nodes != 1 else []
-        if line is None:
+        if fault:
             yield call.hint(f"{fault.replace(' has no counterpart', ' is unchanged')}: look at its ranks")
         else:
             if not counted and _has_one_slot(line, given, script):
                 why = "no number of ranks is given: without the slots of Slurm it may start one on each core"
                 yield call.hint(why)
             new += counted
+        if not fault or "ranks" in line.numbers:
             short[_cores(line, request)[0]] = list(shortage(call, line, script))
         if passed and named_mpi(script, given) is None:
             why = f"no module or variable names the MPI: the options are for {mpi.title}"

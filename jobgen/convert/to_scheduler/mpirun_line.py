@@ -75,13 +75,15 @@ def exports_function(source: Dialect) -> list[str]:
     return [f"{why}all but a node's variables.", *_EXPORTS_LINES]
 
 
-def read(words: LaunchWords, request: Request, stays: bool = False) -> LaunchLine:
+def read(
+    words: LaunchWords, request: Request, stays: bool = False, line: LaunchLine | None = None
+) -> LaunchLine:
     """Return the options of mpirun; where the command ``stays``, those without a value need no counterpart.
 
     Raises:
-        Unreadable: the line cannot be translated.
+        Unreadable: the line cannot be translated; ``line`` has the options before the fault.
     """
-    line = LaunchLine()
+    line = line or LaunchLine()
     for word in words:
         if word.text.startswith(f"$({EXPORTS})"):
             continue

@@ -40,6 +40,8 @@ def _values(
     default = content.default_nodes or not named
     resources = _resources(request, target, chunk, lost, default)
     array, depend = _array(request, target, lost), ",".join(dependencies(request, target))
+    logs = _logs(content, source, target, lost)
+    unnamed = content.joined_as_error and "output" not in logs and target.copies_logs
     must_rerun = bool(array) and target.array_needs_rerun and request.rerun is False
     if must_rerun:
         why = f"{target.title} takes only arrays whose tasks may run again"
@@ -52,8 +54,8 @@ def _values(
         "walltime": None if request.walltime is None else target.scheduler.clock(request.walltime),
         "array": array,
         "dependency": depend,
-        **_logs(content, source, target, lost),
-        "join": request.join,
+        **logs,
+        "join": request.join and ("eo" if unnamed else "oe"),
         "mail": _mail(request, source, target, lost),
         "mail_user": request.mail_user,
         "directory": content.directory,
@@ -171,7 +173,7 @@ def _logs(content: ScriptRequest, source: Dialect, target: Dialect, lost: Lost) 
                 lost.append(Lack(key, f"the output file {path}", why))
                 continue
         # Only the job knows its own name, or the index of its task.
-        later = "aj" * content.index_later + "x" * (not request.name)
+        later = "aj" * (content.index_later and source.family != target.family) + "x" * (not request.name)
         at_run_time = not target.percent_codes and not {*re.findall(r"%(.?)", log)}.isdisjoint(later)
         if at_run_time and _by_script(content, key, log, target):
             continue
