@@ -25,9 +25,11 @@ _BLANKS = re.compile(rb"(?:\s|\\\n)*")  # and ends of lines that continue
 MISSING = "MISSING"  # in an index by type: the words that the text should have
 _BESIDE = ("redirected_statement", "pipeline", "list")  # what begins with its first command
 _DEEPEST = 150  # levels; deeper nodes, which no person writes, are left out
-# tree-sitter ends the words $A/$B/c, $A/$1 and "$A "$1 before their last $; it reads $A/${B}/c correctly.
+# tree-sitter ends the words $A/$B/c, $A/b$C-d, $A/$1 and "$A "$1 before their last $, and takes 1b of $1b for a
+# name; it reads $A/${B}/c and ${1}b correctly.
 _MISREAD = re.compile(
-    rb"(?:(?<=[/.:,@%+_^-])(?=\$(?:\d|[A-Za-z_]\w*[/.:,@%+-]))|(?<=[\"'])(?=\$\d))\$([A-Za-z_]\w*|\d)"
+    rb"(?:(?<=[\w/.:,@%+^=*-])(?=\$(?:\d|[A-Za-z_]\w*[/.:,@%+-]))|(?<=[\"'])(?=\$\d)|(?<![\\$])(?=\$\d\w))"
+    rb"\$([A-Za-z_]\w*|\d)"
 )
 # An operator of a test without its dash, at which tree-sitter stops reading.
 _NO_DASH = re.compile(rb"((?<=\[ )[^\[\]\n]* )(?:gt|lt|ge|le|eq|ne)(?= [^\[\]\n]* \])")

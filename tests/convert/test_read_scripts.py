@@ -66,3 +66,22 @@ def test_an_empty_substitution(line: str) -> None:
     tree = parse(f"{line}\nsrun ./a\n".encode())
     assert [one.text for one in tree.children] == [line, "srun ./a"]
     assert not tree.damaged
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ("D=$X/b$Y-c", "XY"),
+        ("D=$X/b$1", "X1"),
+        ("D=$(a)/b$Y-c", "Y"),
+        ("./a --env A=$X,B=$Y,C=$Z", "XYZ"),
+        ("./a $X*$Y/b", "XY"),
+        ("./a $1_b $10", "11"),
+        ('./a "c$1b"', "1"),
+        ("./a \\$1b $X", "X"),
+    ],
+)
+def test_expansions_within_a_word(line: str, names: str) -> None:
+    tree = parse(f"{line}\n".encode())
+    assert "".join(name for name, _ in expansions(tree)) == names
+    assert [one.text for one in tree.children] == [line]
