@@ -25,8 +25,8 @@ _BLANKS = re.compile(rb"(?:\s|\\\n)*")  # and ends of lines that continue
 MISSING = "MISSING"  # in an index by type: the words that the text should have
 _BESIDE = ("redirected_statement", "pipeline", "list")  # what begins with its first command
 _DEEPEST = 150  # levels; deeper nodes, which no person writes, are left out
-# tree-sitter ends the words $A/$B/c, $A/b$C-d, $A/$1 and "$A "$1 before their last $, and takes 1b of $1b for a
-# name; it reads $A/${B}/c and ${1}b correctly.
+# tree-sitter ends the words $A/$B/c, $A/b$C-d, $A/$1 and "$A "$1 before their last $, and takes the 1b of $1b
+# for a name; it reads $A/${B}/c and ${1}b correctly.
 _MISREAD = re.compile(
     rb"(?:(?<=[\w/.:,@%+^=*-])(?=\$(?:\d|[A-Za-z_]\w*[/.:,@%+-]))|(?<=[\"'])(?=\$\d)|(?<![\\$])(?=\$\d\w))"
     rb"\$([A-Za-z_]\w*|\d)"

@@ -336,7 +336,11 @@ _MAIL = [
     ("#SBATCH -n 1 --mail-type=END,FAIL,ARRAY_TASKS", "pbspro", "#PBS -m ae"),
     ("#SBATCH -n 1 --mail-type=END,FAIL,ARRAY_TASKS", "torque", "#PBS -m ae"),
     ("#SBATCH -n 1 --mail-type=END,ARRAY_TASKS\n./a $SLURM_ARRAY_TASK_ID", "pbspro", "#PBS -m ej"),
-    ("#PBS -m ae\n#PBS -l nodes=1:ppn=2\n./a $PBS_ARRAYID", "slurm", "#SBATCH --mail-type=END,FAIL,ARRAY_TASKS"),
+    (
+        "#PBS -m ae\n#PBS -l nodes=1:ppn=2\n./a $PBS_ARRAYID",
+        "slurm",
+        "#SBATCH --mail-type=END,FAIL,ARRAY_TASKS",
+    ),
 ]
 
 
