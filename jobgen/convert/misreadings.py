@@ -183,11 +183,11 @@ def directive_of_gpus(script: Script) -> tuple[int, str] | None:
     return next((one for one in values if _OF_GPUS.search(one[1])), None)
 
 
-# Numbers of GPUs, settings of Cray's MPI and of ROCm, modules of CUDA, what uses GPUs beside them, and requests
-# in directives of other commands. A module of CUDA alone is often one that a compiler or an MPI needs.
+# Settings of ROCm and of Cray's MPI, numbers of GPUs, modules of CUDA, what uses GPUs beside them, and
+# requests in directives of other commands. A module of CUDA alone is often one that a compiler or MPI needs.
 _OF_ROCM = r"(HIP|ROCR)_VISIBLE_DEVICES|(HSA|MIOPEN|ROCFFT)_\w+"
 _OF_CRAY = r"MPICH_GPU_SUPPORT_ENABLED|MPICH_RDMA_ENABLED_CUDA|CRAY_CUDA_(MPS|PROXY)"
-_COUNT_OF_GPUS = re.compile(rf"(?i)n(um|umber_of)?_?gpus?(_per_node)?|gpus?_per_node|{_OF_ROCM}|{_OF_CRAY}")
+_COUNT_OF_GPUS = re.compile(rf"(?i)n(um|umber_of)?_?gpus?(_per_node)?|gpus?_per_node|{_OF_CRAY}")
 _GPUS_OF_PROGRAM = re.compile(
     r"(?is)\b(?:python[\d.]*|docker|podman)\s.*\s--?"
     r"((n(um|umber_of)?[_-]?)?gpus?([_-]per[_-]node)?[ =][\"']?([1-9]\d*|all))\b"
