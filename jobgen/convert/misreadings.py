@@ -184,7 +184,7 @@ def directive_of_gpus(script: Script) -> tuple[int, str] | None:
 
 
 # Settings of ROCm and of Cray's MPI, numbers of GPUs, modules of CUDA, what uses GPUs beside them, and
-# requests in directives of other commands. A module of CUDA alone is often one that a compiler or MPI needs.
+# requests in directives of others. A module of CUDA alone is often one that a compiler or an MPI needs.
 _OF_ROCM = r"(HIP|ROCR)_VISIBLE_DEVICES|(HSA|MIOPEN|ROCFFT)_\w+"
 _OF_CRAY = r"MPICH_GPU_SUPPORT_ENABLED|MPICH_RDMA_ENABLED_CUDA|CRAY_CUDA_(MPS|PROXY)"
 _COUNT_OF_GPUS = re.compile(rf"(?i)n(um|umber_of)?_?gpus?(_per_node)?|gpus?_per_node|{_OF_CRAY}")
