@@ -193,7 +193,7 @@ def test_the_shell_of_a_directive(target: str, kept: bool) -> None:
 def test_a_word_for_the_events_of_mail() -> None:
     done = convert("#PBS -l select=1\n#PBS -m mail_settings\n./a", "slurm")
     assert "--mail-type" not in done.text
-    assert (True, 2, "-m mail_settings") in remarks(done)
+    assert (True, 3, "-m mail_settings") in remarks(done)
 
 
 def test_mail_without_an_event() -> None:
