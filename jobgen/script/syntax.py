@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from itertools import takewhile
 from typing import TYPE_CHECKING
@@ -31,16 +31,27 @@ _MISREAD = re.compile(
     rb"(?:(?<=[\w/.:,@%+^=*-])(?=\$(?:\d|[A-Za-z_]\w*[/.:,@%+-]))|(?<=[\"'])(?=\$\d)|(?<![\\$])(?=\$\d\w))"
     rb"\$([A-Za-z_]\w*|\d)"
 )
-# An operator of a test without its dash, at which tree-sitter stops reading.
-_NO_DASH = re.compile(rb"((?<=\[ )[^\[\]\n]* )(?:gt|lt|ge|le|eq|ne)(?= [^\[\]\n]* \])")
-# It ends the words $A\_b and $A\$b before the backslash, and leaves out the first sign of \ b.
-_ESCAPED = re.compile(rb"(?<!\\)\\(?:\$|[_ ](?=\S))|(?<=[^\s\\])\\ ")
 # It ends a word at the end of its line, though the next line continues it: a,\ and b. Comments end there.
 _JOINED = re.compile(rb"(?m)^(?:[^#\n]|(?<=\S)#)*[^\s\\;|&()<>](\\\n)(?=[^\s;|&()<>#])(?![A-Z_]+$)")
 # It takes the command \rm at the beginning of a line for a word of the command before.
 _NO_ALIAS = re.compile(rb"(?m)(?<!\\\n)^([ \t]*)\\(?=[A-Za-z])")
-# It takes $= of sed for the beginning of a variable.
-_OF_SED = re.compile(rb"\$(?==)")
+# What tree-sitter misreads, and what has the same length and is read as bash reads the first.
+_REPAIRS: tuple[tuple[re.Pattern[bytes], bytes | Callable[[re.Match[bytes]], bytes]], ...] = (
+    # It ends the words $A\_b and $A\$b before the backslash, and leaves out the first sign of \ b.
+    (re.compile(rb"(?<!\\)\\(?:\$|[_ ](?=\S))|(?<=[^\s\\])\\ "), b"-."),
+    # An operator of a test without its dash.
+    (re.compile(rb"((?<=\[ )[^\[\]\n]* )(?:gt|lt|ge|le|eq|ne)(?= [^\[\]\n]* \])"), rb"\1=="),
+    # It takes $= of sed for the beginning of a variable.
+    (re.compile(rb"\$(?==)"), b"-"),
+    # A decimal base: $((10#$A + 1)).
+    (re.compile(rb"(?<=[(=<>*/+ -])10#(?=\$)"), b"   "),
+    # A file for reading and writing: 3<>FILE.
+    (re.compile(rb"(?<=\d)<>"), b">>"),
+    # ${A#*[} and ${A%\'}
+    (re.compile(rb"(\$\{\w+[#%]{1,2}\*?)(\\['\"]|[][])(?=\*?\})"), lambda one: one[1] + b"-" * len(one[2])),
+    # A comment between the words of a command: `# text`
+    (re.compile(rb"`(#[^`\n]*)`"), lambda one: b"`:" + b" " * (len(one[1]) - 1) + b"`"),
+)
 # It finds no here-document without a command, which people write as a comment.
 _NO_COMMAND = re.compile(rb"(?m)(?<!\\\n)^[ \t]*(?=<<-?[ \t]*['\"]?[A-Za-z_]\w*['\"]?[ \t]*$)")
 
@@ -182,7 +193,8 @@ def parse(source: bytes, first_line: int = 1) -> Node:
         for at in joined:
             text[at : at + 2] = b"-."
         plain = _NO_ALIAS.sub(rb"\1_", bytes(text))
-    plain = _OF_SED.sub(b"-", _NO_DASH.sub(rb"\1==", _ESCAPED.sub(b"-.", plain)))
+    for pattern, repair in _REPAIRS:
+        plain = pattern.sub(repair, plain)
     clear, added = _clarified(_with_ends(_HEREDOC.sub(rb"\1 ", plain)) if b"<<" in plain else plain)
     tree = _parser().parse(clear)
     cursor = tree.walk()

@@ -85,3 +85,21 @@ def test_expansions_within_a_word(line: str, names: str) -> None:
     tree = parse(f"{line}\n".encode())
     assert "".join(name for name, _ in expansions(tree)) == names
     assert [one.text for one in tree.children] == [line]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "A=$((10#$B + 10#${C} * 2))",
+        "(( 10#$A > 3 ))",
+        "exec 3<>pipe",
+        "A=${B#*[}\nA=${A%]*}",
+        'A="${B#\\\'}"',
+        './b -x  `# a "comment" of \'b` \\\n  -y',
+    ],
+)
+def test_a_line_that_the_parser_misreads(line: str) -> None:
+    tree = parse(f"if true; then\n{line}\nfi\nsrun ./a\n".encode())
+    assert not tree.damaged
+    assert [one.type for one in tree.children] == ["if_statement", "command"]
+    assert line in tree.children[0].text

@@ -178,7 +178,7 @@ def _read_directives(
         elif option.flag == "-m" and (odd := {*option.value} - known):
             why = f"{', '.join(sorted(odd))} has no counterpart"
             if re.search(r"[^\Wabefjnp]", option.value):  # a word, which qsub refuses
-                content.request.mail, why = None, "names no events of mail"
+                content.request.mail, why = "", "names no events of mail"
             content.unconverted.append((option, text, why))
 
 
