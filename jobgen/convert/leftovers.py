@@ -104,7 +104,8 @@ def _names(
         for match in re.finditer(pattern, text[start:]):
             at = start + match.start()
             line = text.count("\n", 0, at) + 1
-            if not for_bash(script) and script.lines[line - 1].lstrip().startswith("#"):
+            unread = root.damaged or not for_bash(script)  # in part: its comments are no nodes
+            if unread and script.lines[line - 1].lstrip().startswith("#"):
                 continue
             named = why[0].startswith("names")
             file = named and (any(_at(root, at, "file_redirect")) or _is_folder(root, at))

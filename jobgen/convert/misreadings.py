@@ -184,9 +184,11 @@ def directive_of_gpus(script: Script) -> tuple[int, str] | None:
     return next((one for one in values if _OF_GPUS.search(one[1])), None)
 
 
-# Numbers of GPUs, modules of CUDA, what uses GPUs beside them, and requests in directives of other commands.
-# A module of CUDA alone is often one that a compiler or an MPI needs.
-_COUNT_OF_GPUS = re.compile(r"(?i)n(um|umber_of)?_?gpus?(_per_node)?|gpus?_per_node")
+# Settings of ROCm and of Cray's MPI, numbers of GPUs, modules of CUDA, what uses GPUs beside them, and
+# requests in directives of others. A module of CUDA alone is often one that a compiler or an MPI needs.
+_OF_ROCM = r"(HIP|ROCR)_VISIBLE_DEVICES|(HSA|MIOPEN|ROCFFT)_\w+"
+_OF_CRAY = r"MPICH_GPU_SUPPORT_ENABLED|MPICH_RDMA_ENABLED_CUDA|CRAY_CUDA_(MPS|PROXY)"
+_COUNT_OF_GPUS = re.compile(rf"(?i)n(um|umber_of)?_?gpus?(_per_node)?|gpus?_per_node|{_OF_CRAY}")
 _GPUS_OF_PROGRAM = re.compile(
     r"(?is)\b(?:python[\d.]*|docker|podman)\s.*\s--?"
     r"((n(um|umber_of)?[_-]?)?gpus?([_-]per[_-]node)?[ =][\"']?([1-9]\d*|all))\b"
@@ -203,13 +205,14 @@ _NOT_LOADED = {"unload", "rm", "del", "use", "show", "avail", "list"}
 
 
 def use_of_cuda(script: Script) -> tuple[int, str] | None:
-    """Return the line and the words of a number or list of GPUs, or a module of CUDA, for programs."""
+    """Return the line and the words of a number or list of GPUs, a setting of their libraries, or a module of
+    CUDA, for programs."""
     if not any(one.works or one.name in _STARTS_RANKS for one in script.runs):
         return None
     for name, value, node in script.assignments:
         count = parsers.number(script.constants.value(value))
         listed = name == "CUDA_VISIBLE_DEVICES" and re.match(r"[\"']?\d", value.text)
-        if listed or (count and _COUNT_OF_GPUS.fullmatch(name)):
+        if listed or (count and _COUNT_OF_GPUS.fullmatch(name)) or re.fullmatch(_OF_ROCM, name):
             return node.line, node.text
     for command in script.runs:
         if command.works and (option := _GPUS_OF_PROGRAM.search(command.node.text)):

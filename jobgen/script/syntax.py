@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from itertools import takewhile
 from typing import TYPE_CHECKING
@@ -25,28 +25,38 @@ _BLANKS = re.compile(rb"(?:\s|\\\n)*")  # and ends of lines that continue
 MISSING = "MISSING"  # in an index by type: the words that the text should have
 _BESIDE = ("redirected_statement", "pipeline", "list")  # what begins with its first command
 _DEEPEST = 150  # levels; deeper nodes, which no person writes, are left out
-# tree-sitter ends the words $A/$B/c, $A/$1 and "$A "$1 before their last $; it reads $A/${B}/c correctly.
+# tree-sitter ends the words $A/$B/c, $A/b$C-d, $A/$1 and "$A "$1 before their last $, and takes the 1b of $1b
+# for a name; it reads $A/${B}/c and ${1}b correctly.
 _MISREAD = re.compile(
-    rb"(?:(?<=[/.:,@%+_^-])(?=\$(?:\d|[A-Za-z_]\w*[/.:,@%+-]))|(?<=[\"'])(?=\$\d))\$([A-Za-z_]\w*|\d)"
+    rb"(?:(?<=[\w/.:,@%+^=*-])(?=\$(?:\d|[A-Za-z_]\w*[/.:,@%+-]))|(?<=[\"'])(?=\$\d)|(?<![\\$])(?=\$\d\w))"
+    rb"\$([A-Za-z_]\w*|\d)"
 )
-# An operator of a test without its dash, at which tree-sitter stops reading.
-_NO_DASH = re.compile(rb"((?<=\[ )[^\[\]\n]* )(?:gt|lt|ge|le|eq|ne)(?= [^\[\]\n]* \])")
-# It ends the words $A\_b and $A\$b before the backslash, and leaves out the first sign of \ b.
-_ESCAPED = re.compile(rb"(?<!\\)\\(?:\$|[_ ](?=\S))|(?<=[^\s\\])\\ ")
 # It ends a word at the end of its line, though the next line continues it: a,\ and b. Comments end there.
 _JOINED = re.compile(rb"(?m)^(?:[^#\n]|(?<=\S)#)*[^\s\\;|&()<>](\\\n)(?=[^\s;|&()<>#])(?![A-Z_]+$)")
 # It takes the command \rm at the beginning of a line for a word of the command before.
 _NO_ALIAS = re.compile(rb"(?m)(?<!\\\n)^([ \t]*)\\(?=[A-Za-z])")
-# It takes the last $ of a word, and that in $= of sed, for the beginning of a variable.
-_NO_VARIABLE = re.compile(rb"(?<!\$)\$(?=[=;)`])")
-# It does not know the base of a number before a variable, 10#$A; <> behind a descriptor; the quote or the
-# bracket at the beginning of a pattern, ${A#\'}; a backslash at the end of the text.
-_BASE = re.compile(rb"(?<![\w$])(\d+)#(?=\$)")
-_BOTH_WAYS = re.compile(rb"(?<=[\d}])<>(?=[ \t]*[\w$\"'./~])")
-_PATTERN = re.compile(rb"(\$\{\w+(?:##?|%%?|//?))(\\'|\])")
-_AT_END = re.compile(rb"(?<!\\)\\(?=\s*\Z)")
-# It takes the sign at the end of a comment between words for its part: a `# text` \\
-_COMMENT = re.compile(rb"(?m)(?<=[ \t])`#[^`\n]*`(?=[ \t]*(?:\\?$|`#))")
+# What tree-sitter misreads, and what has the same length and is read as bash reads the first.
+_REPAIRS: tuple[tuple[re.Pattern[bytes], bytes | Callable[[re.Match[bytes]], bytes]], ...] = (
+    # A comment between the words of a command: a `# text` \\
+    (re.compile(rb"`(#[^`\n]*)`"), lambda one: b"`:" + b" " * (len(one[1]) - 1) + b"`"),
+    # The quote or the bracket of a pattern: ${A#\'}, ${A//\'/}, ${A#*[}
+    (
+        re.compile(rb"(\$\{\w+(?:##?|%%?|//?)\*?)(\\['\"]|[][](?=\*?\}))"),
+        lambda one: one[1] + b"-" * len(one[2]),
+    ),
+    # It ends the words $A\_b and $A\$b before the backslash, and leaves out the first sign of \ b.
+    (re.compile(rb"(?<!\\)\\(?:\$|[_ ](?=\S))|(?<=[^\s\\])\\ "), b"-."),
+    # An operator of a test without its dash.
+    (re.compile(rb"((?<=\[ )[^\[\]\n]* )(?:gt|lt|ge|le|eq|ne)(?= [^\[\]\n]* \])"), rb"\1=="),
+    # A backslash at the end of the text.
+    (re.compile(rb"(?<!\\)\\(?=\s*\Z)"), b" "),
+    # It takes the last $ of a word, and that in $= of sed, for the beginning of a variable.
+    (re.compile(rb"(?<!\$)\$(?=[=;)`])"), b"-"),
+    # A file for reading and writing behind a descriptor: 3<>FILE.
+    (re.compile(rb"(?<=[\d}])<>(?=[ \t]*[\w$\"'./~])"), b"< "),
+    # The base of a number: $((10#$A + 1)).
+    (re.compile(rb"(?<![\w$])(\d+)#(?=\$)"), rb"\1+"),
+)
 # It finds no here-document without a command, which people write as a comment.
 _NO_COMMAND = re.compile(rb"(?m)(?<!\\\n)^[ \t]*(?=<<-?[ \t]*['\"]?[A-Za-z_]\w*['\"]?[ \t]*$)")
 
@@ -188,8 +198,8 @@ def parse(source: bytes, first_line: int = 1) -> Node:
         for at in joined:
             text[at : at + 2] = b"-."
         plain = _NO_ALIAS.sub(rb"\1_", bytes(text))
-    plain = _NO_DASH.sub(rb"\1==", _ESCAPED.sub(b"-.", _PATTERN.sub(_masked, _COMMENT.sub(_masked, plain))))
-    plain = _BASE.sub(rb"\1+", _BOTH_WAYS.sub(b"< ", _NO_VARIABLE.sub(b"-", _AT_END.sub(b" ", plain))))
+    for pattern, repair in _REPAIRS:
+        plain = pattern.sub(repair, plain)
     clear, added = _clarified(_with_ends(_HEREDOC.sub(rb"\1 ", plain)) if b"<<" in plain else plain)
     tree = _parser().parse(clear)
     cursor = tree.walk()
@@ -220,12 +230,6 @@ def parse(source: bytes, first_line: int = 1) -> Node:
                 return root
             assert parent is not None
             parent, depth = parent.parent, depth - 1
-
-
-def _masked(found: re.Match[bytes]) -> bytes:
-    """Return the first group of a match, and signs of a word for the rest; blanks without a group."""
-    kept = found[1] if found.re.groups else b""
-    return kept + (b"-" if kept else b" ") * (len(found[0]) - len(kept))
 
 
 def _lines_of_assignments(command: Node) -> Iterator[Node]:

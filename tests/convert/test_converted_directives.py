@@ -190,6 +190,12 @@ def test_the_shell_of_a_directive(target: str, kept: bool) -> None:
     assert "-S" not in convert(f"{ONE}#SBATCH --account=<your account>\n./a", "torque").text
 
 
+def test_a_word_for_the_events_of_mail() -> None:
+    done = convert("#PBS -l select=1\n#PBS -m mail_settings\n./a", "slurm")
+    assert "--mail-type" not in done.text
+    assert (True, 3, "-m mail_settings") in remarks(done)
+
+
 def test_mail_without_an_event() -> None:
     assert "#PBS -m n\n" in convert("#SBATCH -N 1 --mail-user=a@b\n./a", "pbspro").text
     assert "#SBATCH --mail-type=FAIL\n" in convert("#PBS -l select=1\n#PBS -M a@b\n./a", "slurm").text
@@ -333,6 +339,14 @@ _MAIL = [
     ("#SBATCH -a 1-4 --mail-type=END,FAIL,ARRAY_TASKS", "pbspro", "#PBS -m aej"),
     ("#SBATCH -a 1-4 --mail-type=END,FAIL,ARRAY_TASKS", "torque", "#PBS -m ae"),
     ("#SBATCH -a 1-4 --mail-type=END,FAIL", "pbspro", "#PBS -m ae"),
+    ("#SBATCH -n 1 --mail-type=END,FAIL,ARRAY_TASKS", "pbspro", "#PBS -m ae"),
+    ("#SBATCH -n 1 --mail-type=END,FAIL,ARRAY_TASKS", "torque", "#PBS -m ae"),
+    ("#SBATCH -n 1 --mail-type=END,ARRAY_TASKS\n./a $SLURM_ARRAY_TASK_ID", "pbspro", "#PBS -m ej"),
+    (
+        "#PBS -m ae\n#PBS -l nodes=1:ppn=2\n./a $PBS_ARRAYID",
+        "slurm",
+        "#SBATCH --mail-type=END,FAIL,ARRAY_TASKS",
+    ),
 ]
 
 

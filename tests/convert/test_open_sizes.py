@@ -300,6 +300,25 @@ def test_ranks_without_a_binding_have_no_number_of_threads(target: str, bind: st
     assert "unset" not in cores.text
 
 
+@pytest.mark.parametrize(
+    ("options", "line", "count"),
+    [
+        ("-N 1 --ntasks-per-node=12", "./a", 1),
+        ("-N 1 --ntasks-per-node=12", "run_in_image python a.py", 1),
+        ("-N 1 -c 6", "gmx mdrun -deffnm a", 1),
+        ("-N 1 -c 6", "./a", 0),
+        ("-N 1 --ntasks-per-node=12", "export OMP_NUM_THREADS=12\n./a", 0),
+        ("-N 1 --ntasks-per-node=12", "mpirun ./a", 0),
+        ("-N 1 --ntasks-per-node=12 --exclusive", "./a", 0),
+        ("-N 1", "./a", 0),
+        ("-N 1 --ntasks-per-node=12", "ls", 0),
+    ],
+)
+def test_threads_of_a_program_that_torque_does_not_bind(options: str, line: str, count: int) -> None:
+    found = reasons(f"{HEAD}{options}\n{line}\n", "torque")
+    assert len([one for one in found if one.startswith("is unset: unless Torque binds")]) == count
+
+
 @pytest.mark.parametrize(("module", "count"), [("mpt", 1), ("hpe-mpi/2.25", 1), ("mpich", 0)])
 @pytest.mark.parametrize("line", ["srun -n 8 ./a", "mpirun -np 8 ./a"])
 def test_the_options_of_hpe_mpt(line: str, module: str, count: int) -> None:
@@ -347,6 +366,7 @@ def test_devices_that_the_script_numbers(target: str, options: str, code: str, c
         ("-N 1 -n 16", "module load openmpi\npython run.py", 1),
         ("-N 1 -n 16", "module load cuda\npython run.py", 0),
         ("-N 1 -c 16", "module load Chem/VASP/5.4.4\npython polaron.py", 0),
+        ("-N 2 --ntasks-per-node=1", "module load openmpi\npython run.py", 0),
         ("-N 1 -n 16", "module load vasp\nexport OMP_NUM_THREADS=1\npython polaron.py", 0),
     ],
 )

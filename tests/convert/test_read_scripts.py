@@ -106,3 +106,40 @@ def test_a_backslash_at_the_end_of_the_text(end: str) -> None:
 def test_words_that_have_such_signs(word: str, text: str) -> None:
     command = next(parse(f"{word}\n".encode()).all("command"))
     assert command.children[1].text == text
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ("D=$X/b$Y-c", "XY"),
+        ("D=$X/b$1", "X1"),
+        ("D=$(a)/b$Y-c", "Y"),
+        ("./a --env A=$X,B=$Y,C=$Z", "XYZ"),
+        ("./a $X*$Y/b", "XY"),
+        ("./a $1_b $10", "11"),
+        ('./a "c$1b"', "1"),
+        ("./a \\$1b $X", "X"),
+    ],
+)
+def test_expansions_within_a_word(line: str, names: str) -> None:
+    tree = parse(f"{line}\n".encode())
+    assert "".join(name for name, _ in expansions(tree)) == names
+    assert [one.text for one in tree.children] == [line]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "A=$((10#$B + 10#${C} * 2))",
+        "(( 10#$A > 3 ))",
+        "exec 3<>pipe",
+        "A=${B#*[}\nA=${A%]*}",
+        'A="${B#\\\'}"',
+        './b -x  `# a "comment" of \'b` \\\n  -y',
+    ],
+)
+def test_a_line_that_the_parser_misreads(line: str) -> None:
+    tree = parse(f"if true; then\n{line}\nfi\nsrun ./a\n".encode())
+    assert not tree.damaged
+    assert [one.type for one in tree.children] == ["if_statement", "command"]
+    assert line in tree.children[0].text

@@ -195,6 +195,12 @@ def test_text_that_the_parser_completes_cannot_be_read(line: str) -> None:
         assert any("cannot be read" in one.why or "bash cannot read" in one.why for one in done.remarks)
 
 
+def test_a_comment_of_a_text_that_cannot_be_read_names_nothing() -> None:
+    text = "for i in 1 2\n{\n # sbatch a.sh $SLURM_JOBID\n sbatch $i.sh\n}"
+    found = remarks(convert(SLURM.format("-N 1", text), "pbspro"))
+    assert [one for one in found if one[2] in ("sbatch", "SLURM_JOBID")] == [(True, 6, "sbatch")]
+
+
 @pytest.mark.parametrize("option", ["-machinefile", "-hostfile", "--hostfile", "-f"])
 @pytest.mark.parametrize(
     ("before", "file", "own"),

@@ -56,7 +56,7 @@ def _values(
         "dependency": depend,
         **logs,
         "join": request.join and ("eo" if unnamed else "oe"),
-        "mail": _mail(request, source, target, lost),
+        "mail": _mail(content, source, target, lost),
         "mail_user": request.mail_user,
         "directory": content.directory,
         "exclusive": request.exclusive and target.scheduler.forms.get("exclusive"),
@@ -125,13 +125,14 @@ def _array(request: Request, target: Dialect, lost: Lost) -> str | None:
     return text
 
 
-def _mail(request: Request, source: Dialect, target: Dialect, lost: Lost) -> str:
+def _mail(content: ScriptRequest, source: Dialect, target: Dialect, lost: Lost) -> str:
     """Return the events of mail; each task of an array sends it if those of the source do."""
+    request, of_array = content.request, content.request.array or content.index_needed
     given = request.mail or EVENT_LETTERS[source.default_mail] * bool(request.mail_user)
     events = target.scheduler.mail(event for event, letter in EVENT_LETTERS.items() if letter in given)
     same = source.family == target.family
     written = request.mail if same else events
-    if not request.array or not set(given) - set(EVENT_LETTERS["none"]):
+    if not of_array or not set(given) - set(EVENT_LETTERS["none"]):
         return written
     if request.mail_of_tasks and target.task_mail:
         return target.mail_joint.join([written or events, target.task_mail])

@@ -94,7 +94,7 @@ def start(
             of_site += start_directory.at_home(script)  # of a site
         lines += [f"export {name}={_shell(value)}" for name, value in content.exports]
         lines += _threads(script, target, content)
-        of_site += _open_threads(script, target, lines, edits)
+        of_site += _open_threads(script, target, content, lines, edits)
         of_site += _open_binding(script, target)
     node_file = _node_file(script, target, content)
     lines += _redirections(script, content, target) + node_file
@@ -191,20 +191,34 @@ def _threads(script: Script, target: Dialect, content: ScriptRequest) -> list[st
         cores = number(request.chunks[0].get("ncpus")) if request.chunks else request.cpus_per_rank
         cores = cores or (1 if own else None)
         return [f"export OMP_NUM_THREADS={cores}{why}"] if cores else []
-    whole = request.exclusive or len(content.components) > 1 or _leaves_cores(script)
-    known = not (own or whole or _starts_threads(script)) and _are_of_job(script, content)
+    known = _are_known(script, content)
     if target.sets_threads:
         return [] if known else [f"unset OMP_NUM_THREADS{why}"]
-    bound = known and source.node_step is not None and target.node_step is None
-    # A site may give whole nodes to a job that counts only nodes, or nothing.
+    cores = (request.ranks_per_node or 1) * (request.cpus_per_rank or 1)
+    if not known or target.node_step is not None or not _binds_programs(script):
+        return []
+    return [f"export OMP_NUM_THREADS={cores}  # {source.title} {_OF_JOB}"]
+
+
+def _are_known(script: Script, content: ScriptRequest) -> bool:
+    """Return whether the cores to which the source binds the threads of a program are known."""
+    whole = script.request.exclusive or len(content.components) > 1 or _leaves_cores(script)
+    own = "OMP_NUM_THREADS" in script.values or _starts_threads(script)
+    return not (own or whole) and _are_of_job(script, content)
+
+
+def _binds_programs(script: Script) -> bool:
+    """Return whether Slurm binds programs to some cores of a node.
+
+    A site may give whole nodes to a job that counts only nodes, or nothing.
+    """
+    request, source = script.request, script.dialect
     counted = ("ranks", "ranks_per_node", "cpus_per_rank")
     parts = bool(request.mem or request.gpus_per_node)  # of a node
     shared = parts and source.scheduler.keys.nodes not in script.heeded
-    bound &= shared or any(source.origin(script.heeded, one) is not None for one in counted)
-    cores = (request.ranks_per_node or 1) * (request.cpus_per_rank or 1)
-    if not bound or not _programs(script) or any(of_engines(script, "snakemake")):
-        return []
-    return [f"export OMP_NUM_THREADS={cores}  # {source.title} {_OF_JOB}"]
+    binds = shared or any(source.origin(script.heeded, one) is not None for one in counted)
+    binds &= source.node_step is not None and bool(_programs(script))
+    return binds and not any(of_engines(script, "snakemake"))
 
 
 def _are_of_job(script: Script, content: ScriptRequest) -> bool:
@@ -230,7 +244,7 @@ def _are_of_job(script: Script, content: ScriptRequest) -> bool:
 
 
 def _open_threads(
-    script: Script, target: Dialect, lines: Sequence[str], edits: Sequence[Edit]
+    script: Script, target: Dialect, content: ScriptRequest, lines: Sequence[str], edits: Sequence[Edit]
 ) -> Iterator[Remark]:
     """Yield a remark on a number of threads that the ``lines`` leave open: on whole nodes, and where the
     ``edits`` give the ranks several cores."""
@@ -245,12 +259,14 @@ def _open_threads(
     else:
         own = any("OMP_NUM_THREADS" in one.text for one in script.tree.all("unset_command"))
         unset = any(line.startswith("unset OMP_NUM_THREADS ") for line in lines)
-        unset |= _leaves_cores(script) and not set_
+        alone = not (target.sets_threads or script.launches or _has_other_launchers(script))
+        alone &= _binds_programs(script) and not _names_threads(script, content)
+        unset |= not set_ and (_leaves_cores(script) or (alone and not _are_known(script, content)))
         left = own or (unset and "OMP_NUM_THREADS" not in script.values)
         left &= source.node_step is not None and not request.exclusive
         why = f"is unset: unless {target.title} binds the job to its cores, "
         why += "OpenMP uses those of the whole node"
-    tasks = (request.ranks or 1) > 1 or (request.ranks_per_node or 1) > 1
+    tasks = (request.ranks or 1) > (request.nodes or 1) or (request.ranks_per_node or 1) > 1
     may_start_ranks = named_mpi(script) is not None or _OF_RANKS.search(script.tree.text)  # by its modules
     if tasks and may_start_ranks and any(_OF_JOB in line for line in lines):
         why = "is set to the cores of all tasks: ranks that a program starts itself need those of one"

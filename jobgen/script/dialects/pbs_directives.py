@@ -176,7 +176,10 @@ def _read_directives(
             content.directives["reservation"] = Directive(option, text, option.value)
             content.request.queue = None
         elif option.flag == "-m" and (odd := {*option.value} - known):
-            content.unconverted.append((option, text, f"{', '.join(sorted(odd))} has no counterpart"))
+            why = f"{', '.join(sorted(odd))} has no counterpart"
+            if re.search(r"[^\Wabefjnp]", option.value):  # a word, which qsub refuses
+                content.request.mail, why = "", "names no events of mail"
+            content.unconverted.append((option, text, why))
 
 
 def _features(name: str, value: str, dialect: Dialect, request: Request) -> str:

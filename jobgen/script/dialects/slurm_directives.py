@@ -88,9 +88,8 @@ def _fault(option: DirectiveOption, content: ScriptRequest, dialect: Dialect) ->
         return "has no counterpart"
     if option.flag == "--dependency" and content.bad_dependency:
         return f"{content.bad_dependency} {content.dependency_fault}"
-    mails = _MAILS | ({dialect.task_mail} if request.array else set())
     types = set(option.value.upper().split(",")) & set(MAIL_TYPES)  # it ignores other words beside them
-    if option.flag == "--mail-type" and (odd := types - mails):
+    if option.flag == "--mail-type" and (odd := types - _MAILS - {dialect.task_mail}):
         return f"{', '.join(sorted(odd))} has no counterpart"
     if option.flag == "--exclusive" and option.value:
         return "has no counterpart"
