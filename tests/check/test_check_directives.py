@@ -222,6 +222,21 @@ def test_a_late_directive_below_the_last_command() -> None:
     assert "late-directive" not in [one.rule for one in kept]
 
 
+@pytest.mark.parametrize(
+    ("body", "level"),
+    [
+        ("A=$1\n#SBATCH -p a\n./a $OMPI_COMM_WORLD_RANK", "note"),  # a program of ranks
+        ("A=$1\n#SBATCH -p a\n./a $PMIX_RANK", "note"),
+        ("A=$1\n#SBATCH -p a\nsrun ./a $PMIX_RANK", "error"),
+        ("if [ -d /b ]; then\n./a\n#SBATCH -p a\nelse\n./b\n#MSUB -q b\nfi", "note"),  # of another site
+        ("if [ -d /b ]; then\n./a\n#SBATCH -p a\nelse\n./b\nfi", "error"),
+    ],
+)
+def test_a_late_directive_of_a_program_and_of_another_site(body: str, level: str) -> None:
+    text = f"#!/bin/bash\n{body}\n"
+    assert [one.severity for one in check(text.encode()) if one.rule == "late-directive"] == [level]
+
+
 def test_words_for_the_cores_of_a_node_at_some_sites() -> None:
     text = "#!/bin/bash\n#PBS -l nodes=1:ppn=all\n#PBS -l walltime=1:00:00\n#PBS -t 1-3"
     assert [one.rule for one in found(text)] == []

@@ -515,6 +515,25 @@ QUIET = [
         "container-files",
         SLURM + "srun --container-image=i --container-mounts=/fsx:/fsx python $PWD/src/t.py\n",
     ),
+    (
+        "shared-port",
+        STEPS
+        + "for i in {1..1}; do srun --exact -n1 torchrun --nnodes=1 --master_port=29500 t.py & done\nwait\n",
+    ),
+    (
+        "shared-port",
+        STEPS
+        + "for ((i=0; i<N; i++)); do srun -n1 torchrun --nnodes=$N --node-rank=$i --master_port=29500 t.py & done\nwait\n",
+    ),
+    *(
+        (
+            rule,
+            STEPS
+            + "".join(f"torchrun --nnodes=2 --node-rank={i} --master-addr=localhost t.py &\n" for i in (0, 1))
+            + "wait\n",
+        )
+        for rule in ("shared-port", "nodes-mismatch")
+    ),
     ("inert-directive", "#!/bin/bash\n${CDO}/cdo diffn a b\n"),
     ("world-size", PBS + "mpiexec -n 8 --ppn 8 bash -c 'RANK=$PALS_RANKID WORLD_SIZE=8 python t.py'\n"),
     (
