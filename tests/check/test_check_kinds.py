@@ -753,6 +753,12 @@ def test_what_is_behind_a_backslash_and_a_blank(text: str, words: str) -> None:
     assert words in found[0]
 
 
+@pytest.mark.parametrize(("first", "level"), [("#!/bin/bash", "error"), ("# commands", "note")])
+def test_a_blank_after_a_backslash_in_a_collection_of_commands(first: str, level: str) -> None:
+    found = check(f"{first}\na=<path>\n(b\nrsync a \\ # from\n  b\n".encode())
+    assert [one.severity for one in found if one.rule == "blank-after-backslash"] == [level]
+
+
 def test_a_local_rank_of_0_is_the_only_device(tmp_path: Path) -> None:
     (tmp_path / "t.py").write_text("import os, torch\ntorch.cuda.set_device(int(os.environ['LOCAL_RANK']))\n")
     for local, wrong in (("0", False), ("$SLURM_LOCALID", True)):

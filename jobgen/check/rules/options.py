@@ -107,10 +107,12 @@ def accepted_elsewhere(script: Script, accepts: Callable[[Dialect], bool]) -> bo
 def _fix_of_word(word: str, script: Script, number: int) -> str:
     """Return the fix of a word that belongs to no option: a part of a list, of a value or of a comment."""
     grammar = script.dialect.scheduler.grammar
-    before = re.search(rf"(\S*)[ \t]+{re.escape(word)}(?!\S)(.*)", script.line(number))
+    before = re.search(rf"(?<!\S)(\S*)[ \t]+{re.escape(word)}(?!\S)(.*)", script.line(number))
     if word == "=" or (before and before[1] == "="):
         others = before[2].split()[word == "=" :] if before else []
         return "remove the blanks around the =" + (", and the words behind the value" if others else "")
+    if before and before[1].endswith("=") and re.match(r"\s+[^\s#-]", before[2]):
+        return "write the value in quotes, without the blank behind the ="
     if before and before[1].endswith((",", "=")):
         return "remove the blank in front of it"
     if not re.search(r"\w", word):
@@ -151,7 +153,10 @@ def _long_fault(option: DirectiveOption, script: Script) -> tuple[str, str] | tu
         return f"--{name} is an option of a step, and {command} has none", fix
     if len(whole) > 1:
         several = ", ".join(f"--{one}" for one in whole)
-        return f"--{name} is ambiguous: {several}; {command} refuses the script", "write the whole name"
+        fix = "write the whole name"
+        if name in dialect.scheduler.grammar.letters.replace(":", ""):
+            fix += f", or -{name} with one dash"
+        return f"--{name} is ambiguous: {several}; {command} refuses the script", fix
     if not matches(r"[\w-]+", name):
         return f"{command} has no option --{name}", "write --NAME=VALUE"
     if not whole:  # sites add options, so only likely typos are reported; those of pyxis begin with container
@@ -255,11 +260,10 @@ def memory(script: Script) -> Iterator[Hit]:
             reason = f"{name}={text} is {text} {unit}{'' if text == '1' else 's'}"
             yield Hit.at(option, reason, f"add the unit: {text}{likely}", WARNING)
         elif not re.fullmatch(script.dialect.size_pattern, text, re.I | re.ASCII):
-            yield Hit.at(
-                option,
-                f"{name}={shown(text)} is refused: use a whole number and one of {script.dialect.size_units}",
-                script.dialect.size_example if re.search(r"\d", text) else "write a number with a unit",
-            )
+            fix = script.dialect.size_example if re.search(r"\d", text) else "write a number with a unit"
+            fix += ", or 0 for all memory of the node" if name == "--mem" and not re.search(r"\d", text) else ""
+            reason = f"{name}={shown(text)} is refused: use a whole number and one of {script.dialect.size_units}"
+            yield Hit.at(option, reason, fix)
 
 
 def _memories(script: Script) -> Iterator[tuple[DirectiveOption, str, str]]:

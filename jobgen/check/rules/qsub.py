@@ -73,6 +73,8 @@ def _other_form(key: str, option: DirectiveOption) -> str:
     count = re.fullmatch(r"gpu:((?:\w+:)?\d+)", option.value)  # as of --gres
     if count and option.flag.startswith("--gpus"):
         return f"write {option.flag}={count[1]}"
+    if key == "--nodes" and re.fullmatch(r"[A-Za-z][\w.-]*", option.value):
+        return f"write --job-name={option.value} if it is the name of the job"
     other = re.search(r":(?!ppn=|gpus=|mics=)(\w+)=([^:+]*)", option.value) if key == "-l nodes" else None
     if other is None:
         return ""

@@ -14,6 +14,7 @@ from jobgen.errors import nearest
 from jobgen.script import command_kinds
 from jobgen.script.beside import sourced
 from jobgen.script.commands import Command, commands
+from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.other_text import has_gap
 from jobgen.script.script import Edit, Hit, Script
 from jobgen.script.syntax import LATER, Node, expansions, is_plain, literal, uses
@@ -56,10 +57,12 @@ def foreign_variable(script: Script) -> Iterator[Hit]:
         seen.add(name)
         if not any(above.type == "expansion" for above in node.above()):
             unsure = name in foreign and (name in script.dialect.local_variables or not script.is_sure)
+            others = (one.job_variables.get(name, "") for one in DIALECTS.values())
+            counterpart = script.dialect.variable(next(filter(None, others), "")) or "PBS_* variables"
             yield Hit.at(
                 node,
                 f"{script.dialect.title} does not set {name}",
-                f"use {foreign.get(name, 'PBS_* variables')}",
+                f"use {foreign.get(name, counterpart)}",
                 NOTE if script.for_another_scheduler or name in printed else WARNING if unsure else None,
             )
 
