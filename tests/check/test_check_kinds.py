@@ -31,6 +31,11 @@ BY_TASK = "import os\nimport torch.distributed\nrank = int(os.environ['SLURM_PRO
 STEPS = SLURM.replace("--nodes=4", "--nodes=1")
 
 FOUND = [
+    (
+        "fixed-node-rank",
+        ONE_TASK
+        + "srun torchrun --nnodes=4 --node-rank=0 --nproc-per-node=4 --rdzv-backend=static --master-addr=$M t.py\n",
+    ),
     ("repeated-count", PBS + "mpiexec \\\n  --map-by ppr:4:node \\\n  -n 16 ./solver\n"),
     ("repeated-count", SLURM + "NP=16\nmpirun -np ${NP} ./a\n"),
     ("nodefile-count", PBS + "NUM_NODES=$(cat $PBS_NODEFILE | wc -l)\n"),
@@ -515,6 +520,7 @@ QUIET = [
         "container-files",
         SLURM + "srun --container-image=i --container-mounts=/fsx:/fsx python $PWD/src/t.py\n",
     ),
+    ("fixed-node-rank", ONE_TASK + f"srun torchrun --node-rank=0 --nproc-per-node=4 {JOINED}\n"),
     (
         "shared-port",
         STEPS

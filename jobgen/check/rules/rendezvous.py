@@ -89,7 +89,7 @@ def colossalai_ranks(script: Script) -> Iterator[Hit]:
     ERROR,
     "The same node rank on all nodes",
     """Each node needs a different node rank. With the same `--node_rank` on all nodes the rendezvous fails
-    or hangs.""",
+    or hangs. (Backends such as c10d number the nodes themselves, and do not read it.)""",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -120,6 +120,8 @@ def fixed_node_rank(script: Script) -> Iterator[Hit]:
         nodes = launch.number(*line.nodes) or of_job or 1
         if rank is None or nodes < 2 or not script.only(launch) or not script.in_job:
             continue
+        if launch.has("--rdzv-backend") and launch.text("--rdzv-backend") != "static":
+            continue  # others number the nodes themselves: torch/distributed/run.py
         around = launch.command.node
         if script.starter is not None and script.starter.call.remote:
             around = script.starter.call.command.node
