@@ -208,6 +208,20 @@ def test_variables_of_slurm_in_a_script_with_directives_of_pbs() -> None:
     assert [one.severity for one in found(f"{text} $PBS_JOBID")] == ["error"]
 
 
+@pytest.mark.parametrize(
+    ("command", "severities"),
+    [
+        ('[ -n "$PBS_O_WORKDIR" ] && cd "$PBS_O_WORKDIR"', []),
+        ('[[ -d $PBS_O_WORKDIR ]] && echo a && cd "$PBS_O_WORKDIR"', []),
+        ('[ -d a ] && cd "$PBS_O_WORKDIR"', ["error"]),
+        ('cd "$PBS_O_WORKDIR" || exit', ["error"]),
+    ],
+)
+def test_a_foreign_variable_that_a_test_guards(command: str, severities: list[str]) -> None:
+    text = f"{SLURM}#SBATCH --time=1:00:00\n{command}\nsrun ./a\n"
+    assert [one.severity for one in check(text.encode()) if one.rule == "foreign-variable"] == severities
+
+
 def test_options_without_a_blank_tell_torque_from_pbs_pro() -> None:
     text = "#!/bin/bash\n#PBS -lnodes=4:ppn=12\n#PBS -l walltime=1:00:00   # an hour"
     assert [(one.rule, one.severity) for one in found(text)] == [("trailing-comment", "note")]

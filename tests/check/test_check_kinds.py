@@ -520,6 +520,14 @@ QUIET = [
         "container-files",
         SLURM + "srun --container-image=i --container-mounts=/fsx:/fsx python $PWD/src/t.py\n",
     ),
+    *(
+        (
+            "fixed-node-rank",
+            PBS
+            + f"n=0\n{loop}; do\n  ssh $h \"torchrun --nnodes=4 --node-rank=$n --master-addr=$M t.py\" &\n  n=$((n+1))\ndone\nwait\n",
+        )
+        for loop in ("for h in $(sort -u $PBS_NODEFILE)", "sort -u $PBS_NODEFILE | while read -r h")
+    ),
     ("fixed-node-rank", ONE_TASK + f"srun torchrun --node-rank=0 --nproc-per-node=4 {JOINED}\n"),
     (
         "shared-port",

@@ -52,6 +52,8 @@ def foreign_variable(script: Script) -> Iterator[Hit]:
         inside = next(expansions(node), ("", node))[1] is not node or node.under(*_CHOICES)
         if name in own or name in seen or safe or inside or not (prefixed or name in foreign):
             continue
+        if _is_tested(node, name):
+            continue
         if name in script.dialect.local_variables and re.search(script.dialect.local_words, script.tree.text):
             continue
         seen.add(name)
@@ -67,6 +69,19 @@ def foreign_variable(script: Script) -> Iterator[Hit]:
             )
 
 
+def _is_tested(node: Node, name: str) -> bool:
+    """Return whether a variable is in a test, or runs only if a test of it is true: ``[ -n "$A" ] && cd "$A"``."""
+    part, found = node.around("list"), node.under("test_command")
+    for _ in range(_TESTS):
+        if found or part is None or part.type not in ("list", "test_command"):
+            break
+        tests = [one for one in (part, *part.children) if one.type == "test_command"]
+        found = any(name == read for test in tests for read, _ in expansions(test))
+        part = part.children[0] if part.type == "list" else None
+    return found
+
+
+_TESTS = 5  # commands of a list in front of another one
 _EDITS = r"(sed|awk|gawk|grep|egrep|perl|tr|expr)\b"  # programs that get expressions
 _NO_PATHS = ("module", "ml", "echo", "printf")
 _CHOICES = ("if_statement", "case_statement", "function_definition", "heredoc_body")
