@@ -23,7 +23,7 @@ from jobgen.script.command_kinds import STATE, TOOLS
 from jobgen.script.commands import Command
 from jobgen.script.other_text import has_gap, is_template
 from jobgen.script.script import Script
-from jobgen.script.syntax import LOOPS, Node, expansions, function_of
+from jobgen.script.syntax import LOOPS, expansions, function_of
 from jobgen.script.word_lists import runs_once
 
 # Commands that print.

@@ -175,7 +175,7 @@ class Constants:
         return [] if found and self._changes_later(name, place, found[0].assignment) else found
 
     def _changes_later(self, name: str, place: Node, before: Node) -> bool:
-        """Return whether a loop around a place sets a variable below it, for the next iteration, and not above."""
+        """Return whether a loop around a place sets a variable again below it, and not above."""
         loops = [one for one in place.above() if one.type in LOOPS and before not in one]
         later = [one for _, one in self._assignments[name] if one.start >= place.start] if loops else []
         return any(one in loop for one in later for loop in loops)

@@ -524,7 +524,7 @@ QUIET = [
         (
             "fixed-node-rank",
             PBS
-            + f"n=0\n{loop}; do\n  ssh $h \"torchrun --nnodes=4 --node-rank $n --master-addr $M t.py\" &\n  n=$((n+1))\ndone\nwait\n",
+            + f'n=0\n{loop}; do\n  ssh $h "torchrun --nnodes=4 --node-rank $n --master-addr $M t.py" &\n  n=$((n+1))\ndone\nwait\n',
         )
         for loop in ("for h in $(sort -u $PBS_NODEFILE)", "sort -u $PBS_NODEFILE | while read -r h")
     ),

@@ -101,7 +101,7 @@ def test_the_line_of_the_word_that_is_not_closed(body: str, line: int, reason: s
         ("echo\nfi\n", "remove it, or write the if that it ends above"),
         ('A=$(a\necho "b"\n', "write ) where it ends"),
         ('A="$(date | sort"\nB="$(date"\n', 'write ) before the " in column 17 of this line'),
-        ('A="$(echo "$B" | tr \'a\' \',\'"\n', 'write ) before the " in column 28 of this line'),
+        ("A=\"$(echo \"$B\" | tr 'a' ','\"\n", 'write ) before the " in column 28 of this line'),
         ("A=`ls b/*.txt'\nmv $A c\n", "write ` in place of the ' at the end of this line"),
         ('a=print("%04d" % $1)\n', "write NAME=$(COMMAND ARGUMENTS) for the output of a command"),
         ('echo "a\nsrun b\n', 'write " where the text ends, or remove the quote that is one too many'),

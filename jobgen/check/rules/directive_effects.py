@@ -241,7 +241,9 @@ def _is_unexpanded(option: DirectiveOption, script: Script) -> bool:
 def _fix_of_id(script: Script, option: DirectiveOption) -> str:
     """Return the fix of a late directive with the id of the job, which its command does not know yet."""
     dialect, folder = script.dialect, option.value.rpartition("/")[0]
-    word = "%j" if dialect.percent_codes else f"${dialect.variable('job_id')}" if dialect.log_variables else ""
+    word = (
+        "%j" if dialect.percent_codes else f"${dialect.variable('job_id')}" if dialect.log_variables else ""
+    )
     if option.flag not in dialect.log_options or has_variable(folder):
         return "remove it: directives expand no variables of the script"
     if word:

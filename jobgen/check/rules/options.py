@@ -261,8 +261,12 @@ def memory(script: Script) -> Iterator[Hit]:
             yield Hit.at(option, reason, f"add the unit: {text}{likely}", WARNING)
         elif not re.fullmatch(script.dialect.size_pattern, text, re.I | re.ASCII):
             fix = script.dialect.size_example if re.search(r"\d", text) else "write a number with a unit"
-            fix += ", or 0 for all memory of the node" if name == "--mem" and not re.search(r"\d", text) else ""
-            reason = f"{name}={shown(text)} is refused: use a whole number and one of {script.dialect.size_units}"
+            fix += (
+                ", or 0 for all memory of the node" if name == "--mem" and not re.search(r"\d", text) else ""
+            )
+            reason = (
+                f"{name}={shown(text)} is refused: use a whole number and one of {script.dialect.size_units}"
+            )
             yield Hit.at(option, reason, fix)
 
 

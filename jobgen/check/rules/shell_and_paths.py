@@ -196,7 +196,9 @@ def blank_after_backslash(script: Script) -> Iterator[Hit]:
     for node in script.tree.all("string", "raw_string", "heredoc_body", "comment") if found else ():
         texts |= set(range(node.line, node.line + node.text.count("\n") + (node.type == "comment")))
     texts -= _lines_of_code(script) if texts else set()
-    level = NOTE if script.tree.damaged and not script.is_batch and not script.line(1).startswith("#!") else None
+    level = (
+        NOTE if script.tree.damaged and not script.is_batch and not script.line(1).startswith("#!") else None
+    )
     for at, blank in found:
         if at + 1 in texts or lines[at].lstrip().startswith("#"):
             continue
