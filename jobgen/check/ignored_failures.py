@@ -23,8 +23,8 @@ from jobgen.script.command_kinds import STATE, TOOLS
 from jobgen.script.commands import Command
 from jobgen.script.other_text import has_gap, is_template
 from jobgen.script.script import Script
-from jobgen.script.syntax import LOOPS, Node, expansions, function_of
-from jobgen.script.word_lists import expanded
+from jobgen.script.syntax import LOOPS, expansions, function_of
+from jobgen.script.word_lists import runs_once
 
 # Commands that print.
 INFORM = {
@@ -187,7 +187,7 @@ def _runs(script: Script, works: Sequence[Command], own: Sequence[Command]) -> I
             continue  # nothing calls it
         if one == last:
             loops = (above for above in one.node.above() if above.type in LOOPS)
-            lost = _is_followed(script, one) or not all(_runs_once(script, loop) for loop in loops)
+            lost = _is_followed(script, one) or not all(runs_once(loop, script.constants) for loop in loops)
         else:
             lost = one.node not in whole
         if lost:
@@ -233,20 +233,6 @@ def _is_followed(script: Script, work: Command) -> bool:
     after = [one for one in run(script) if one.node.start > end and _is_command(one)]
     after = [one for one in after if not handled(one) and not _alternative(one, work)]
     return any(one.arguments if one.name == "exit" else one.name not in kept for one in after)
-
-
-def _runs_once(script: Script, loop: Node) -> bool:
-    """Return whether a loop has one item: ``for n in 8``, ``{1..1}``, an array of one."""
-    values = [child for child in loop.children if child.field == "value"]
-    items = [one for value in values for one in expanded(value, script.constants, loop)]
-    if loop.type != "for_statement" or len(items) != 1:
-        return False
-    if re.fullmatch(r"\W*seq +(?:(\w+) +\1|1)\W*", items[0].text):
-        return True
-    if items[0].type == "brace_expression":
-        return re.fullmatch(r"\{(\w+)\.\.\1\}", items[0].text) is not None
-    text = script.constants.value(items[0])
-    return text is not None and not re.search(r"[\s*?\[{]", text)
 
 
 @lru_cache(maxsize=4)

@@ -102,9 +102,8 @@ def fault(text: str) -> Fault | None:
         others = complaint(f"{text}\n{end}\n")
         runs = not others or _NO_END.search(others) is not None
         return Fault(start, reason, f"end it with a line that is {end} alone, without blanks", runs)
-    if open_line := _open_substitution(text):
-        fix = "write ) before the quote that follows in this line"
-        return Fault(open_line, "$( has no )", fix)
+    if found := _open_substitution(text) or _wrong_end(text):
+        return found
     if (quote := _odd_quote(text, reader.spans)) is not None:
         return quote.without_end()
     last = reader.line if "end of file" not in message and "unexpected EOF" not in message else 0
@@ -136,6 +135,7 @@ _FIXES = [
     ("`('", r"(?=.*\|).*[!@+?*]\(", "write shopt -s extglob in a line above"),
     ("", r"\s*//", "begin a comment with #"),
     ("", r"\s*\w+\s*\(\)\s+[^\s{(]", "call a function without (): they define one"),
+    ("`('", r"\s*\w+=[\w.]+\(.*[\"'$]", "write NAME=$(COMMAND ARGUMENTS) for the output of a command"),
     ("`('", r"[^\"'`]*\(", "write the text with ( in quotes, or # in front of it if it is a comment"),
 ]
 _PYTHON = re.compile(r"(?m)^(?:import \w+|from [\w.]+ import )")
@@ -162,19 +162,33 @@ def _ends_before(text: str, line: int) -> bool:
     return any(not complaint(text[: one.end()]) for one in ends[:_TRIALS])
 
 
-def _open_substitution(text: str) -> int:
-    """Return the line of the first ``$(`` that a quote ends, if a ``)`` before each mends it, or 0."""
-    for find in (str.find, str.rfind):
-        lines, first = text.split("\n"), 0
-        for number, line in enumerate(lines, 1):
-            begin = line.rfind("$(")
-            at = find(line, '"', begin) if begin >= 0 and line.count("(") > line.count(")") else -1
-            if at >= 0:
-                lines[number - 1] = f"{line[:at]}){line[at:]}"
-                first = first or number
-        if first and not complaint("\n".join(lines)):
-            return first
-    return 0
+def _open_substitution(text: str) -> Fault | None:
+    """Return the fault of the first ``$(`` that a quote ends, if a ``)`` before each mends it."""
+    lines, found = text.split("\n"), None
+    for number, line in enumerate(lines, 1):
+        begin = line.rfind("$(") if line.count("(") > line.count(")") else -1
+        quotes = [one.start() for one in re.finditer('"', line[begin:])] if begin >= 0 else []
+        # The quotes in it come in pairs; a blank or a sign follows the one that ends the text around it.
+        ends = (at for at in quotes[::2] if line[begin + at + 1 : begin + at + 2].strip(" \t;&|)>") == "")
+        if (at := next(ends, -1)) >= 0:
+            lines[number - 1] = f"{line[: begin + at]}){line[begin + at :]}"
+            fix = f'write ) before the " in column {begin + at + 1} of this line'
+            found = found or Fault(number, "$( has no )", fix)
+    return None if found is None or complaint("\n".join(lines)) else found
+
+
+def _wrong_end(text: str) -> Fault | None:
+    """Return the fault of a substitution with ````` that another quote at the end of its line is to end."""
+    lines, trials = text.split("\n"), 0
+    for number, line in enumerate(lines):
+        code, end = line.rstrip(" \t;"), line[len(line.rstrip(" \t;")) :]
+        quote = code[-1:]
+        if quote not in ('"', "'") or code.count("`") != 1 or code.count(quote) % 2 == 0 or trials == _TRIALS:
+            continue
+        trials += 1
+        if not complaint("\n".join([*lines[:number], f"{code[:-1]}`{end}", *lines[number + 1 :]])):
+            return Fault(number + 1, "` has no `", f"write ` in place of the {quote} at the end of this line")
+    return None
 
 
 def _odd_quote(text: str, spans: list[_Opening]) -> _Opening | None:

@@ -172,7 +172,13 @@ class Constants:
                 found = [Part(value, assignment)] if runs else []
             elif found:
                 found.append(Part(value if runs else None, assignment))
-        return found
+        return [] if found and self._changes_later(name, place, found[0].assignment) else found
+
+    def _changes_later(self, name: str, place: Node, before: Node) -> bool:
+        """Return whether a loop around a place sets a variable again below it, and not above."""
+        loops = [one for one in place.above() if one.type in LOOPS and before not in one]
+        later = [one for _, one in self._assignments[name] if one.start >= place.start] if loops else []
+        return any(one in loop for one in later for loop in loops)
 
     def is_stale(self, value: Node, start: int, end: int | None) -> bool:
         """Return whether a variable in a value is set from a byte of the script on, up to another one."""

@@ -54,6 +54,20 @@ def expanded(word: Node, constants: Constants, place: Node | None = None, depth:
     return _words_of_parts(word, expansion, parts, constants, place, depth)
 
 
+def runs_once(loop: Node, constants: Constants) -> bool:
+    """Return whether a loop has one item: ``for n in 8``, ``{1..1}``, an array of one."""
+    values = [child for child in loop.children if child.field == "value"]
+    items = [one for value in values for one in expanded(value, constants, loop)]
+    if loop.type != "for_statement" or len(items) != 1:
+        return False
+    if re.fullmatch(r"\W*seq +(?:(\w+) +\1|1)\W*", items[0].text):
+        return True
+    if items[0].type == "brace_expression":
+        return re.fullmatch(r"\{(\w+)\.\.\1\}", items[0].text) is not None
+    text = constants.value(items[0])
+    return text is not None and not re.search(r"[\s*?\[{]", text)
+
+
 def _differs(value: Node, part: Part, word: Node, constants: Constants) -> bool:
     """Return whether a value that a part has given may be another one at the place of a word."""
     end = word.start if word.source is part.assignment.source else None

@@ -154,7 +154,9 @@ def test_the_fix_of_an_event_is_what_it_means(line: str, fix: str) -> None:
 
 
 def test_letters_in_another_order_are_a_mistake() -> None:
-    assert "did you mean time?" in of_rule("unknown-option", "#!/bin/bash\n#SBATCH --tiem=3\nls\n")[0].reason
+    assert (
+        "did you mean --time?" in of_rule("unknown-option", "#!/bin/bash\n#SBATCH --tiem=3\nls\n")[0].reason
+    )
 
 
 @pytest.mark.parametrize("line", ["RES=()\n${RES}", "RES=()\n${RES[@]}", "A=()\nB=($A)\nsrun ${B[@]} || $A"])

@@ -208,6 +208,20 @@ def test_variables_of_slurm_in_a_script_with_directives_of_pbs() -> None:
     assert [one.severity for one in found(f"{text} $PBS_JOBID")] == ["error"]
 
 
+@pytest.mark.parametrize(
+    ("command", "severities"),
+    [
+        ('[ -n "$PBS_O_WORKDIR" ] && cd "$PBS_O_WORKDIR"', []),
+        ('[[ -d $PBS_O_WORKDIR ]] && echo a && cd "$PBS_O_WORKDIR"', []),
+        ('[ -d a ] && cd "$PBS_O_WORKDIR"', ["error"]),
+        ('cd "$PBS_O_WORKDIR" || exit', ["error"]),
+    ],
+)
+def test_a_foreign_variable_that_a_test_guards(command: str, severities: list[str]) -> None:
+    text = f"{SLURM}#SBATCH --time=1:00:00\n{command}\nsrun ./a\n"
+    assert [one.severity for one in check(text.encode()) if one.rule == "foreign-variable"] == severities
+
+
 def test_options_without_a_blank_tell_torque_from_pbs_pro() -> None:
     text = "#!/bin/bash\n#PBS -lnodes=4:ppn=12\n#PBS -l walltime=1:00:00   # an hour"
     assert [(one.rule, one.severity) for one in found(text)] == [("trailing-comment", "note")]
@@ -220,6 +234,21 @@ def test_a_late_directive_below_the_last_command() -> None:
     assert [one.severity for one in later if one.rule == "late-directive"] == ["error"]
     kept = check(text.replace("--partition=debug", "--time=30").encode())  # another value, for other runs
     assert "late-directive" not in [one.rule for one in kept]
+
+
+@pytest.mark.parametrize(
+    ("body", "level"),
+    [
+        ("A=$1\n#SBATCH -p a\n./a $OMPI_COMM_WORLD_RANK", "note"),  # a program of ranks
+        ("A=$1\n#SBATCH -p a\n./a $PMIX_RANK", "note"),
+        ("A=$1\n#SBATCH -p a\nsrun ./a $PMIX_RANK", "error"),
+        ("if [ -d /b ]; then\n./a\n#SBATCH -p a\nelse\n./b\n#MSUB -q b\nfi", "note"),  # of another site
+        ("if [ -d /b ]; then\n./a\n#SBATCH -p a\nelse\n./b\nfi", "error"),
+    ],
+)
+def test_a_late_directive_of_a_program_and_of_another_site(body: str, level: str) -> None:
+    text = f"#!/bin/bash\n{body}\n"
+    assert [one.severity for one in check(text.encode()) if one.rule == "late-directive"] == [level]
 
 
 def test_words_for_the_cores_of_a_node_at_some_sites() -> None:

@@ -554,7 +554,9 @@ def test_late_directives_that_change_nothing() -> None:
     (name,) = found(f"{TORQUE}a=1\n#PBS -N $a\n./a", "late-directive")
     assert (name.severity, name.fix.startswith("give it to qsub"), name.edits) == ("error", True, ())
     (log,) = found(f"{TORQUE}a=1\n#PBS -o $PBS_JOBID.log\n./a", "late-directive")
-    assert log.fix.startswith("remove it"), "qsub knows no id yet"
+    assert (log.fix, len(log.edits)) == ("move it above the first command", 2), (
+        "Torque replaces the id of the job"
+    )
 
 
 @pytest.mark.parametrize(("stages", "severity"), [(8, "warning"), (3, "error")])

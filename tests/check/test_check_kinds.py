@@ -31,6 +31,11 @@ BY_TASK = "import os\nimport torch.distributed\nrank = int(os.environ['SLURM_PRO
 STEPS = SLURM.replace("--nodes=4", "--nodes=1")
 
 FOUND = [
+    (
+        "fixed-node-rank",
+        ONE_TASK
+        + "srun torchrun --nnodes=4 --node-rank=0 --nproc-per-node=4 --rdzv-backend=static --master-addr=$M t.py\n",
+    ),
     ("repeated-count", PBS + "mpiexec \\\n  --map-by ppr:4:node \\\n  -n 16 ./solver\n"),
     ("repeated-count", SLURM + "NP=16\nmpirun -np ${NP} ./a\n"),
     ("nodefile-count", PBS + "NUM_NODES=$(cat $PBS_NODEFILE | wc -l)\n"),
@@ -515,6 +520,34 @@ QUIET = [
         "container-files",
         SLURM + "srun --container-image=i --container-mounts=/fsx:/fsx python $PWD/src/t.py\n",
     ),
+    *(
+        (
+            "fixed-node-rank",
+            PBS
+            + f'n=0\n{loop}; do\n  ssh $h "torchrun --nnodes=4 --node-rank $n --master-addr $M t.py" &\n  n=$((n+1))\ndone\nwait\n',
+        )
+        for loop in ("for h in $(sort -u $PBS_NODEFILE)", "sort -u $PBS_NODEFILE | while read -r h")
+    ),
+    ("fixed-node-rank", ONE_TASK + f"srun torchrun --node-rank=0 --nproc-per-node=4 {JOINED}\n"),
+    (
+        "shared-port",
+        STEPS
+        + "for i in {1..1}; do srun --exact -n1 torchrun --nnodes=1 --master_port=29500 t.py & done\nwait\n",
+    ),
+    (
+        "shared-port",
+        STEPS
+        + "for ((i=0; i<N; i++)); do srun -n1 torchrun --nnodes=$N --node-rank=$i --master_port=29500 t.py & done\nwait\n",
+    ),
+    *(
+        (
+            rule,
+            STEPS
+            + "".join(f"torchrun --nnodes=2 --node-rank={i} --master-addr=localhost t.py &\n" for i in (0, 1))
+            + "wait\n",
+        )
+        for rule in ("shared-port", "nodes-mismatch")
+    ),
     ("inert-directive", "#!/bin/bash\n${CDO}/cdo diffn a b\n"),
     ("world-size", PBS + "mpiexec -n 8 --ppn 8 bash -c 'RANK=$PALS_RANKID WORLD_SIZE=8 python t.py'\n"),
     (
@@ -732,6 +765,12 @@ def test_what_is_behind_a_backslash_and_a_blank(text: str, words: str) -> None:
     found = [one.reason for one in check(f"{SLURM}{text}\n".encode()) if one.rule == "blank-after-backslash"]
     assert len(found) == 1
     assert words in found[0]
+
+
+@pytest.mark.parametrize(("first", "level"), [("#!/bin/bash", "error"), ("# commands", "note")])
+def test_a_blank_after_a_backslash_in_a_collection_of_commands(first: str, level: str) -> None:
+    found = check(f"{first}\na=<path>\n(b\nrsync a \\ # from\n  b\n".encode())
+    assert [one.severity for one in found if one.rule == "blank-after-backslash"] == [level]
 
 
 def test_a_local_rank_of_0_is_the_only_device(tmp_path: Path) -> None:

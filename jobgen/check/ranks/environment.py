@@ -21,6 +21,9 @@ _ELSEWHERE = (
 ACTIVATES = re.compile(
     r"activate|bashrc|profile|conda|mamba|modules?\b|lmod|spack|set_env\.sh|setvars\.sh|GMXRC", re.I
 )
+OF_MPI = re.compile(
+    r"(OMPI_COMM_WORLD|MV2_COMM_WORLD)_(NODE_|LOCAL_)?(RANK|SIZE)|PMI_(LOCAL_)?(RANK|SIZE)|PMIX_RANK|PALS_(LOCAL_)?RANKID"
+)  # variables of a rank
 _PRINTS = ("echo", "printf", "test", "[", "logger")
 
 

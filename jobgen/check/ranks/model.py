@@ -19,7 +19,7 @@ from jobgen.script.commands import Command, commands
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
 from jobgen.script.syntax import LOOPS, Node, parse
-from jobgen.script.word_lists import shell_text
+from jobgen.script.word_lists import runs_once, shell_text
 
 # Programs of a step that prepare or report, and start no training.
 _TRIFLES = """
@@ -141,7 +141,7 @@ def beside(script: Script, *, steps: bool = False) -> Iterator[list[RankGroup]]:
             yield found
             found = []
         end = node.end
-        found += [one] * (2 if loops else 1)
+        found += [one] * (1 if all(runs_once(loop, script.constants) for loop in loops) else 2)
     if len(found) > 1:
         yield found
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import NamedTuple
 
+from jobgen.check.ranks.environment import OF_MPI
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule, rule_once
 from jobgen.errors import counted, shown
 from jobgen.schedulers.directive_options import read_options
@@ -112,7 +115,9 @@ def foreign_scheduler(script: Script) -> Iterator[Hit]:
     a message. (Those in a here-document, in a string, or below the `#!` of another script in the same file
     are not reported, nor are those that repeat values in effect, and those below the last command with other values of options in effect, which a person
     keeps. A note are others below the last command, if the script has directives in effect; those of a script
-    without any that writes or submits a job itself, or has variables of another scheduler only; those that only pass variables of the submission; those whose option a command
+    without any that writes or submits a job itself, has variables of another scheduler only, or reads variables of a
+    rank of MPI and starts none, because a launcher starts it; those in an `if` that has directives of another scheduler, too;
+    those that only pass variables of the submission; those whose option a command
     in a file beside the script gives, too; and those of which the script has several with different values, which are
     alternatives, unless programs run between them.)""",
     fix="move it above the first command",
@@ -132,7 +137,7 @@ def foreign_scheduler(script: Script) -> Iterator[Hit]:
     srun hostname
     """,
 )
-def late(script: Script) -> Iterator[Hit]:
+def late_directive(script: Script) -> Iterator[Hit]:
     begin = script.directives.first_command
     texts = script.tree.all("heredoc_body", "raw_string", "string")
     inner = [(node.line, node.line + node.text.count("\n")) for node in texts]
@@ -147,9 +152,8 @@ def late(script: Script) -> Iterator[Hit]:
     end = max((command.line for command in script.commands), default=0)
     bodies = (node.text for node in script.tree.all("heredoc_body"))
     submits = any(script.named("sbatch", "qsub")) or any(text.lstrip().startswith("#!") for text in bodies)
-    writes_job = not script.directives.live and submits
-    values = _late_values(script)
-    in_turn = _values_in_turn(script)
+    writes_job, late = not script.directives.live and submits, _read_late(script)
+    elsewhere = script.for_another_scheduler or late.of_ranks
     for line in script.directives.late if script.for_a_shell else ():
         if any(first <= line.number <= last for first, last in inner):
             continue  # part of a script that this one writes
@@ -159,20 +163,94 @@ def late(script: Script) -> Iterator[Hit]:
             continue  # other values, which a person keeps
         if own and all(key in script.heeded and script.heeded[key].value == one.value for key, one in own):
             continue  # the same values are in effect
-        variable = any(has_variable(one.value) for one in _options(script, line))
-        fix = "a job has one value of it: submit a job for each" if in_turn & keys else ""
-        if variable:
-            numbered = re.search(rf"\$\{{?{script.dialect.variable('job_id')}\b", line.rest)
-            fix = "remove it" if numbered else f"give it to {script.dialect.command}"  # which knows no id yet
-            fix += ": directives expand no variables of the script"
-        mild = below if script.directives.live else script.for_another_scheduler
+        fix, branch = _fix_of_late(script, line, late), late.branch(line)
+        mild = (below if script.directives.live else elsewhere) or (branch is not None and branch[2])
         yield Hit(
             line.number,
             f"the directive is ignored: it follows the first command, in line {begin}",
             fix,
-            level=NOTE if mild or writes_job or _loses_nothing(script, line, values, in_turn) else None,
-            edits=() if variable else _move(script, line),
+            level=NOTE if mild or writes_job or _loses_nothing(script, line, late) else None,
+            edits=() if fix else _move(script, line),
         )
+
+
+class _Late(NamedTuple):
+    """What is read once for all late directives of a script.
+
+    ``values`` are those of each option, ``in_turn`` the options with one for each program, ``ids`` the variables
+    with the id of the job, and ``branches`` the first and last line of each condition, and whether it has directives
+    of another scheduler, too. ``of_ranks``: a launcher starts the script, which reads variables of a rank of MPI and
+    starts no ranks.
+    """
+
+    values: dict[str, set[str]]
+    in_turn: set[str]
+    ids: set[str]
+    branches: list[tuple[int, int, bool]]
+    of_ranks: bool
+
+    def branch(self, line: Line) -> tuple[int, int, bool] | None:
+        """Return the condition around a directive; None if there is none."""
+        at = bisect_left(self.branches, (line.number,)) - 1
+        return self.branches[at] if at >= 0 and line.number <= self.branches[at][1] else None
+
+
+def _read_late(script: Script) -> _Late:
+    prefix = script.dialect.scheduler.prefix
+    ids = {name for name, meaning in script.dialect.job_variables.items() if meaning == "job_id"}
+    own = (re.search(r"\b(\w+)\s*=", text) for text in script.lines if any(one in text for one in ids))
+    branches: list[tuple[int, int, bool]] = []
+    for node in script.tree.all("if_statement", "case_statement"):
+        if not branches or branches[-1][1] < node.line:  # the outermost
+            foreign = any(one != prefix for one in _PREFIXES.findall(node.text))
+            branches.append((node.line, node.line + node.text.count("\n"), foreign))
+    ids |= {match[1] for match in own if match}
+    of_ranks = not script.launches and any(OF_MPI.fullmatch(name) for name, _ in script.expansions)
+    return _Late(_late_values(script), _values_in_turn(script), ids, branches, of_ranks)
+
+
+_PREFIXES = re.compile(r"(?m)^[ \t]*(#(?:PBS|SBATCH|MSUB|BSUB|PJM|OAR|COBALT|\$))[ \t]+-")
+
+
+def _fix_of_late(script: Script, line: Line, late: _Late) -> str:
+    """Return the fix of a late directive that cannot be moved as it stands; empty for others."""
+    dialect, own = script.dialect, _settings(script, line)
+    if late.of_ranks:
+        return "give it to the job whose launcher starts the script"
+    if late.in_turn & {key for key, _ in own}:
+        return "a job has one value of it: submit a job for each"
+    if variable := next((one for one in _options(script, line) if _is_unexpanded(one, script)), None):
+        if not late.ids.isdisjoint(re.findall(r"\$\{?(\w+)", variable.value)):
+            return _fix_of_id(script, variable)
+        return f"give it to {dialect.command}: directives expand no variables of the script"
+    faults = (dialect.value_fault(key, one.value, script.version) for key, one in own)
+    if fault := next(filter(None, faults), ""):
+        return f"correct it, and move it above the first command: {fault}"
+    if late.branch(line):
+        return f"give it to {dialect.command}: no condition of the script decides on a directive"
+    return ""
+
+
+def _is_unexpanded(option: DirectiveOption, script: Script) -> bool:
+    """Return whether a value has variables that the scheduler does not replace."""
+    replaces = script.dialect.log_variables and option.flag in script.dialect.log_options
+    names = set(re.findall(r"\$\{?(\w+)", option.value))
+    return has_variable(option.value) and not (replaces and names <= script.dialect.job_variables.keys())
+
+
+def _fix_of_id(script: Script, option: DirectiveOption) -> str:
+    """Return the fix of a late directive with the id of the job, which its command does not know yet."""
+    dialect, folder = script.dialect, option.value.rpartition("/")[0]
+    word = (
+        "%j" if dialect.percent_codes else f"${dialect.variable('job_id')}" if dialect.log_variables else ""
+    )
+    if option.flag not in dialect.log_options or has_variable(folder):
+        return "remove it: directives expand no variables of the script"
+    if word:
+        return f"write {word} for the id of the job, and move it above the first command"
+    if folder:
+        return f"write {option.flag} {folder}/ above the first command: the name has the id of the job there"
+    return "remove it: the name that the scheduler gives the file has the id of the job"
 
 
 def _late_values(script: Script) -> dict[str, set[str]]:
@@ -214,7 +292,7 @@ def _is_unset(script: Script, text: str) -> bool:
     return found is not None and found[1] not in script.values
 
 
-def _loses_nothing(script: Script, line: Line, values: dict[str, set[str]], in_turn: set[str]) -> bool:
+def _loses_nothing(script: Script, line: Line, late: _Late) -> bool:
     """Return whether a late directive is in effect anyway, passes variables only, or is one of several
     alternatives."""
     in_effect = script.heeded
@@ -224,7 +302,7 @@ def _loses_nothing(script: Script, line: Line, values: dict[str, set[str]], in_t
         or key in given
         or (key == "-e" and "-j" in in_effect and in_effect["-j"].value == "oe")  # -e has no effect anyway
         or (key in in_effect and key in script.dialect.log_options)  # the log has its place
-        or (len(values[key]) >= _ALTERNATIVES and key not in in_turn)
+        or (len(late.values[key]) >= _ALTERNATIVES and key not in late.in_turn)
         for key, _ in _settings(script, line)
     )
 

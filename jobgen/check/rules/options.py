@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator
 
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.check.rules.directive_effects import trailing
-from jobgen.errors import near_ones, nearest, shown
+from jobgen.errors import near_ones, shown
 from jobgen.schedulers.base import matches
 from jobgen.schedulers.directive_options import completions
+from jobgen.schedulers.pbs import OURS
 from jobgen.schedulers.request import DirectiveOption
 from jobgen.schedulers.versions import Span
+from jobgen.script.command_kinds import STATE, TOOLS
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.slurm_values import MAIL_TYPES
 from jobgen.script.dialects.table import DIALECTS
@@ -101,13 +103,34 @@ def accepted_elsewhere(script: Script, accepts: Callable[[Dialect], bool]) -> bo
 
 def _fix_of_word(word: str, script: Script, number: int) -> str:
     """Return the fix of a word that belongs to no option: a part of a list, of a value or of a comment."""
-    before = re.search(rf"(\S*)[ \t]+{re.escape(word)}", script.line(number))
-    if word == "=" or (before and before[1].endswith((",", "="))):
+    grammar = script.dialect.scheduler.grammar
+    before = re.search(rf"(?<!\S)(\S*)[ \t]+{re.escape(word)}(?!\S)(.*)", script.line(number))
+    if word == "=" or (before and before[1] == "="):
+        others = before[2].split()[word == "=" :] if before else []
+        return "remove the blanks around the =" + (", and the words behind the value" if others else "")
+    if before and before[1].endswith("=") and re.match(r"\s+[^\s#-]", before[2]):
+        return "write the value in quotes, without the blank behind the ="
+    if before and before[1].endswith((",", "=")):
         return "remove the blank in front of it"
     if not re.search(r"\w", word):
-        comments = script.dialect.scheduler.grammar.comments
-        return "begin a comment with #" if comments else "put the comment on a line of its own"
+        return "begin a comment with #" if grammar.comments else "put the comment on a line of its own"
+    if word in STATE | TOOLS:
+        return "write the command on a line of its own, below the directives"
+    name, equals, value = word.partition("=")
+    if equals and (option := _option_of(name, script)):
+        return f"write {option.format(value)}"
     return "begin every option with a dash, and write values with blanks in quotes"
+
+
+def _option_of(name: str, script: Script) -> str:
+    """Return the form of the option that a word without a dash means; empty if there is none."""
+    scheduler = script.dialect.scheduler
+    if name in scheduler.grammar.long_options:
+        return f"--{name}={{}}"
+    if not scheduler.grammar.long_options and name in OURS:
+        return f"-l {name}={{}}"
+    form = scheduler.request_forms.get(name, "")
+    return form if form.startswith("-") else ""
 
 
 def without_dash(option: DirectiveOption, dialect: Dialect) -> str:
@@ -127,15 +150,18 @@ def _long_fault(option: DirectiveOption, script: Script) -> tuple[str, str] | tu
         return f"--{name} is an option of a step, and {command} has none", fix
     if len(whole) > 1:
         several = ", ".join(f"--{one}" for one in whole)
-        return f"--{name} is ambiguous: {several}; {command} refuses the script", "write the whole name"
+        fix = "write the whole name"
+        if name in dialect.scheduler.grammar.letters.replace(":", ""):
+            fix += f", or -{name} with one dash"
+        return f"--{name} is ambiguous: {several}; {command} refuses the script", fix
     if not matches(r"[\w-]+", name):
         return f"{command} has no option --{name}", "write --NAME=VALUE"
     if not whole:  # sites add options, so only likely typos are reported; those of pyxis begin with container
         meant = dialect.synonyms.get(name)
         # The letters of an option may be in another order.
-        exchanged = (f"; did you mean {one}?" for one in known if sorted(one) == sorted(name))
-        hint = f"; did you mean --{meant}?" if meant else next(exchanged, "")
-        hint = hint or nearest(name, known, cutoff=0.8)
+        exchanged = (one for one in known if sorted(one) == sorted(name))
+        meant = meant or next(exchanged, "") or next(iter(near_ones(name, known, 1, 0.8)), "")
+        hint = f"; did you mean --{meant}?" if meant else ""
         typo = not name.startswith("container-") and hint
         return (f"{command} has no option {option.given}{hint}", "correct the name") if typo else None
     span = dialect.option_versions.get(f"--{whole[0]}")
@@ -231,11 +257,14 @@ def memory(script: Script) -> Iterator[Hit]:
             reason = f"{name}={text} is {text} {unit}{'' if text == '1' else 's'}"
             yield Hit.at(option, reason, f"add the unit: {text}{likely}", WARNING)
         elif not re.fullmatch(script.dialect.size_pattern, text, re.I | re.ASCII):
-            yield Hit.at(
-                option,
-                f"{name}={shown(text)} is refused: use a whole number and one of {script.dialect.size_units}",
-                script.dialect.size_example if re.search(r"\d", text) else "write a number with a unit",
+            fix = script.dialect.size_example if re.search(r"\d", text) else "write a number with a unit"
+            fix += (
+                ", or 0 for all memory of the node" if name == "--mem" and not re.search(r"\d", text) else ""
             )
+            reason = (
+                f"{name}={shown(text)} is refused: use a whole number and one of {script.dialect.size_units}"
+            )
+            yield Hit.at(option, reason, fix)
 
 
 def _memories(script: Script) -> Iterator[tuple[DirectiveOption, str, str]]:

@@ -13,6 +13,7 @@ from jobgen.errors import shown
 from jobgen.schedulers.directive_options import unclosed
 from jobgen.schedulers.request import DirectiveOption
 from jobgen.script.dialects.pbspro_values import FOREIGN, place_fault, select_faults
+from jobgen.script.dialects.value_forms import empty_part
 from jobgen.script.script import Hit, Script
 
 # Other rules report these.
@@ -72,6 +73,8 @@ def _other_form(key: str, option: DirectiveOption) -> str:
     count = re.fullmatch(r"gpu:((?:\w+:)?\d+)", option.value)  # as of --gres
     if count and option.flag.startswith("--gpus"):
         return f"write {option.flag}={count[1]}"
+    if key == "--nodes" and re.fullmatch(r"[A-Za-z][\w.-]*", option.value):
+        return f"write --job-name={option.value} if it is the name of the job"
     other = re.search(r":(?!ppn=|gpus=|mics=)(\w+)=([^:+]*)", option.value) if key == "-l nodes" else None
     if other is None:
         return ""
@@ -106,7 +109,8 @@ def qsub_only(script: Script) -> Iterator[Hit]:
             reason = f"{option.flag} is for interactive jobs: qsub refuses a script with it"
             yield Hit.at(option, reason, "remove it")
         elif option.flag == "-l" and (found := script.dialect.list_fault(option.value)):
-            yield Hit.at(option, found, "write NAME=VALUE,NAME=VALUE")
+            fix = "remove the comma that is one too many" if empty_part(option.value) else ""
+            yield Hit.at(option, found, fix or "write NAME=VALUE,NAME=VALUE")
         elif option.flag in ("-o", "-e") and script.dialect.looks_up_hosts:
             yield from _unknown_host(option)
 
@@ -149,7 +153,8 @@ def bad_select(script: Script) -> Iterator[Hit]:
             others = any(option.flag == "-l" for option in options.values() if option is not place)
             # Otherwise the command line may have the whole request.
             level = None if others or script.named_scheduler else WARNING
-            yield Hit(place.line, "place without a select is refused", "add -l select=1:ncpus=8", level=level)
+            fix = "remove it, or write the resources of its nodes as -l select=1:ncpus=8"
+            yield Hit(place.line, "place without a select is refused", fix, level=level)
         if fault := place_fault(place.value):
             yield Hit(place.line, f"place is refused: {fault}", "write place=scatter:excl")
 

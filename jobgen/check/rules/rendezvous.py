@@ -14,6 +14,8 @@ from jobgen.schedulers.request import GPUS_OF_NODE
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import LOOPS, expansions, literal
 
+_NODE_RANK = ("--node-rank", "--machine-rank")
+
 
 @rule_once(
     "mpi-discovery",
@@ -87,7 +89,7 @@ def colossalai_ranks(script: Script) -> Iterator[Hit]:
     ERROR,
     "The same node rank on all nodes",
     """Each node needs a different node rank. With the same `--node_rank` on all nodes the rendezvous fails
-    or hangs.""",
+    or hangs. (Backends such as c10d number the nodes themselves, and do not read it.)""",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -111,13 +113,15 @@ def colossalai_ranks(script: Script) -> Iterator[Hit]:
 )
 def fixed_node_rank(script: Script) -> Iterator[Hit]:
     for launch in script.launches:
-        rank = launch.number("--node-rank", "--machine-rank")
+        rank = launch.number(*_NODE_RANK)
         line = launch.row.line
         far = line.reaches_nodes and not launch.has("--no-ssh")  # deepspeed starts all nodes itself
         of_job = None if far or line.config_file else script.request.nodes
         nodes = launch.number(*line.nodes) or of_job or 1
         if rank is None or nodes < 2 or not script.only(launch) or not script.in_job:
             continue
+        if launch.has("--rdzv-backend") and launch.text("--rdzv-backend") != "static":
+            continue  # others number the nodes themselves: torch/distributed/run.py
         around = launch.command.node
         if script.starter is not None and script.starter.call.remote:
             around = script.starter.call.command.node
@@ -254,7 +258,8 @@ def _port(script: Script, one: RankGroup) -> str:
     option = next((name for name, key in launch.row.line.same.items() if key == "master_port"), "")
     alone = launch.row.line.config_file and (launch.number("--num-processes") or 1) < 2
     chosen = launch.has("--standalone", "--rdzv-backend", "--rdzv-conf", "--rdzv-id")
-    if launch.remote or not option or alone or chosen or "PET_" in script.tree.text:
+    other = launch.has(*_NODE_RANK) and launch.number(*_NODE_RANK) != 0  # the first node has the port
+    if launch.remote or not option or alone or chosen or other or "PET_" in script.tree.text:
         return ""
     node = launch.nodes.get(option)
     if node is None:

@@ -171,7 +171,8 @@ def _indent(line: str) -> int:
     "A blank after a backslash",
     """A backslash continues a command on the next line only if it is the last character of its line. With a
     blank behind it the command gets an argument that is a blank, and ends: the next line is a command of its
-    own. So it is with a comment behind the backslash. (It is a warning if the next line looks like one, and is not indented.)""",
+    own. So it is with a comment behind the backslash. (It is a warning if the next line looks like one, and is not indented,
+    and a note in a collection of commands that bash cannot read, without a first line `#!` and directives in effect.)""",
     message="the backslash does not continue the line: a blank comes after it, and the next line is another command",
     fix="delete the blanks at the end of the line",
     bad="""
@@ -195,6 +196,9 @@ def blank_after_backslash(script: Script) -> Iterator[Hit]:
     for node in script.tree.all("string", "raw_string", "heredoc_body", "comment") if found else ():
         texts |= set(range(node.line, node.line + node.text.count("\n") + (node.type == "comment")))
     texts -= _lines_of_code(script) if texts else set()
+    level = (
+        NOTE if script.tree.damaged and not script.is_batch and not script.line(1).startswith("#!") else None
+    )
     for at, blank in found:
         if at + 1 in texts or lines[at].lstrip().startswith("#"):
             continue
@@ -210,7 +214,7 @@ def blank_after_backslash(script: Script) -> Iterator[Hit]:
         if "#" in blank[0]:
             why = _COMMENT + ("" if items else ", and the next line is another command")
             if continues:
-                yield Hit(at + 1, why, "put the comment on a line above the command")
+                yield Hit(at + 1, why, "put the comment on a line above the command", level)
             continue
         if items:
             yield Hit(at + 1, _ITEM, level=WARNING, edits=(Edit(start, end),))
@@ -218,7 +222,7 @@ def blank_after_backslash(script: Script) -> Iterator[Hit]:
         yield Hit(
             at + 1,
             "" if continues else "the command gets an argument that is a blank: one is behind the backslash",
-            level=None if continues else WARNING,
+            level=level or (None if continues else WARNING),
             edits=(Edit(start, end),) if continues else (),
         )
 

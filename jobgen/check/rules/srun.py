@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
+from jobgen.check.ranks.environment import OF_MPI
 from jobgen.check.ranks.model import is_work
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule, rule_once
 from jobgen.schedulers.versions import Span
@@ -17,10 +18,6 @@ from jobgen.script.syntax import LATER, Node, expansions, exported, is_plain
 
 # Variables of a task; the batch script has those of the first task.
 _TASK = ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID")
-
-_OF_MPI = re.compile(
-    r"(OMPI_COMM_WORLD|MV2_COMM_WORLD)_(NODE_|LOCAL_)?(RANK|SIZE)|PMI_(LOCAL_)?(RANK|SIZE)|PMIX_RANK|PALS_(LOCAL_)?RANKID"
-)
 
 _TRIFLES = (
     "hostname", "nvidia-smi", "npu-smi", "rocm-smi", "true", "echo", "date", "env", "mkdir", "ls", "cat",
@@ -207,7 +204,7 @@ def _of_mpi(script: Script) -> Iterator[Hit]:
     if not starts or re.search(r"\$0\b|BASH_SOURCE", script.tree.text):
         return  # the script starts itself in the ranks
     for name, node in script.expansions:
-        if not _OF_MPI.fullmatch(name) or name in script.values or not is_plain(node):
+        if not OF_MPI.fullmatch(name) or name in script.values or not is_plain(node):
             continue
         above = list(node.above())
         assigned = next((one for one in above if one.type == "variable_assignment"), None)

@@ -61,10 +61,16 @@ def nodes_mismatch(script: Script) -> Iterator[Hit]:
     request = script.request
     if not request.nodes or not script.in_job or len(request.chunks) > 1:
         return
+    started: dict[int | None, set[int | None]] = {}  # the nodes' ranks of those with this number of nodes
+    for launch in launches(script):
+        rank = launch.number("--node-rank", "--machine-rank")
+        started.setdefault(launch.number(*launch.row.line.nodes), set()).add(rank)
     for launch in launches(script):
         count = launch.number(*launch.row.line.nodes)
         if count is None or count == request.nodes or launch.has("--standalone"):
             continue
+        if 1 < count <= len(started[count] - {None}):
+            continue  # all of them run on the nodes that there are
         if count > request.nodes:
             each = launch.number(*launch.row.line.local_ranks)
             has, all_ranks = request.nodes * (each or 1), count * (each or 1)

@@ -14,6 +14,7 @@ from jobgen.errors import nearest
 from jobgen.script import command_kinds
 from jobgen.script.beside import sourced
 from jobgen.script.commands import Command, commands
+from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.other_text import has_gap
 from jobgen.script.script import Edit, Hit, Script
 from jobgen.script.syntax import LATER, Node, expansions, is_plain, literal, uses
@@ -51,19 +52,36 @@ def foreign_variable(script: Script) -> Iterator[Hit]:
         inside = next(expansions(node), ("", node))[1] is not node or node.under(*_CHOICES)
         if name in own or name in seen or safe or inside or not (prefixed or name in foreign):
             continue
+        if _is_tested(node, name):
+            continue
         if name in script.dialect.local_variables and re.search(script.dialect.local_words, script.tree.text):
             continue
         seen.add(name)
         if not any(above.type == "expansion" for above in node.above()):
             unsure = name in foreign and (name in script.dialect.local_variables or not script.is_sure)
+            others = (one.job_variables.get(name, "") for one in DIALECTS.values())
+            counterpart = script.dialect.variable(next(filter(None, others), "")) or "PBS_* variables"
             yield Hit.at(
                 node,
                 f"{script.dialect.title} does not set {name}",
-                f"use {foreign.get(name, 'PBS_* variables')}",
+                f"use {foreign.get(name, counterpart)}",
                 NOTE if script.for_another_scheduler or name in printed else WARNING if unsure else None,
             )
 
 
+def _is_tested(node: Node, name: str) -> bool:
+    """Return whether a variable is in a test, or runs only if a test of it is true: ``[ -n "$A" ] && cd "$A"``."""
+    part, found = node.around("list"), node.under("test_command")
+    for _ in range(_TESTS):
+        if found or part is None or part.type not in ("list", "test_command"):
+            break
+        tests = [one for one in (part, *part.children) if one.type == "test_command"]
+        found = any(name == read for test in tests for read, _ in expansions(test))
+        part = part.children[0] if part.type == "list" else None
+    return found
+
+
+_TESTS = 5  # commands of a list in front of another one
 _EDITS = r"(sed|awk|gawk|grep|egrep|perl|tr|expr)\b"  # programs that get expressions
 _NO_PATHS = ("module", "ml", "echo", "printf")
 _CHOICES = ("if_statement", "case_statement", "function_definition", "heredoc_body")

@@ -88,7 +88,7 @@ class SlurmDialect(Dialect):
     log_words = "%j and %x"
     percent_codes = True
     batch_codes = {"n": "0", "t": "0", "s": "batch"}
-    foreign_options = {"-l": ("PBS", "")}
+    foreign_options = {"-l": ("PBS", ""), "-j": ("PBS", "remove it: one file has both outputs")}
     also_reads = {"#BSUB": "", "#PBS": "cCIjkrSuVz"}  # src/sbatch/xlate.c
     ignores_others = "--ignore-pbs"
     environment = frozenset(map("SLURM_{}".format, _ENVIRONMENT.split()))

@@ -43,7 +43,7 @@ _HEX = r"(?:0x)?[\da-f]+(?:\*\d+)?"
 _GPU_BIND = "closest, none, map_gpu:LIST or the like"
 _TIME = "a time such as 2030-01-31T20:00, 20:00 or now+1hour"
 _SIZE = r"\s*\d+(?:-\d+(?::\d+)?)?"
-_HOSTS = r"[^\[\]$]*(?:\[[\d,-]+\][^\[\]$]*)*"
+_HOSTS = r"[^\[\]$*?]*(?:\[[\d,-]+\][^\[\]$*?]*)*"
 
 
 def _is_time(text: str, noon: str = "noon") -> bool:
