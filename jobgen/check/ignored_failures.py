@@ -345,15 +345,16 @@ _ENVIRONMENT = re.compile(r"(?i)activate\b|env|conda|torch|tensorflow|py")  # in
 def _environments(script: Script, works: Sequence[Command], own: Sequence[Command]) -> Iterator[Command]:
     """Yield the last activation, or modules of the GPU: without them a program of python runs differently."""
     ends = ("source", ".") if script.asks_for_sh else ()  # sh ends at a file that it cannot read
-    selecting = [one for one in own if one.name not in ends and (_activates(one) or _loads_gpu(one))]
+    selecting = [one for one in own if one.name not in ends and (activates(one) or _loads_gpu(one))]
     last = max((one.node.start for one in works if selecting and _is_of_python(script, one)), default=0)
     before = [one for one in selecting if one.node.start < last]
-    found = sorted(filter(_activates, before), key=lambda one: "activate" in one.node.text)
+    found = sorted(filter(activates, before), key=lambda one: "activate" in one.node.text)
     has_gpus = any(request.gpus or request.gpus_per_node for request in script.requests)
     yield from found[-1:] or (one for one in before if has_gpus and _loads_gpu(one))
 
 
-def _activates(command: Command) -> bool:
+def activates(command: Command) -> bool:
+    """Return whether a command activates an environment, or sources a file that is called so."""
     if command.name in ("source", "."):
         text = command.node.text
         return _ENVIRONMENT.search(text) is not None and not _OTHER_SOURCE.search(text)
