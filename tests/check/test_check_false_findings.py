@@ -886,6 +886,10 @@ def test_a_folder_in_the_root_of_the_repository(tmp_path: Path) -> None:
         ("./a\nuname -a", "no-errexit"),
         ("for i in 1 2; do\n./part $i &\ndone\nwait\n$RUN/a", "unwaited-background"),
         ("set -e\ngit log | head -n 3 > log", "no-pipefail"),
+        (
+            "scontrol show hostnames > hostfile\nsed -i 's/$/ slots=4/' hostfile\nmpiexec -n 4 --hostfile $MY_HOSTS ./a",
+            "shared-hostfile",
+        ),
         ("source ./names\nSamples=1\n./a $SAMPLE\n./b $SAMPLE\n./c $SAMPLE", "misspelt-variable"),
         (
             "$SPARK_HOME/sbin/start-master.sh &\nsleep 5\nspark-submit --master spark://h:7077 a.py",
