@@ -742,6 +742,10 @@ def test_failures_on_which_later_commands_depend(lines: str, line: int) -> None:
         ),
         ("cat in | srun ./a\ncp out /data", "write status=$? behind it, and exit $status at the end"),
         (
+            "if [ -f a ]; then\nsrun ./a -r\nelse\nsrun ./a\nfi\ncp out /data\necho",
+            "write status=$? behind it and line 4, and exit $status at the end",
+        ),
+        (
             "cat in | srun ./a | tee log\ncp out /data",
             "write status=${PIPESTATUS[1]} behind it, and exit $status at the end",
         ),

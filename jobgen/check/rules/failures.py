@@ -15,6 +15,7 @@ from jobgen.check.ignored_failures import (
     TEXT,
     Reason,
     activates,
+    alternative,
     goes_on,
     handled,
     ignored,
@@ -114,7 +115,9 @@ def _remedy(script: Script, work: Command, keeps: bool) -> str:
     if not keeps or (at is not None and plain_sh(script)):
         return _set(script, "-eo", work)
     status = "$?" if at is None else f"${{PIPESTATUS[{at}]}}"
-    return f"write status={status} behind it, and exit $status at the end"
+    others = (f"line {one.line}" for one in run(script) if is_work(one) and alternative(one, work))
+    behind = " and ".join(["it", *dict.fromkeys(others)])  # also behind the program of another branch
+    return f"write status={status} behind {behind}, and exit $status at the end"
 
 
 def _reports(script: Script, work: Command) -> bool:
