@@ -891,6 +891,12 @@ def test_a_folder_in_the_root_of_the_repository(tmp_path: Path) -> None:
         ("for i in 1 2; do\n./part $i &\ndone\nwait\n$RUN/a", "unwaited-background"),
         ("set -e\ngit log | head -n 3 > log", "no-pipefail"),
         (
+            "#SBATCH --array=0-9\nexport SLURM_ARRAY_TASK_ID=$((SLURM_ARRAY_TASK_ID + 1))\n"
+            'x=$(sed "${SLURM_ARRAY_TASK_ID}q;d" list)\n./a $x',
+            "array-range",
+        ),
+        ("#SBATCH -N 2\necho $VALUES >> env/machine.env\nsrun ./a env/machine.env", "appended-hostfile"),
+        (
             "scontrol show hostnames > hostfile\nsed -i 's/$/ slots=4/' hostfile\nmpiexec -n 4 --hostfile $MY_HOSTS ./a",
             "shared-hostfile",
         ),

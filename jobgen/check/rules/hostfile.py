@@ -27,7 +27,7 @@ def _is_hostfile(script: Script, name: str) -> bool:
     """Return whether a file is a list of hosts: by its name, or because an option of a launcher names it."""
     last = name.rpartition("/")[2]
     named = re.fullmatch(rf"[\w.]*?({_HOSTFILE.pattern})(\.\w+)?", last, re.I)
-    if name in script.hostfiles or named is None or last.endswith((".log", ".out", ".err")):
+    if name in script.hostfiles or named is None or last.endswith((".log", ".out", ".err", ".env")):
         return name in script.hostfiles
     if last.endswith("nodes.txt") and not _OF_HOSTS.search(script.tree.text):
         return False  # nodes of a graph
