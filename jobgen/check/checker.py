@@ -76,16 +76,16 @@ def check(
         expands = not re.search(r"<<-?\s*['\"\\]", script.line(above))
         for one in _findings(read(text), file):
             if one.rule not in whole and not (has_options and one.rule in _OF_OPTIONS):
-                line, reason = one.line + above, _moved(one.reason, above)
+                line, reason, fix = one.line + above, _moved(one.reason, above), _moved(one.fix, above)
                 # For the shell that writes the script.
-                fix = one.fix.replace("$", "\\$") if expands else one.fix
+                fix = fix.replace("$", "\\$") if expands else fix
                 found.add(one.moved(line, script.line(line))._replace(reason=reason, fix=fix))
     return sorted(found, key=in_order) + sorted(_of_started(script, file, whole), key=in_order)
 
 
-def _moved(reason: str, above: int) -> str:
-    """Return a reason whose numbers of lines are those of a script around, with ``above`` more lines."""
-    return re.sub(r"\bline (\d+)\b", lambda number: f"line {int(number[1]) + above}", reason)
+def _moved(text: str, above: int) -> str:
+    """Return a text whose numbers of lines are those of a script around, with ``above`` more lines."""
+    return re.sub(r"\bline (\d+)\b", lambda number: f"line {int(number[1]) + above}", text)
 
 
 def _of_started(script: Script, file: str, silenced: set[str]) -> set[Finding]:

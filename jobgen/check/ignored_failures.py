@@ -156,7 +156,7 @@ def handled(command: Command) -> bool:
 
 def repeats(works: Sequence[Command], work: Command) -> bool:
     """Return whether the script runs a program several times, with other arguments: one may fail alone."""
-    same = [one for one in works if _program(one) == _program(work) and not _alternative(one, work)]
+    same = [one for one in works if _program(one) == _program(work) and not alternative(one, work)]
     return work.node.under(*LOOPS) or len(same) > 1
 
 
@@ -165,7 +165,7 @@ def ignored(script: Script, works: Sequence[Command]) -> Ignored | None:
 
     ``works`` are the programs of the job; the status of the last one may be that of the script.
     """
-    own = [one for one in run(script) if not handled(one) and not _alternative(one, works[-1])]
+    own = [one for one in run(script) if not handled(one) and not alternative(one, works[-1])]
     own = [one for one in own if _may_fail(script, one) and not has_gap(_unquoted(one))]
     finders = {Reason.STATUS: _runs, Reason.ENVIRONMENT: _environments, Reason.INPUT: _inputs}
     for reason, find in finders.items():
@@ -231,7 +231,7 @@ def _is_followed(script: Script, work: Command) -> bool:
             return True
         end = calls[0].statement.end  # the status of the function is that of the program
     after = [one for one in run(script) if one.node.start > end and _is_command(one)]
-    after = [one for one in after if not handled(one) and not _alternative(one, work)]
+    after = [one for one in after if not handled(one) and not alternative(one, work)]
     return any(one.arguments if one.name == "exit" else one.name not in kept for one in after)
 
 
@@ -331,15 +331,16 @@ _ENVIRONMENT = re.compile(r"(?i)activate\b|env|conda|torch|tensorflow|py")  # in
 def _environments(script: Script, works: Sequence[Command], own: Sequence[Command]) -> Iterator[Command]:
     """Yield the last activation, or modules of the GPU: without them a program of python runs differently."""
     ends = ("source", ".") if script.asks_for_sh else ()  # sh ends at a file that it cannot read
-    selecting = [one for one in own if one.name not in ends and (_activates(one) or _loads_gpu(one))]
+    selecting = [one for one in own if one.name not in ends and (activates(one) or _loads_gpu(one))]
     last = max((one.node.start for one in works if selecting and _is_of_python(script, one)), default=0)
     before = [one for one in selecting if one.node.start < last]
-    found = sorted(filter(_activates, before), key=lambda one: "activate" in one.node.text)
+    found = sorted(filter(activates, before), key=lambda one: "activate" in one.node.text)
     has_gpus = any(request.gpus or request.gpus_per_node for request in script.requests)
     yield from found[-1:] or (one for one in before if has_gpus and _loads_gpu(one))
 
 
-def _activates(command: Command) -> bool:
+def activates(command: Command) -> bool:
+    """Return whether a command activates an environment, or sources a file that is called so."""
     if command.name in ("source", "."):
         text = command.node.text
         return _ENVIRONMENT.search(text) is not None and not _OTHER_SOURCE.search(text)
@@ -524,7 +525,7 @@ def _lists(command: Command) -> bool:
     return shown and command.name in ("conda", "mamba", "micromamba", "pip", "pip3", "spack", "git")
 
 
-def _alternative(one: Command, other: Command) -> bool:
+def alternative(one: Command, other: Command) -> bool:
     """Return whether at most one of two commands runs: they are in different branches."""
     cases = _case(one), _case(other)
     if cases[0][:1] == cases[1][:1] != () and cases[0] != cases[1]:

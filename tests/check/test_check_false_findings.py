@@ -444,6 +444,9 @@ def test_what_is_still_a_finding(rule: str, text: str) -> None:
         ("conda-init", f"{HEAD}source ~/miniconda3/bin/activate\nconda init\nconda activate a", "note"),
         ("home-directory", f"{PBS}#PBS -l select=1:ncpus=4\nmodule load ncarenv\npython a.py", "note"),
         ("home-directory", f"{PBS}#PBS -l select=1:ncpus=4\npython a.py", "warning"),
+        ("home-directory", f"{PBS}#PBS -l select=1:ncpus=4\n#PBS -A NABC0012\npython a.py", "note"),
+        ("home-directory", f"{PBS}python a.py", "warning"),
+        ("home-directory", "#!/bin/bash\n#PBS -N a\npython a.py", "note"),
         ("unset-variable", f"{HEAD}sshkey=$ssh_key\n./a $sshkey", "note"),
         ("unset-variable", f"{HEAD}sshkey=b\n./a $ssh_key", "warning"),
         ("output-variable", f"{PBS}#PBS -o $PBS_JOBNAME.log\n./a", "note"),
@@ -728,10 +731,22 @@ def test_failures_on_which_later_commands_depend(lines: str, line: int) -> None:
         ),
         ("N=$((A / 10))\nsrun ./a $N\necho done", "write set -eo pipefail after the directives"),
         (
+            "module load a\n. ~/.bashrc\nsource b/bin/activate\nsrun ./a\necho",
+            "write set -eo pipefail behind line 4, which reads another file",
+        ),
+        (
+            "sbatch <<END\n#!/bin/bash\n#SBATCH --time=1\n. ~/.bashrc\nsrun ./a\necho\nEND",
+            "write set -eo pipefail behind line 6, which reads another file",
+        ),
+        (
             "srun ./a | tee log\ncp out /data",
             "write status=${PIPESTATUS[0]} behind it, and exit $status at the end",
         ),
         ("cat in | srun ./a\ncp out /data", "write status=$? behind it, and exit $status at the end"),
+        (
+            "if [ -f a ]; then\nsrun ./a -r\nelse\nsrun ./a\nfi\ncp out /data\necho",
+            "write status=$? behind it and line 4, and exit $status at the end",
+        ),
         (
             "cat in | srun ./a | tee log\ncp out /data",
             "write status=${PIPESTATUS[1]} behind it, and exit $status at the end",
@@ -742,6 +757,19 @@ def test_failures_on_which_later_commands_depend(lines: str, line: int) -> None:
 def test_the_fix_lets_the_script_save_results(lines: str, fix: str) -> None:
     (only,) = found(f"{HEAD}{lines}\n", "no-errexit")
     assert only.fix == fix
+
+
+@pytest.mark.parametrize(
+    ("rule", "lines", "fix"),
+    [
+        ("bare-wait", "srun ./a &\nwait", "|| status=$?, and exit ${status:-0} at the end"),
+        ("ranks-mismatch", "#SBATCH -n 1 -c 4\nmpirun -np 4 ./a", "request 4 slots, or use the number"),
+        ("unknown-option", "#SBATCH --share\n./a", "write --oversubscribe"),
+    ],
+)
+def test_the_fix_of_a_finding(rule: str, lines: str, fix: str) -> None:
+    (only,) = found(f"{HEAD}{lines}\n", rule)
+    assert fix in only.fix
 
 
 @pytest.mark.parametrize(
@@ -862,6 +890,31 @@ def test_a_folder_in_the_root_of_the_repository(tmp_path: Path) -> None:
     ("text", "rule"),
     [
         ("./a\nuname -a", "no-errexit"),
+        ("for i in 1 2; do\n./part $i &\ndone\nwait\n$RUN/a", "unwaited-background"),
+        ("set -e\ngit log | head -n 3 > log", "no-pipefail"),
+        (
+            "#SBATCH --array=0-9\nexport SLURM_ARRAY_TASK_ID=$((SLURM_ARRAY_TASK_ID + 1))\n"
+            'x=$(sed "${SLURM_ARRAY_TASK_ID}q;d" list)\n./a $x',
+            "array-range",
+        ),
+        ("#SBATCH -N 2\necho $VALUES >> env/machine.env\nsrun ./a env/machine.env", "appended-hostfile"),
+        (
+            "scontrol show hostnames > hostfile\nsed -i 's/$/ slots=4/' hostfile\nmpiexec -n 4 --hostfile $MY_HOSTS ./a",
+            "shared-hostfile",
+        ),
+        ("source ./names\nSamples=1\n./a $SAMPLE\n./b $SAMPLE\n./c $SAMPLE", "misspelt-variable"),
+        (
+            "$SPARK_HOME/sbin/start-master.sh &\nsleep 5\nspark-submit --master spark://h:7077 a.py",
+            "sleep-as-sync",
+        ),
+        (
+            "#SBATCH -N 2 --ntasks-per-node=4\ntorchrun --nnodes=1 a.py\nmpirun -np 8 python3 a.py",
+            "first-node-only",
+        ),
+        (
+            "#SBATCH --gpus=2\nCUDA_VISIBLE_DEVICES=0 ./a &\nCUDA_VISIBLE_DEVICES=1 ./a &\nwait",
+            "forced-devices",
+        ),
         ("export NCCL_DEBUG=TRACE\nexport NCCL_DEBUG_SUBSYS=INIT,ENV\n./a", "debug-setting"),
         ("#SBATCH -c 8 -n 4\nexport SLURM_CPU_BIND=mask_cpu:0xf,0xf0\nsrun ./a", "srun-cpus"),
         ("cd /scratch/me\nexport A=$PWD/a\n./a $PWD/b", "unquoted-path"),

@@ -239,7 +239,7 @@ def module_after_environment(script: Script) -> Iterator[Hit]:
             line = environment.command.line
             reason = f"this unloads {python}, the Python of the environment of line {line}"
             if pythons:
-                reason = f"the module {pythons[0]} comes in front of the environment of line {line}: python is the module's"
+                reason = f"the module {pythons[0]} comes in front of the environment of line {line}: python or its packages are the module's"
             yield Hit.at(change.command.node, reason)
 
 

@@ -14,6 +14,8 @@ from jobgen.check.ignored_failures import (
     QUERY,
     TEXT,
     Reason,
+    activates,
+    alternative,
     goes_on,
     handled,
     ignored,
@@ -43,7 +45,8 @@ from jobgen.script.syntax import LATER, LOOPS, Node, expansions, function_of
     command: a job whose training failed counts as successful if `echo` or `exit 0` follows. Its dependent jobs
     start, and no mail says that it failed. `set -u` ends many scripts at an activation of conda or at a variable
     that may be unset: add it only after a test. Where later commands save the results, keep the status of the program
-    instead: `status=$?`, and `exit $status` at the end. dash, which is `sh` on Debian and Ubuntu, has no `pipefail`. (It
+    instead: `status=$?`, and `exit $status` at the end. `~/.bashrc` and other files of a site may end with a failure that means
+    nothing: write it behind them. dash, which is `sh` on Debian and Ubuntu, has no `pipefail`. (It
     is a note if python runs without the environment that is activated above it, or a program of a job with GPUs without
     the module of CUDA, if a later command reads what one makes, such as a compiler, if a later command may fail with the
     program, if the program is one of several runs, and if its failure is reported, by `ctest` to a dashboard or with a
@@ -110,9 +113,11 @@ def _remedy(script: Script, work: Command, keeps: bool) -> str:
     parts = [part for part in pipeline.children if part.type not in ("|", "|&")] if pipeline else []
     at = next((at for at, part in enumerate(parts[:-1]) if work.node in part), None)
     if not keeps or (at is not None and plain_sh(script)):
-        return _set(script, "-eo")
+        return _set(script, "-eo", work)
     status = "$?" if at is None else f"${{PIPESTATUS[{at}]}}"
-    return f"write status={status} behind it, and exit $status at the end"
+    others = (f"line {one.line}" for one in run(script) if is_work(one) and alternative(one, work))
+    behind = " and ".join(["it", *dict.fromkeys(others)])  # also behind the program of another branch
+    return f"write status={status} behind {behind}, and exit $status at the end"
 
 
 def _reports(script: Script, work: Command) -> bool:
@@ -253,10 +258,14 @@ _SUCCEED_WITH = {
 }
 
 
-def _set(script: Script, options: str) -> str:
-    """Return the fix that sets options of the shell; dash has no pipefail."""
+def _set(script: Script, options: str, work: Command | None = None) -> str:
+    """Return the fix that sets options of the shell, behind the files that it sources before a program: these may
+    end with a failure. dash has no pipefail."""
     first = "make the first line #!/bin/bash, and " if plain_sh(script) else ""
-    return f"{first}write set {options} pipefail after the directives"
+    files = [one for one in script.named("source", ".") if work and one.node.start < work.node.start]
+    lines = [one.line for one in files if not activates(one) and not one.node.under("function_definition")]
+    where = f"behind line {lines[-1]}, which reads another file" if lines else "after the directives"
+    return f"{first}write set {options} pipefail {where}"
 
 
 def _keeps_status(script: Script) -> bool:
@@ -270,7 +279,8 @@ def _keeps_status(script: Script) -> bool:
     "no-pipefail",
     WARNING,
     "set -e without pipefail",
-    """`set -e` checks only the last command of a pipeline.""",
+    """`set -e` checks only the last command of a pipeline. (One that ends with `head` is silent: what writes to it is
+    ended by SIGPIPE, which is a failure under `pipefail`.)""",
     message="set -e checks only the last command of a pipeline: a failure before the | is ignored",
     bad="""
     #!/bin/bash
@@ -288,6 +298,8 @@ def no_pipefail(script: Script) -> Iterator[Hit]:
         if node.start < begin:
             continue
         names = [one.name for one in commands(node) if not one.node.under("command_substitution")]
+        if names[-1:] == ["head"]:
+            continue  # it ends what writes to it, which is a failure under pipefail
         tested = node.under("command_substitution", "if_statement", "while_statement") or _prints_text(node)
         if not tested and not _finds(node) and not _teed(node) and not INFORM.issuperset(names[:-1]):
             yield Hit.at(node, fix=_set(script, "-o"))

@@ -69,9 +69,9 @@ def forced_devices(script: Script) -> Iterator[Hit]:
     for name, numbers, node in found if script.is_batch else ():
         # Where the scheduler hides all others, the devices of a job have the numbers from 0.
         requested = script.request.gpus_per_node or script.request.gpus
-        count = script.request.gpus_per_node or 0
-        if not requested:  # a whole node, whose devices the processes share
-            count = max(map(max, parts)) + 1 if apart else len(numbers)
+        count = requested or len(numbers)
+        if not requested and apart:  # a whole node, whose devices the processes share
+            count = max(map(max, parts)) + 1
         own = numbers <= set(range(count))
         if script.request.has_whole_nodes or (own and apart):
             continue  # no other job is on the node, or each process gets its part of the devices

@@ -20,13 +20,14 @@ _HOSTFILE = re.compile(r"(host|machine)[_-]?(file|s|list|s?\.txt)?|nodes?[_-]?(f
 _MAY_BE_LOG = re.compile(r"nodes?[_-]?list|nodes\.txt", re.I)
 _OF_HOSTS = re.compile(r"hosts?names?|NODE_?(FILE|LIST)", re.I)
 _NO_READERS = {"echo", "printf", "cat", "rm", "touch", "ls", "chmod"}
+_IN_PLACE = re.compile(r"sed\s(?:.*\s)?(?:-[a-zA-Z]*i|--in-place)")  # it changes the file only
 
 
 def _is_hostfile(script: Script, name: str) -> bool:
     """Return whether a file is a list of hosts: by its name, or because an option of a launcher names it."""
     last = name.rpartition("/")[2]
     named = re.fullmatch(rf"[\w.]*?({_HOSTFILE.pattern})(\.\w+)?", last, re.I)
-    if name in script.hostfiles or named is None or last.endswith((".log", ".out", ".err")):
+    if name in script.hostfiles or named is None or last.endswith((".log", ".out", ".err", ".env")):
         return name in script.hostfiles
     if last.endswith("nodes.txt") and not _OF_HOSTS.search(script.tree.text):
         return False  # nodes of a graph
@@ -35,20 +36,25 @@ def _is_hostfile(script: Script, name: str) -> bool:
 
 def _is_read(script: Script, last: str) -> bool:
     """Return whether a program, an exported variable or a redirection of input names a file by its last part."""
-    words = [word for one in script.commands if one.name not in _NO_READERS for word in one.arguments]
+    readers = (
+        one for one in script.commands if one.name not in _NO_READERS and not _IN_PLACE.match(one.node.text)
+    )
+    words = [word for one in readers for word in one.arguments]
     for _, value, node in assignments(script.tree):
         exported = node.parent is not None and node.parent.type in ("declaration_command", "command")
         words += [value] if exported else []
     for node in script.tree.all("file_redirect"):
         file = node.get("destination")
         words += [file] if file is not None and any(one.type == "<" for one in node.children) else []
-    return any(last in (script.constants.value(word) or word.text) for word in words)
+    name = re.compile(rf"(?<![\w-]){re.escape(last)}")  # not the option --hostfile
+    return any(name.search(script.constants.value(word) or word.text) for word in words)
 
 
 def _has_no_reader(script: Script, node: Node, name: str) -> bool:
-    """Return whether the scheduler, which knows the nodes itself, starts all programs, and nothing names the file."""
+    """Return whether nothing names the file, and all programs are started by the scheduler, which knows the nodes
+    itself, or by launchers that name their own."""
     last = name.rpartition("/")[2]
-    if node.end > _last_launch(script) or may_have_reader(script, node):
+    if name in script.hostfiles or node.end > _last_launch(script) or may_have_reader(script, node):
         return False
     read = (one for one in script.named("cat") if one.node.under("command_substitution", "pipeline"))
     named = any(last in (script.constants.value(word) or word.text) for one in read for word in one.arguments)
@@ -57,10 +63,14 @@ def _has_no_reader(script: Script, node: Node, name: str) -> bool:
 
 @lru_cache(maxsize=4)
 def _last_launch(script: Script) -> int:
-    """Return where the last program starts, if the scheduler starts all; otherwise -1."""
+    """Return where the last program starts, if all have their nodes from the scheduler or another file; otherwise -1."""
     launches = [one for one in script.launches if not one.command.node.under("command_substitution")]
     starts = [one.command.node.start for one in launches]
-    return max(starts, default=-1) if all(one.row.by_scheduler for one in launches) else -1
+    return (
+        max(starts, default=-1)
+        if all(one.row.by_scheduler or one.has(*HOSTFILES) for one in launches)
+        else -1
+    )
 
 
 @rule(
@@ -70,7 +80,7 @@ def _last_launch(script: Script) -> int:
     """If all jobs write their hostfile to one path, the next job that starts overwrites it, and the launcher
     of the first job reads the hosts of the second. Ten of 45 public scripts do that. (It is a note in `/tmp`,
     which only jobs on the same node share. It is silent with `--dependency=singleton`: one job of this name runs at a
-    time, if only `srun` starts programs and nothing names the file, if the script is copied to a folder of the job, or
+    time, if nothing names the file and each launcher is `srun` or names another, if the script is copied to a folder of the job, or
     has a date and a time in the name of its own, and if it ends where its folder exists.)""",
     bad="""
     #!/bin/bash

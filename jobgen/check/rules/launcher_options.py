@@ -58,6 +58,8 @@ def first_node_only(script: Script) -> Iterator[Hit]:
             continue
         count = None if by_hostfile else 1
         count = launch.number(*launch.row.line.nodes) if launch.has(*launch.row.line.nodes) else count
+        if count == 1 and any(other.outer and other.outer.row.line.reaches_nodes for other in ranks(script)):
+            continue  # another run takes all nodes
         own = f"ranks 0 to {one.each - 1}" if one.each and one.each > 1 else "the ranks of this node"
         waiting = f"{own} wait forever for those of the other {others(script)}, where nothing starts them"
         effect = "the other nodes stay idle" if count == 1 else waiting

@@ -169,7 +169,8 @@ def _long_fault(option: DirectiveOption, script: Script) -> tuple[str, str] | tu
         reason = f"--{whole[0]} is an option of {dialect.title} {span} only: other versions refuse the script"
         moves = f"--{whole[0]}" in dialect.directory_options
         form = dialect.scheduler.request_forms["directory"] if moves else ""
-        fix = f"write {form.format(option.value)}" if moves else "remove it"
+        meant = dialect.synonyms.get(whole[0])
+        fix = f"write {form.format(option.value)}" if moves else f"write --{meant}" if meant else "remove it"
         return (reason, fix, WARNING) if script.version is None else (reason, fix)
     if equals and not known[whole[0]]:
         return f"--{whole[0]} takes no value: {command} refuses the script", f"write --{whole[0]} alone"

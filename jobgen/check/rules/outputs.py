@@ -341,7 +341,7 @@ def _shift(script: Script, text: str, depth: int = 0) -> int | None:
     if match is None or depth > 3:
         return None
     if re.fullmatch(_INDEX, match[1]):
-        return int(match[2] or 0)
+        return int(match[2] or 0) if match[1] not in script.values else None
     values = script.values.get(match[1], [])
     inner = _shift(script, values[0].text, depth + 1) if len(values) == 1 and not match[1].isdigit() else None
     return None if inner is None else inner + int(match[2] or 0)

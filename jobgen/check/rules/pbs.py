@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule, rule_once
 from jobgen.check.rules.processes import is_service
+from jobgen.check.rules.walltime import sizes
 from jobgen.errors import shown
 from jobgen.script.request import resources
 from jobgen.script.script import Hit, Script
@@ -70,7 +71,8 @@ def after_array(script: Script) -> Iterator[Hit]:
     "A relative path in the home directory",
     """PBS starts a job in the home directory, and relative paths are resolved there. Slurm starts it in the
     directory where it was submitted. (The apps of brainlife.io are submitted with a directory. It is a note in scripts
-    of NCAR, where PBS starts jobs in the directory, too.)""",
+    of NCAR, where PBS starts jobs in the directory, too, and where the command line has to have the size of the job, as it may have
+    the directory.)""",
     fix='begin with cd "$PBS_O_WORKDIR"',
     bad="""
     #!/bin/bash
@@ -102,7 +104,10 @@ def home_directory(script: Script) -> Iterator[Hit]:
             relative = re.fullmatch(r"(?!/|~)[\w./-]+\.(py|sh|exe|out)", word)
             if relative and (word in command.literals or "/" in word):
                 reason = f"PBS starts the job in the home directory, and {shown(word)} is resolved there"
-                yield Hit.at(command.node, reason, level=NOTE if script.starts_at_submission else None)
+                elsewhere = script.starts_at_submission or not any(
+                    (*sizes(script.request), script.request.walltime)
+                )
+                yield Hit.at(command.node, reason, level=NOTE if elsewhere else None)
 
 
 @rule_once(

@@ -36,7 +36,7 @@ _MONITORS = (
     job succeeds. Wait for each process. It waits for none that a loop behind a `|` has started. (A `wait` above all of them is not meant. Services, such as `jupyter` and `dask worker`, run until the job is cancelled:
     nothing waits for their status.)""",
     message="wait without a process exits with status 0, even if a process has failed",
-    fix='keep each $! and wait for it: wait "$pid" || status=$?',
+    fix='keep each $! and wait for it: wait "$pid" || status=$?, and exit ${status:-0} at the end',
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -214,7 +214,7 @@ def unwaited(script: Script) -> Iterator[Hit]:
         start = command.node.start
         for above in around:
             name = above.name if above.type == "function_definition" else ""
-            call = calls.get(name)
+            call = calls.get(name) if name else None
             start = max(start, call.node.end) if call and not call.background else start
             if (name and not call) or bisect(busy, above.start) < bisect(busy, above.end):
                 break  # the function is not called, or does something else, too
@@ -327,8 +327,8 @@ def sleep_sync(script: Script) -> Iterator[Hit]:
         started, after = _started_before(command), _next_work(script, command)
         if after is not None and (after.name in PRINT or (after.name == "cat" and not after.script)):
             continue  # it prints the same if the process is not ready
-        if _is_time_of_work(script, command) or "--scheduler-file" in script.tree.text:
-            continue  # clients of dask wait for their workers themselves
+        if _is_time_of_work(script, command) or _RETRIES.search(script.tree.text):
+            continue
         names = {one.name for one in started}
         if after and names <= _FOR_A_PERSON and not _ASKS.match(after.name):
             continue
@@ -337,6 +337,10 @@ def sleep_sync(script: Script) -> Iterator[Hit]:
             yield Hit(command.line)
 
 
+# Clients of dask wait for their workers themselves, and those of Spark call its master again.
+_RETRIES = re.compile(
+    r"--scheduler-file|\bspark-(?:submit|shell|class)\b|\bpyspark\b|\borg\.apache\.spark\b|SPARK_HOME"
+)
 # Services for a person, and the programs that read what those have written.
 _FOR_A_PERSON = {"jupyter", "jupyter-lab", "jupyter-notebook", "code-server", "rserver", "mlflow"}
 _ASKS = re.compile(r"jupyter|curl$|wget$|cat$|e?grep$|tail$|head$|awk$|sed$|ssh$|python|nc$")

@@ -313,9 +313,9 @@ def _beyond_slots(script: Script, launch: Launch) -> Iterator[Hit]:
         return
     by_cores = script.is_pbs and not script.request.ranks_per_node and slots != script.request.nodes
     gets = f"{total} ranks" if each == 1 else f"{total} ranks of {each} cores"
-    has = counted(slots, "core" if each > 1 or by_cores else "slot")
-    reason = f"{launch.kind} gets {gets}, but the job requests {has}"
-    fix = "use the number that the scheduler sets in a variable"
+    unit = "core" if each > 1 or by_cores else "slot"
+    reason = f"{launch.kind} gets {gets}, but the job requests {counted(slots, unit)}"
+    fix = f"request {total * each} {unit}s, or use the number that the scheduler sets in a variable"
     fix = f"request --cpus-per-task={each}, or leave it out here" if whole and each > 1 else fix
     yield Hit(launch.line, reason, fix, place=launch.place(*launch.row.line.ranks))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Set
 from functools import cache
 from itertools import islice
@@ -448,11 +449,11 @@ def misspelt(script: Script) -> Iterator[Hit]:
     known = _set_names(script)
     yield from _misspelt_of_job(script, known)
     may_set = _reads_others(script)  # then only a variable that nothing reads is certainly meant
-    used, loads = {name for name, _ in script.expansions}, _loads(script)
+    used, loads = Counter(name for name, _ in script.expansions), _loads(script)
     own = set(_assigned(script))
-    unused, names = _Names(own - used), _Names(own)
+    unused, names = _Names(own - used.keys()), _Names(own)
     for name, node in _uses(script):
-        if name in known or re.fullmatch(_OUTSIDE, name):
+        if name in known or re.fullmatch(_OUTSIDE, name) or (may_set and used[name] > _SLIPS):
             continue
         meant = unused.near(name) or (None if may_set else names.near(name))
         around = [above.text for above in node.above() if above.type == "variable_assignment"]
@@ -462,6 +463,9 @@ def misspelt(script: Script) -> Iterator[Hit]:
         if name != name.lower() or loads:
             level = NOTE if _is_only_printed(script, name) else None
             yield Hit.at(node, f"${name} is set nowhere, only ${meant} is", _spelt(name, meant), level)
+
+
+_SLIPS = 2  # uses of a misspelt name; one with more is set in the file that the script reads
 
 
 def _misspelt_of_job(script: Script, known: set[str]) -> Iterator[Hit]:

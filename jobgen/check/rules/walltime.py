@@ -83,11 +83,11 @@ def _may_be_given(script: Script) -> bool:
     others = (request.gpus, request.mem, request.gpus_per_node, request.queue, request.totals)
     tasks = request.array and not any(re.fullmatch("[1-9@*]", name) for name, _ in script.expansions)
     is_time = any(map(_TIME_NAME.search, _queues(script)))
-    few = not any((*_sizes(request), *others, tasks)) or (len(script.options) == 1 and not request.queue)
+    few = not any((*sizes(request), *others, tasks)) or (len(script.options) == 1 and not request.queue)
     return few or is_time or _has_options(script) or _has_nodes(script)
 
 
-def _sizes(request: Request) -> tuple[object, ...]:
+def sizes(request: Request) -> tuple[object, ...]:
     """Return the numbers of nodes, ranks and cores of a request."""
     return request.nodes, request.ranks, request.ranks_per_node, request.cpus_per_rank, request.chunks
 
@@ -95,7 +95,7 @@ def _sizes(request: Request) -> tuple[object, ...]:
 def _is_driven(script: Script) -> bool:
     """Return whether the size of the job comes from the command that submits it: no directive has a number, and the
     script reads it from variables that it does not set."""
-    if any(_sizes(script.request)):
+    if any(sizes(script.request)):
         return False
     jobs = {name for name, key in script.dialect.job_variables.items() if key in ("nodes", "ranks")}
     return any(

@@ -79,7 +79,9 @@ class PbsDialect(Dialect):
     own_logs = r"(?i)[\w$*{}]*\.[oe](\*|\$\{?\w*(job|id)\w*\}?)"
     default_mail = "fail"
     starts_at_home = True
-    not_at_home = r"/glade/|\bncarenv\b|@ucar\.edu\b|\bjob_priority="  # NCAR
+    not_at_home = (  # NCAR, also by the names of its projects
+        r"/glade/|\bncarenv\b|@ucar\.edu\b|\bjob_priority=|(?m:^#PBS\s+-A\s+(?:[NSUW][A-Z]{3}\d{4}|P\d{8})\s*$)"
+    )
     # Derecho, https://ncar-hpc-docs.readthedocs.io/en/latest/pbs/charging/, and the former Cheyenne
     whole_nodes = {"NCAR": (not_at_home, r"(main|preempt|regular|economy|premium)(@\S*)?")}
     job_variables = {

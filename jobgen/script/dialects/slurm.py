@@ -73,6 +73,7 @@ class SlurmDialect(Dialect):
         "memory": "mem", "memory-per-cpu": "mem-per-cpu", "memory-per-node": "mem", "cpus": "cpus-per-task",
         "walltime": "time", "queue": "partition", "stdout": "output", "stderr": "error", "project": "account",
         "email": "mail-user", "cores-per-task": "cpus-per-task",
+        "share": "oversubscribe", "shared": "oversubscribe",
     }  # fmt: skip
     option_versions = SPANS
     time_pattern = r"\d+(:\d+){0,2}|\d+-\d+(:\d+){0,2}"
