@@ -61,10 +61,16 @@ def _by_hand(script: Script, launch: Launch, names: tuple[str, ...]) -> bool:
             return False  # a command that counts
         for name in word.all("variable_name"):
             value = script.constants.node(name.text)
-            if value is None:
+            if value is None or _is_compared(script, name.text):
                 return False
             todo.append(value)
     return True
+
+
+def _is_compared(script: Script, name: str) -> bool:
+    """Return whether the script compares a variable with one of the scheduler."""
+    tests = ({other for other, _ in expansions(node)} for node in script.tree.all("test_command"))
+    return any(name in names and names & script.dialect.job_variables.keys() for names in tests)
 
 
 def _fix(script: Script, launch: Launch, nodes: bool) -> str:
