@@ -41,8 +41,9 @@ _ASIDE = {
     "top", "mail", "mailx", "sendmail", "bandwidthTest", "dcgmi", "nvidia-modprobe", "gpuseff", "scontrol",
     "nvidia-cuda-mps-control", "sacctmgr", "scancel", "qdel", "qalter", "uniq", "tr", "paste", "diff", "comm",
     "basename", "dirname", "readlink", "realpath", "stat", "expr", "bc", "tput", "sstat", "tracejob",
-    "jobstats", "quota", "lfs", "ldd", "lsof", "xset", "rev", "tac", "join", "column", "shuf", "dos2unix", "dot",
+    "jobstats", "quota", "lfs", "ldd", "lsof", "xset", "rev", "tac", "join", "column", "shuf", "dos2unix",
     "ssh-add", "ssh-agent", "ssh-keygen", "ssh-keyscan", "keychain", "kinit", "klist", "aklog", "mkfifo",
+    "dot",
 }  # fmt: skip
 # Programs that print what a node, an installation or a job has.
 _PRINTS = re.compile(
@@ -77,7 +78,8 @@ _HARMLESS = re.compile(
 # Without a package that they install, the program behind them fails at once, and the job with it. (Of a
 # package in this folder an earlier version may be installed.)
 _INSTALLS = re.compile(
-    r"(?:python[\d.]* -m )?(?:pip[\d.]*|uv pip|conda|mamba|micromamba)\s(?:.*\s)?install\b(?!.*\s\.)"
+    r"(?:python[\d.]* -m )?(?:ensurepip|spacy download|nltk\.downloader|"
+    r"(?:pip[\d.]*|uv pip|conda|mamba|micromamba)\s(?:.*\s)?install\b(?!(?!.*\s-e\s).*\s\.))"
 )
 # Commands that only clean up, or print.
 _CLEANS = re.compile(

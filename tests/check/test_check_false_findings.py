@@ -676,6 +676,7 @@ def test_the_joined_log_of_nqsv() -> None:
         "conda activate a\nsrun python3 a.py",
         "#SBATCH --gpus=1\nmodule load anaconda3 cuda\nsource env/bin/activate\nsrun python3 a.py",
         "python -m pip install -r list.txt\nconda install -y samtools\npython3 a.py",
+        "python3 -m ensurepip\npip install -e .\npython3 a.py",
         # Programs that print, a record, and what runs beside the work whose status is kept
         "srun whichgpu\n/opt/query_gpu.sh\nsrun ./a",
         "snakemake --dag | dot -Tpdf > dag.pdf\nsnakemake -j 4",
@@ -710,7 +711,7 @@ def test_failures_that_hide_nothing(lines: str) -> None:
         ("f() { srun ./a $1; }\nf x\nchmod +x out", 3),
         ("conda activate a\nconda install -y torch\npython3 a.py", 3),
         ("ml anaconda\nsource env/bin/activate\nsource other_env.sh\npython3 a.py", 4),
-        ("pip install -e .\npython3 a.py", 3),
+        ("pip install .\npython3 a.py", 3),
         ("sizes=(1 2)\nfor n in ${sizes[@]}; do\nsrun ./a $n\ndone", 5),
         ("srun ./a\nsbatch next.sh", 3),
         ('srun ./a\nsbatch -J a next.sh "$folder"', 3),
