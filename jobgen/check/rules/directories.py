@@ -178,8 +178,8 @@ def _or_exit(command: Command) -> tuple[Edit, ...]:
 def may_miss(script: Script, command: Command) -> bool:
     """Return whether a cd may fail, and changes the directory of the script itself."""
     inner = command.node.under("subshell", "command_substitution")
-    if inner or not command.arguments:
-        return False
+    if inner or not command.arguments or command.files("<"):
+        return False  # cd <NAME of a template>
     word = command.arguments[-1]
     values = script.values.get(_path(word).strip("${}"), [])
     resolved = values and all(_RESOLVED.search(one.text) for one in values)
