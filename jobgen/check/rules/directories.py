@@ -247,18 +247,16 @@ def _proven(script: Script, command: Command) -> bool:
 
 
 def _conditions(command: Command) -> Iterator[Node]:
-    """Yield the conditions without ``!`` on which a cd runs."""
+    """Yield the conditions without ``!`` on which a command runs."""
     for one in command.node.above():
         if one.type in ("elif_clause", "else_clause"):
             return
-        first = (
-            one.get("condition")
-            if one.type == "if_statement"
-            else one.children[0]
-            if one.type == "list"
-            else None
-        )
-        if first is not None and "!" not in first.text and "||" not in {part.type for part in one.children}:
+        first = one.get("condition") if one.type == "if_statement" else None
+        if one.type == "list" and one.children[1].type == "&&" and one.children[0].end <= command.node.start:
+            first = one.children[0]
+            while first.type == "list":
+                first = first.children[-1]
+        if first is not None and "!" not in first.text:
             yield first
 
 

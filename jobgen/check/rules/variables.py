@@ -176,16 +176,15 @@ def _is_path(node: Node) -> bool:
 
 def _is_in_name(node: Node) -> bool:
     """Return whether a variable is only a part of the name of a file, as in ``run_$x``, ``a/$x.txt``: an identifier."""
-    word = node
-    while word.parent is not None and word.parent.type == "concatenation":
-        word = word.parent
-    text = bytearray(word.source[word.start : word.end])
-    for part in word.all(*EXPANSIONS):
-        text[part.start - word.start : part.end - word.start] = b" " * (part.end - part.start)
-    at = node.start - word.start
-    begin, end = text.rfind(b"/", 0, at) + 1, text.find(b"/", at)
-    name = text[begin : at if begin == 0 else end if end >= 0 else len(text)]
-    return re.search(rb"[A-Za-z]", name) is not None
+    word = node.parent
+    if word is None or word.type != "concatenation":
+        return False
+    before = node.source[max(word.start, node.start - _LONGEST) : node.start].decode(errors="replace")
+    letters = re.search(r"(\$?)\w+$", before)
+    joined = not letters[1] if letters else before.endswith((".", "-"))
+    after = node.source[node.end : min(word.end, node.end + _LONGEST)]
+    in_folder = before.endswith("/") and re.match(rb"[._-]*[A-Za-z]", after) is not None
+    return in_folder or (joined and not before.startswith("-"))
 
 
 # Commands whose output has no blanks, if their input has none.
