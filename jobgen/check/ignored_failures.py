@@ -43,10 +43,12 @@ _ASIDE = {
     "basename", "dirname", "readlink", "realpath", "stat", "expr", "bc", "tput", "sstat", "tracejob",
     "jobstats", "quota", "lfs", "ldd", "lsof", "xset", "rev", "tac", "join", "column", "shuf", "dos2unix",
     "ssh-add", "ssh-agent", "ssh-keygen", "ssh-keyscan", "keychain", "kinit", "klist", "aklog", "mkfifo",
+    "dot",
 }  # fmt: skip
 # Programs that print what a node, an installation or a job has.
 _PRINTS = re.compile(
-    r"(?i)\w*?(info|query|quota|version|stats|status|report|collect_env|mail|bandwidth\w*|latency\w*)(\.(py|sh))?"
+    r"(?i)(\w*?(info|query|quota|version|stats|status|report|collect_env|mail|bandwidth\w*|latency\w*)|"
+    r"(query|show|list|print|which)_?\w+)(\.(py|sh))?"
 )
 _PRINTING_CODE = re.compile(  # of bash
     r"\s-c\s+(['\"])\s*(?:(?:echo|hostname|date|nvidia-smi)\b[^;&|]*|python3?\s+-c\s[^&|]*)\1$"
@@ -73,6 +75,12 @@ _HARMLESS = re.compile(
     r"(?:python[\d.]* -m )?pip[\d.]*\s+install\s(?:-\S+\s)*pip(?=\s|$)|"
     r"(?:source|\.)\s+(?:\S*/)?deactivate\b|(?:singularity|apptainer)\s.*\spython3?\s+-c\b"
 )
+# Without a package that they install, the program behind them fails at once, and the job with it. (Of a
+# package in this folder an earlier version may be installed.)
+_INSTALLS = re.compile(
+    r"(?:python[\d.]* -m )?(?:ensurepip|spacy download|nltk\.downloader|"
+    r"(?:pip[\d.]*|uv pip|conda|mamba|micromamba)\s(?:.*\s)?install\b(?!(?!.*\s-e\s).*\s\.))"
+)
 # Commands that only clean up, or print.
 _CLEANS = re.compile(
     r"(?i)ws_release|(.*[-_.])?(clea[nr]([-_]?(up|sync))?|epilog(ue)?)([-_.].*)?|print_\w+|log(_\w+|msg)?|info|msg|banner"
@@ -81,8 +89,9 @@ _ENDS = ("stop", "shutdown", "close-session", "--shutdown", "--stop")  # words t
 _SHELLS = {"bash", "sh", "zsh", "ksh", "dash", "tcsh", "csh"}
 # Words with which a program does nothing but print.
 QUERY = {"hostname", "pwd", "nvidia-smi", "date", "env", "printenv", "ldd", "uname", "lscpu", "which"}
-_ASKS = QUERY | {
+_ASKS = {
     "--version", "-V", "-version", "--help", "--list", "--dry-run", "--dryrun", "--unlock", "instance.stop",
+    "--dag", "--rulegraph", "--filegraph",
 }  # fmt: skip
 # Programs that a person or a time limit ends.
 INTERRUPTED = {
@@ -94,8 +103,9 @@ INTERRUPTED = {
 class Reason(Enum):
     """Why the failure of a command matters."""
 
-    STATUS = "the status of a run is lost"
-    ENVIRONMENT = "a program goes on without its environment"
+    STATUS = "its status is that of a later command"
+    ENVIRONMENT = "python goes on with the packages of another installation"
+    DEVICES = "TensorFlow goes on without the GPUs"
     INPUT = "a later command reads what this one makes"
 
 
@@ -117,8 +127,15 @@ def named(command: Command) -> set[str]:
     return {os.path.basename(word) for word in command.literals}
 
 
+def asks(command: Command) -> bool:
+    """Return whether a program only prints, or what it would do: ``--version``, but not ``--version 2``."""
+    pairs = pairwise((*command.literals, "-"))
+    words = {word for word, after in pairs if word != "--version" or after.startswith("-")}
+    return bool((QUERY | _ASKS) & {os.path.basename(word) for word in words})
+
+
 def is_work(command: Command) -> bool:
-    query = named(command) & _ASKS or _PRINTING_CODE.search(command.node.text) or _prepares_nodes(command)
+    query = asks(command) or _PRINTING_CODE.search(command.node.text) or _prepares_nodes(command)
     return command.works and not query and not command.node.under("command_substitution")
 
 
@@ -127,7 +144,8 @@ def _prepares_nodes(command: Command) -> bool:
     call = read_call([word.text for word in command.words])
     if call is None or not call.program:
         return False
-    return call.program[0] in {*INFORM, *_PREPARE, "sync", "killall"}
+    name = os.path.basename(call.program[0])
+    return name in {*INFORM, *_PREPARE, "sync", "killall"} or _PRINTS.fullmatch(name) is not None
 
 
 def programs(script: Script) -> list[Command]:
@@ -138,7 +156,7 @@ def programs(script: Script) -> list[Command]:
     return [
         one
         for one in known
-        if not named(one) & _ASKS and not _elsewhere(one) and not _lists(one)
+        if not asks(one) and not _elsewhere(one) and not _lists(one)
         if not any(word.startswith(_ENDS) for word in one.literals[:2]) and not _cleans(one)
     ]
 
@@ -167,7 +185,13 @@ def ignored(script: Script, works: Sequence[Command]) -> Ignored | None:
     """
     own = [one for one in run(script) if not handled(one) and not alternative(one, works[-1])]
     own = [one for one in own if _may_fail(script, one) and not has_gap(_unquoted(one))]
-    finders = {Reason.STATUS: _runs, Reason.ENVIRONMENT: _environments, Reason.INPUT: _inputs}
+    own = [one for one in own if one.node.start >= works[-1].node.start or not _INSTALLS.match(one.node.text)]
+    finders = {
+        Reason.STATUS: _runs,
+        Reason.ENVIRONMENT: _environments,
+        Reason.DEVICES: _modules_of_gpus,
+        Reason.INPUT: _inputs,
+    }
     for reason, find in finders.items():
         if first := next(find(script, works, own), None):
             return Ignored(first, reason)
@@ -180,9 +204,13 @@ def ignored(script: Script, works: Sequence[Command]) -> Ignored | None:
 def _runs(script: Script, works: Sequence[Command], own: Sequence[Command]) -> Iterator[Command]:
     """Yield the programs whose status is lost, and which nothing else judges."""
     last, whole = works[-1], works[-1].statement  # the pipeline of it
+    waited = max((one.node.start for one in script.named("wait") if one.tested), default=0)
+    started = min((one.node.end for one in run(script) if one.background), default=waited)
     for one in own:
         if one not in works or is_judged(script, works, one) or _is_sent_again(script, one):
             continue
+        if started < one.node.start < waited:
+            continue  # beside the program whose status the script waits for
         if (function := function_of(one.node)) and len(_uses(script, function)) < 2:
             continue  # nothing calls it
         if one == last:
@@ -329,14 +357,48 @@ _ENVIRONMENT = re.compile(r"(?i)activate\b|env|conda|torch|tensorflow|py")  # in
 
 
 def _environments(script: Script, works: Sequence[Command], own: Sequence[Command]) -> Iterator[Command]:
-    """Yield the last activation, or modules of the GPU: without them a program of python runs differently."""
+    """Yield the last activation, if another python has packages that a program may go on with."""
     ends = ("source", ".") if script.asks_for_sh else ()  # sh ends at a file that it cannot read
-    selecting = [one for one in own if one.name not in ends and (activates(one) or _loads_gpu(one))]
-    last = max((one.node.start for one in works if selecting and _is_of_python(script, one)), default=0)
-    before = [one for one in selecting if one.node.start < last]
-    found = sorted(filter(activates, before), key=lambda one: "activate" in one.node.text)
-    has_gpus = any(request.gpus or request.gpus_per_node for request in script.requests)
-    yield from found[-1:] or (one for one in before if has_gpus and _loads_gpu(one))
+    found = _before_python(script, works, [one for one in own if one.name not in ends and activates(one)])
+    found.sort(key=lambda one: "activate" in one.node.text)
+    yield from (one for one in found[-1:] if _goes_on_with_others(script, one))
+
+
+def _modules_of_gpus(script: Script, works: Sequence[Command], own: Sequence[Command]) -> Iterator[Command]:
+    """Yield the modules of the GPUs without which TensorFlow computes on the CPUs; PyTorch brings its own."""
+    uses = (one for one in run(script) if one.name not in _LOAD and _TENSORFLOW.search(one.node.text))
+    if _has_gpus(script) and any(uses):
+        yield from _before_python(script, works, [one for one in own if _loads_gpu(one)])
+
+
+_TENSORFLOW = re.compile(r"(?i)tensorflow|keras|theano|(?<![a-z])tf(?![a-z])")
+
+
+def _before_python(script: Script, works: Sequence[Command], found: list[Command]) -> list[Command]:
+    last = max((one.node.start for one in works if found and _is_of_python(script, one)), default=0)
+    return [one for one in found if one.node.start < last]
+
+
+def _has_gpus(script: Script) -> bool:
+    return any(request.gpus or request.gpus_per_node for request in script.requests)
+
+
+def _goes_on_with_others(script: Script, activation: Command) -> bool:
+    """Return whether a module with the packages of a program is loaded above its environment, or pip
+    installs them below. Other programs fail at once without their environment, and the job with them.
+    """
+    packages = _LEARNS if _has_gpus(script) else _PACKAGES
+    for one in run(script):
+        if one.node.start > activation.node.end:
+            if _INSTALLS.match(one.node.text):
+                return True
+        elif one.name in _LOAD and any(map(packages.search, one.literals)):
+            return True
+    return False
+
+
+_LEARNS = re.compile(r"(?i)torch|tensorflow|keras|(?<![a-z])tf(?![a-z])")
+_PACKAGES = re.compile(rf"(?i)anaconda|{_LEARNS.pattern[4:]}")
 
 
 def activates(command: Command) -> bool:
@@ -372,7 +434,7 @@ _COMPILERS = re.compile(
 _FETCHES = {"pull", "checkout", "switch", "fetch", "submodule", "lfs"}  # of git; clone fails at a second time
 _COPIES = {"cp", "rsync", "scp", "sbcast", "gsutil", "rclone", "aws"}
 _OF_SCRIPT = re.compile(
-    r"\$\{?0\b|BASH_SOURCE|(?i:script)|\.(?:sh|bash|slurm|sbatch|pbs|job|sub|qsub)[\"']?$"
+    r"\$\{?0\b|BASH_SOURCE|(?i:script)|\.(?:sh|bash|slurm|sbatch|pbs|job|sub|qsub|log|md)[\"']?$"
 )
 
 
@@ -389,8 +451,6 @@ def _feeds(script: Script, command: Command, later: Sequence[Command]) -> bool:
     texts = [text for word in command.arguments if not (text := word.unquoted).startswith("-")]
     program, *sources = command.program, *texts[:-1]
     target = texts[-1] if texts else ""
-    if program in ("conda", "mamba", "micromamba"):
-        return "install" in texts
     if program == "git":
         return bool(_FETCHES & set(texts[:2]))
     if program in ("tar", "unzip", "wget"):
@@ -473,10 +533,10 @@ def _may_fail(script: Script, command: Command) -> bool:
     if command.name == "eval" and next(command.node.all("command_substitution"), None):
         return False  # such as the hook of conda
     ends = _cleans(command) or sends(command) or _HARMLESS.match(command.node.text)
-    query = command.name not in {*_ACTIVATE, "source", "."} and named(command) & _ASKS
-    asks = query or _lists(command) or is_work(command) != command.works
+    query = command.name not in {*_ACTIVATE, "source", "."} and asks(command)
+    other = query or _lists(command) or is_work(command) != command.works
     waits = {command.name, command.program} & INTERRUPTED or "--pty" in command.literals
-    none = ends or asks or waits or _prints(command) or _is_unknown(script, command)
+    none = ends or other or waits or _prints(command) or _is_unknown(script, command)
     return not none and _is_command(command)
 
 

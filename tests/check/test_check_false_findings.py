@@ -15,6 +15,7 @@ HEAD = "#!/bin/bash\n#SBATCH --time=01:00:00\n"
 NODES = "#!/bin/bash\n#SBATCH --mem=0\n#SBATCH --ntasks-per-node=8\n"
 TORQUE = "#!/bin/bash\n#PBS -l walltime=01:00:00\n#PBS -l nodes=1:ppn=4\n"
 PBS = "#!/bin/bash\n#PBS -l walltime=01:00:00\n"
+OF_A_RUN = "|| exit 1 behind it if later commands need its results, else || failed=1, and exit ${failed:-0} at the end"
 DATA = "cat > in <<END\nkey: {\nEND\n"
 
 
@@ -96,7 +97,10 @@ def test_commands_and_values_whose_failure_changes_nothing(command: str) -> None
 def test_a_command_over_several_lines_is_shown_by_its_first() -> None:
     command = "CUDA_VISIBLE_DEVICES=1 python3 a.py \\\n  --steps 3"
     (only,) = found(f"{HEAD}{command}\nsrun python3 b.py", "no-errexit")
-    assert only.reason == "without set -e the script continues if 'python3 a.py ...' fails"
+    assert (
+        only.reason
+        == "if 'python3 a.py ...' fails, the script goes on, and its status is that of a later command"
+    )
 
 
 @pytest.mark.parametrize(
@@ -337,8 +341,8 @@ def test_what_is_no_finding(rule: str, text: str) -> None:
         *(
             ("no-errexit", f"{HEAD}{lines}")
             for lines in (
-                "C='python t.py'\nconda activate a\nsrun $C",
-                "source env/bin/activate\ntorchrun t.py",
+                "ml anaconda\nC='python t.py'\nconda activate a\nsrun $C",
+                "module load PyTorch/2.1\nsource env/bin/activate\ntorchrun t.py",
                 "cp /data/a.in .\nsrun ./a",
                 "git pull\nsrun ./a",
                 "cmake ..\nmake",
@@ -673,6 +677,16 @@ def test_the_joined_log_of_nqsv() -> None:
         "srun bash -c 'echo $HOSTNAME'\nsrun ./a",
         "srun bash -c 'python -c \"import torch; print(torch)\"'\nsrun ./a",
         "spack load python@3.10\npython3 a.py",
+        # Without its environment or a package the program fails at once
+        "conda activate a\nsrun python3 a.py",
+        "#SBATCH --gpus=1\nmodule load anaconda3 cuda\nsource env/bin/activate\nsrun python3 a.py",
+        "python -m pip install -r list.txt\nconda install -y samtools\npython3 a.py",
+        "python3 -m ensurepip\npip install -e .\npython3 a.py",
+        # Programs that print, a record, and what runs beside the work whose status is kept
+        "srun whichgpu\n/opt/query_gpu.sh\nsrun ./a",
+        "snakemake --dag | dot -Tpdf > dag.pdf\nsnakemake -j 4",
+        "cp /opt/tool/git.log .\nsrun ./a",
+        "srun ./a &\nPID=$!\npython monitor.py $PID\nwait $PID\nstatus=$?\ncd -",
         # The call of the function is the last command
         "f() { srun ./a $1; }\nfor i in 1 2; do\necho $i >> list\nchmod +x list\ndone\nf list",
         *(f"{name} > log\nsrun ./a" for name in ("p2pBandwidthLatencyTest", "/opt/osu_latency")),
@@ -695,14 +709,14 @@ def test_failures_that_hide_nothing(lines: str) -> None:
         ("git checkout v2\nsrun python3 a.py", 3),
         ("prepare -o grid.dat\nsrun python3 a.py grid.dat", 3),
         ("prepare > grid.dat\nsrun python3 a.py < grid.dat", 3),
-        ("#SBATCH --gpus=1\nmodule load apps/python/3.9\nmodule load cuda\nsrun python3 a.py", 5),
-        ("module load cuda\nsource env/bin/activate\nsrun python3 a.py", 4),
-        ("source conda/bin/activate\nconda activate a\nsrun python3 a.py", 4),
-        ("source py3_environment\npython3 a.py", 3),
+        ("#SBATCH --gpus=1\nmodule load apps/python/3.9\nmodule load cuda\nsrun python3 train_tf.py", 5),
+        ("module load anaconda3\nsource env/bin/activate\nsrun python3 a.py", 4),
+        ("ml tensorflow\nsource conda/bin/activate\nconda activate a\nsrun python3 a.py", 5),
+        ("#SBATCH --gpus=1\nml PyTorch\nsource py3_environment\npython3 a.py", 5),
         ("f() { srun ./a $1; }\nf x\nchmod +x out", 3),
         ("conda activate a\nconda install -y torch\npython3 a.py", 3),
-        ("conda install -y samtools\nsamtools sort a.bam", 3),
-        ("source env/bin/activate\nsource other_env.sh\npython3 a.py", 3),
+        ("ml anaconda\nsource env/bin/activate\nsource other_env.sh\npython3 a.py", 4),
+        ("pip install .\npython3 a.py", 3),
         ("sizes=(1 2)\nfor n in ${sizes[@]}; do\nsrun ./a $n\ndone", 5),
         ("srun ./a\nsbatch next.sh", 3),
         ('srun ./a\nsbatch -J a next.sh "$folder"', 3),
@@ -751,7 +765,17 @@ def test_failures_on_which_later_commands_depend(lines: str, line: int) -> None:
             "cat in | srun ./a | tee log\ncp out /data",
             "write status=${PIPESTATUS[1]} behind it, and exit $status at the end",
         ),
-        ("srun ./a\nsbatch next.sh", "write set -eo pipefail after the directives"),
+        ("srun ./a\nsbatch next.sh", f"write {OF_A_RUN}"),
+        ("srun ./a 1 | tee log\nsrun ./a 2", f"write set -o pipefail after the directives, and {OF_A_RUN}"),
+        (
+            "srun ./a 1 <<E | tee log\nE\nsrun ./a 2",
+            f"write set -o pipefail after the directives, and {OF_A_RUN}",
+        ),
+        ("set -o pipefail\nsrun ./a 1 | tee log\nsrun ./a 2", f"write {OF_A_RUN}"),
+        (
+            "make 2>&1 | tee log\nsrun ./a",
+            "write set -o pipefail after the directives, and || exit 1 behind it",
+        ),
     ],
 )
 def test_the_fix_lets_the_script_save_results(lines: str, fix: str) -> None:

@@ -163,7 +163,7 @@ def test_what_a_draw_has_shown(text: str, rule: str) -> None:
 
 
 def test_a_script_that_keeps_a_status_gets_no_set_e() -> None:
-    text = HEAD.replace("set -e\n", "module load cuda\n")
+    text = HEAD.replace("set -e\n", "module load tensorflow\nconda activate a\n")
     (only,) = (
         one for one in check(f"{text}python3 t.py\nout=$?\nexit 1\n".encode()) if one.rule == "no-errexit"
     )

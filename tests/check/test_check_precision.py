@@ -39,9 +39,12 @@ def levels(text: str, rule: str) -> list[str]:
         # Words with several variables
         ("unquoted-path", f'{HEAD}OUT=/data/$NAME/$RUN/log\nA="x"/$B/$C"_"$D\nexport E=$F/$G/h'),
         ("unquoted-path", f"{HEAD}module load gcc/$GCC_VERSION\nsrun x docker://$IMAGE/y"),
+        ("unquoted-path", f"{HEAD}cp conf/$1.txt config_$NET.sh out/a_${{NET}} ."),
         # What belongs to a step or to another scheduler
         ("foreign-variable", f'{HEAD}if [ -n "$PBS_JOBID" ]; then cd "$PBS_O_WORKDIR"; fi'),
         ("early-expansion", f'{ASKED.replace("=4", "=1")}srun python3 t.py --rank "$SLURM_PROCID"'),
+        ("early-expansion", f"{TWO}echo date > run_$SLURM_PROCID.sh\nsrun bash run_$SLURM_PROCID.sh"),
+        ("repeated-count", f"{ASKED}N=4\n[ $N -gt $SLURM_NTASKS ] && exit 1\nmpirun -np $N ./a"),
         ("srun-cpus", f"{ASKED}#SBATCH --cpus-per-task=8\nmodule load slurm/24.05.4\nsrun python3 t.py"),
         ("mpi-plugin", f"{TWO}module load openmpi\nsrun --mpi=pmi2 torchrun --nnodes=2 train.py"),
         ("ranks-mismatch", f"{ASKED}#SBATCH --cpus-per-task=16\nsrun -n 64 ./solver"),
@@ -101,6 +104,8 @@ def levels(text: str, rule: str) -> list[str]:
         ("unchecked-cd", f"{HEAD}cp -r data $RUN || exit 2\ncd $RUN\nrm *.tmp"),
         ("unchecked-cd", f"{HEAD}enter() {{ cd run || return; }}\nenter\nls"),
         ("unchecked-cd", f"{HEAD}set -e\ncd run || return\nls"),
+        ("unchecked-cd", f'{HEAD}if [ -d "$RUN" ]; then\ncd $RUN\nfi\nrm *.tmp'),
+        ("unchecked-cd", f"{HEAD}[ -d run/ ] && cd run\nrm *.tmp"),
         ("no-errexit", f"{HEAD}export A=1\nB=$(date +%s)\necho $B\nmodule purge\ncd ..\nsrun python3 t.py"),
         ("no-errexit", f"{HEAD}if [ -f a ]; then\nsrun python3 a.py\nelse\nsrun python3 b.py\nfi"),
         ("no-errexit", f"{HEAD}case $A in\na) srun ./a ;;\nb) srun ./b ;;\nesac"),
@@ -149,6 +154,8 @@ def levels(text: str, rule: str) -> list[str]:
         ("source-activate", f"{HEAD}module load conda5.2\nsource activate a"),
         ("source-activate", f"{HEAD}module load Anaconda/3-5.0.0.1\nsource activate a"),
         ("source-activate", f"{HEAD}module load conda/4.5.11\nsource activate a"),
+        ("source-activate", f"{HEAD}export PATH=/home/a/anaconda2/bin:$PATH\nsource activate a"),
+        ("output-directory", f"{PBS}#PBS -o logs/a.log\ncd $PBS_O_WORKDIR\nmkdir logs\n./a"),
         ("no-errexit", f"{HEAD}rserver --server-daemonize=0\necho done"),
         ("no-errexit", f"{HEAD.replace('bash', 'sh', 1)}source venv/bin/activate\npython3 train.py"),
         ("unchecked-variable", f'{HEAD}###CGAUGE=1\n./a << EOF\ngauge = "$CGAUGE"\nEOF'),
@@ -244,12 +251,17 @@ def test_what_is_right_is_not_reported(rule: str, text: str) -> None:
         ("srun-cpus", f"{ASKED}#SBATCH --cpus-per-task=8\nml slurm/23.02.7\nsrun python3 t.py", "warning"),
         ("output-variable", f"{HEAD}#SBATCH --output=$HOME/x.log", "error"),
         ("output-variable", f"{HEAD}#SBATCH --output=x-$USER.log", "warning"),
-        ("uneven-tasks", f"{ASKED}#SBATCH --nodes=3", "note"),
+        ("uneven-tasks", f"{ASKED}#SBATCH --nodes=3", None),
+        ("uneven-tasks", f"{ASKED}#SBATCH --nodes=3\nmpirun ./a", "note"),
+        ("unchecked-cd", f"{HEAD}cd <TMPL_VAR NAME=base>\n./run.sh <TMPL_VAR NAME=out>/a.log", None),
         ("forced-devices", f"{HEAD}#SBATCH --gpus-per-node=2\nexport CUDA_VISIBLE_DEVICES=1", "note"),
         ("ranks-mismatch", f"{ASKED}mpirun -np 16 ./solver", "warning"),
         ("first-node-only", f"{TWO}torchrun --nnodes=1 train.py", "warning"),
         ("early-expansion", f"{TWO}srun ./prof --name=run_$SLURM_PROCID.log", "note"),
-        ("packed-chunks", f"{PBS}#PBS -l select=2:ncpus=4\nmpirun ./solver", "note"),
+        ("packed-chunks", f"{PBS}#PBS -l select=2:ncpus=4\nmpirun ./solver", None),
+        ("packed-chunks", f"{PBS}#PBS -l select=2:ncpus=4\nmpirun -ppn 2 ./solver", "warning"),
+        ("packed-chunks", f"{PBS}#PBS -l select=2:ncpus=64\nmpirun -ppn 2 ./solver", None),
+        ("packed-chunks", f"{PBS}#PBS -l select=2:ncpus=8:ngpus=4\nmpirun -ppn 2 ./solver", None),
         ("unset-variable", f'{HEAD}./train "$seed"', "note"),
         ("no-walltime", "#!/bin/bash\n##SBATCH --nodes=2\nsrun hostname", None),
         ("no-walltime", "#!/bin/bash\n#SBATCH --job-name=a\n#SBATCH --output=a.log\nsrun hostname", "note"),
@@ -264,10 +276,15 @@ def test_what_is_right_is_not_reported(rule: str, text: str) -> None:
         ("unchecked-cd", f"{HEAD}cd $RUN\nsrun python3 t.py", "warning"),
         ("unchecked-cd", f"{HEAD}cd $RUN\nsrun solver > out.log", "warning"),
         ("unchecked-cd", f"{HEAD}cd $RUN || return\nsrun solver", "warning"),
+        ("unchecked-cd", f"{HEAD}if [ ! -d $RUN ]; then\ncd $RUN\nfi\nsrun solver > a.log", "warning"),
+        ("unchecked-cd", f"{HEAD}if [ -d $A ]; then\ncd b\nelse\ncd $A\nfi\nsrun solver > a.log", "warning"),
         ("unchecked-cd", f"{HEAD}cd $RUN || {{ echo no; return 1; }}\nsrun solver", "warning"),
-        ("no-errexit", f"{HEAD}#SBATCH --gpus=1\nmodule load cuda\nsrun python3 t.py", "note"),
+        ("no-errexit", f"{HEAD}#SBATCH --gpus=1\nmodule load cuda\nsrun python3 t.py", None),
+        ("no-errexit", f"{HEAD}#SBATCH --gpus=1\nmodule load cuda\nsrun python3 -m tensorflow.t", "note"),
         ("no-errexit", f"{HEAD}mkdir -p out\nsrun pwd\nsrun python3 t.py", None),
-        ("no-errexit", f"{HEAD}source env/bin/activate\nsrun python3 t.py", "note"),
+        ("no-errexit", f"{HEAD}source env/bin/activate\nsrun python3 t.py", None),
+        ("no-errexit", f"{HEAD}source env/bin/activate\npip install a\nsrun python3 t.py", "note"),
+        ("no-errexit", f"{HEAD}bash hosts.sh\ndeepspeed t.py --version plain", None),
         ("no-errexit", f"{HEAD}srun python3 t.py\ndate", "warning"),
         ("no-errexit", f"{HEAD}for i in 1 2; do srun python3 t.py $i; done", "note"),
         ("no-errexit", f"{HEAD}if [ -f a ]; then\nsrun python3 a.py\nfi\nsrun python3 b.py", "note"),
@@ -340,6 +357,10 @@ def test_what_is_right_is_not_reported(rule: str, text: str) -> None:
             )
         ),
         *(
+            ("unquoted-path", f"{HEAD}cp {word} /data", "note")
+            for word in ("$1/a.txt", "$1.txt", "a/$1", "$1/run_$2.txt", '"$2"/$1/b')
+        ),
+        *(
             ("personal-path", f"{HEAD}srun ./a {word}", "note")
             for word in (
                 "/home/alice/projects/x",
@@ -391,10 +412,14 @@ def test_a_loop_has_one_finding_on_its_input() -> None:
         ),
         (
             "no-errexit",
-            f"{HEAD}#SBATCH --gpus=1\nmodule load cuda\nsrun python3 a.py",
-            "continues if 'module load cuda' fails",
+            f"{HEAD}#SBATCH --gpus=1\nmodule load cuda\nsrun python3 keras.py",
+            "if 'module load cuda' fails, the script goes on, and TensorFlow goes on without the GPUs",
         ),
-        ("no-errexit", f"{HEAD}for i in 1 2; do srun ./a $i; done", "write || failed=1 behind each"),
+        (
+            "no-errexit",
+            f"{HEAD}for i in 1 2; do srun ./a $i; done",
+            "else || failed=1, and exit ${failed:-0}",
+        ),
         ("output-directory", f"{HEAD}#SBATCH -o a/b -e a/c\nsrun ./a", "the scheduler does not create it"),
         ("mkdir-exists", f"{HEAD}mkdir -m 755 out\nsrun ./a", "mkdir fails in the next job: out then exists"),
         (
@@ -410,7 +435,7 @@ def test_a_loop_has_one_finding_on_its_input() -> None:
             f"{HEAD}srun julia -O3 a.jl\nsrun julia -O3 b.jl\ndate",
             "if srun fails, the job counts as successful",
         ),
-        ("no-errexit", f"{HEAD}srun julia a.jl 1\nsrun julia a.jl 2", "write || failed=1 behind each"),
+        ("no-errexit", f"{HEAD}srun julia a.jl 1\nsrun julia a.jl 2", "write || exit 1 behind it if later"),
         (
             "no-errexit",
             "#!/bin/bash\nsbatch <<EOF\n#!/bin/bash\n#SBATCH -t 1:00:00\nsrun ./a 1\nsrun ./a 2\nEOF",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from jobgen.check.rule import ERROR, NOTE, WARNING, rule, rule_once
+from jobgen.check.rule import ERROR, WARNING, rule, rule_once
 from jobgen.schedulers.pbs import IN_CHUNKS
 from jobgen.script.script import Hit, Script
 from jobgen.values.parsers import number
@@ -162,10 +162,9 @@ _A_NODE = ("-ppn", "--ppn", "-npernode", "--npernode", "-N", "--map-by", "-perho
     WARNING,
     "Chunks that may share a host",
     """`select=2` requests two chunks, not two nodes. Without `place=scatter` PBS may allocate both on one
-    host. The node file then lists this host twice, and a launcher that expects two hosts fails. (For
-    chunks of the size of a node, and if no launcher is told a number of nodes or of ranks on a node, this is
-    only a note. Chunks that name their `host=` or `vnode=` are not reported, nor is a number alone, as in `select=2`: it is for
-    sites whose chunks are whole nodes.)""",
+    host. The node file then lists this host twice, and a launcher that expects two hosts fails. (It is
+    silent if no launcher is told a number of nodes or of ranks on a node, about chunks that name their `host=` or `vnode=` or
+    have the size of a node, and about a number alone, as in `select=2`: it is for sites whose chunks are whole nodes.)""",
     message="without place=scatter several chunks may share a host, which the node file lists once a chunk",
     fix="add -l place=scatter",
     bad="""
@@ -198,7 +197,8 @@ def packed_chunks(script: Script) -> Iterator[Hit]:
     whole = cpus is None or cpus >= 32 or (gpus or 0) >= 4 or len(script.request.chunks) > 1
     # The launchers that need a host of its own for each chunk.
     placed = any(one.row.once_a_node or one.has(*_A_NODE) for one in script.launches)
-    yield Hit(totals["select"][0], level=NOTE if whole or not placed else None)
+    if placed and not whole:
+        yield Hit(totals["select"][0])
 
 
 @rule_once(

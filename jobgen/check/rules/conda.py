@@ -23,7 +23,8 @@ _HOOK = b'eval "$(conda shell.bash hook)"'
     """conda 4.4 has replaced `source activate` by `conda activate`. It still ships `bin/activate`, but
     `source` finds this file only if conda's `bin` is on PATH; with several installations the first on PATH
     is taken. (It is a note if something may put conda on PATH: a module, a start-up file, or the shell that
-    submits, whose variables the job has. With Anaconda 5.3 and older, which have no such hook, there is no note.)""",
+    submits, whose variables the job has. With Anaconda 5.3 and older, which have no such hook, and an Anaconda2 without a version there is no
+    note.)""",
     message="nothing above puts conda on PATH: source activate finds no file, or that of another installation",
     fix='write eval "$(conda shell.bash hook)", then conda activate',
     bad="""
@@ -60,8 +61,10 @@ def source_activate(script: Script) -> Iterator[Hit]:
                 yield Hit(command.line)
 
 
-# Versions whose conda is older than 4.6, which has no hook.
-_OLD = re.compile(r"(?i)conda[23]?[-/]?(?:[23]-)?(?:2\.\d|4\.[0-5](?!\d)|5\.[0-3])")
+# Versions whose conda is older than 4.6, which has no hook, or may be.
+_OLD = re.compile(
+    r"(?i)conda[23]?[-/]?(?:[23]-)?(?:2\.\d|4\.[0-5](?!\d)|5\.[0-3])|(?:ana|mini)conda2(?![-/]?(?:\d|py))"
+)
 
 
 # Modules of compilers, libraries and tools, which bring no conda.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from jobgen.check.ranks.environment import only_printed
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule, rule_once
@@ -61,10 +62,17 @@ def _by_hand(script: Script, launch: Launch, names: tuple[str, ...]) -> bool:
             return False  # a command that counts
         for name in word.all("variable_name"):
             value = script.constants.node(name.text)
-            if value is None:
+            if value is None or name.text in _compared(script):
                 return False
             todo.append(value)
     return True
+
+
+@lru_cache(maxsize=4)
+def _compared(script: Script) -> set[str]:
+    """Return the variables in tests that have one of the scheduler, too."""
+    tests = ({other for other, _ in expansions(node)} for node in script.tree.all("test_command"))
+    return {name for names in tests if names & script.dialect.job_variables.keys() for name in names}
 
 
 def _fix(script: Script, launch: Launch, nodes: bool) -> str:

@@ -178,8 +178,8 @@ def _or_exit(command: Command) -> tuple[Edit, ...]:
 def may_miss(script: Script, command: Command) -> bool:
     """Return whether a cd may fail, and changes the directory of the script itself."""
     inner = command.node.under("subshell", "command_substitution")
-    if inner or not command.arguments:
-        return False
+    if inner or not command.arguments or command.files("<"):
+        return False  # cd <NAME of a template>
     word = command.arguments[-1]
     values = script.values.get(_path(word).strip("${}"), [])
     resolved = values and all(_RESOLVED.search(one.text) for one in values)
@@ -191,13 +191,17 @@ def _value(script: Script, word: Node) -> Node:
     return script.constants.node(_path(word).strip("${}")) or word
 
 
-def at_start(script: Script, command: Command) -> bool:
-    """Return whether a cd is into the directory in which the job starts."""
-    names = script.dialect.job_variables
+def to_submission(script: Script, command: Command) -> bool:
+    """Return whether a cd is into the directory from which the job was submitted."""
     word = command.arguments[-1] if command.arguments else command.node
     name = _path(_value(script, word)).strip("${}")
+    return script.dialect.job_variables.get(name) == "submit_dir"
+
+
+def at_start(script: Script, command: Command) -> bool:
+    """Return whether a cd is into the directory in which the job starts."""
     moved = any(script.options_of(*script.dialect.directory_options))
-    return names.get(name) == "submit_dir" and not script.dialect.starts_at_home and not moved
+    return to_submission(script, command) and not script.dialect.starts_at_home and not moved
 
 
 def stays(script: Script, command: Command) -> bool:
@@ -228,8 +232,11 @@ def _returns(command: Command) -> bool:
 
 
 def _proven(script: Script, command: Command) -> bool:
-    """Return whether a command above, whose failure ends the script, has used the same directory."""
+    """Return whether a command above, whose failure ends the script, has used the same directory, or whether the cd
+    is behind the test that it exists."""
     path = _path(command.arguments[-1])
+    if any(test in one.text for one in _conditions(command) for test in (f"-d {path}", f'-d "{path}')):
+        return True
     for one in script.commands:
         if one.node.start >= command.node.start:
             return False
@@ -237,6 +244,20 @@ def _proven(script: Script, command: Command) -> bool:
         if named and one.guarded and re.search(r"\|\|.*\bexit\b", one.statement.text, re.S):
             return True
     return False
+
+
+def _conditions(command: Command) -> Iterator[Node]:
+    """Yield the conditions without ``!`` on which a command runs."""
+    for one in command.node.above():
+        if one.type in ("elif_clause", "else_clause"):
+            return
+        first = one.get("condition") if one.type == "if_statement" else None
+        if one.type == "list" and one.children[1].type == "&&" and one.children[0].end <= command.node.start:
+            first = one.children[0]
+            while first.type == "list":
+                first = first.children[-1]
+        if first is not None and "!" not in first.text:
+            yield first
 
 
 def _level(script: Script, command: Command, after: list[Command]) -> str | None:

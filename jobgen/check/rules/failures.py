@@ -47,12 +47,12 @@ from jobgen.script.syntax import LATER, LOOPS, Node, expansions, function_of
     that may be unset: add it only after a test. Where later commands save the results, keep the status of the program
     instead: `status=$?`, and `exit $status` at the end. `~/.bashrc` and other files of a site may end with a failure that means
     nothing: write it behind them. dash, which is `sh` on Debian and Ubuntu, has no `pipefail`. (It
-    is a note if python runs without the environment that is activated above it, or a program of a job with GPUs without
-    the module of CUDA, if a later command reads what one makes, such as a compiler, if a later command may fail with the
-    program, if the program is one of several runs, and if its failure is reported, by `ctest` to a dashboard or with a
-    mail of a file. It is silent about commands that only print, where the script judges the results or submits itself
-    again, and where nothing is hidden: without the module of its program or of python a job fails anyway. `cd` is
-    the matter of unchecked-cd.)""",
+    is a note if the program is one of several runs, if a later command may fail with it, if one reads what it makes, such as
+    a compiler, if its failure is reported, by `ctest` to a dashboard or with a mail of a file, if TensorFlow would go on
+    without the GPUs, and if python would go on with the packages of a module, or pip install others, without the
+    environment that is activated. It is silent about commands that only print or install packages, where the script judges
+    the results or submits itself again, and where nothing is hidden: without its environment or a module a program fails at
+    once, and the job with it. `cd` is the matter of unchecked-cd.)""",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
@@ -93,31 +93,41 @@ def no_errexit(script: Script) -> Iterator[Hit]:
 
 def _note(script: Script, works: Sequence[Command], command: Command, why: Reason) -> Hit:
     """Return the note on a command whose failure the script ignores."""
-    failure = f"if {_shown(command.node)} fails"
-    reason, fix = f"without set -e the script continues {failure}", _set(script, "-eo")
-    if why is Reason.STATUS and repeats(works, command):
-        fix = _COUNT
-    elif why is Reason.STATUS and command == works[-1]:
-        reason = f"{failure}, the script goes on, and its status is that of a later command"
-        fix = _remedy(script, command, only_cleanup(script, command))
-    elif why is not Reason.STATUS:
-        reason = f"{reason}: {why.value}"
-        if any(value.text == "$?" for _, value, _ in script.assignments):
-            fix = "write || exit 1 behind it"
+    reason = f"if {_shown(command.node)} fails, the script goes on, and {why.value}"
+    fix = f"|| exit 1 behind it{_OF_A_RUN if why is Reason.STATUS else ''}"
+    single = why is Reason.STATUS and command == works[-1] and not repeats(works, command)
+    if single and only_cleanup(script, command):
+        fix = _remedy(script, command, keeps=True)
+    elif _place_in_pipe(command) is None or script.pipefail:
+        fix = f"write {fix}"
+    else:
+        fix = f"{_set(script, '-o')}, and {fix}"
     return Hit(command.line, reason, fix, NOTE)
+
+
+_OF_A_RUN = " if later commands need its results, else || failed=1, and exit ${failed:-0} at the end"
 
 
 def _remedy(script: Script, work: Command, keeps: bool) -> str:
     """Return the fix of a lost status: to keep it, where a script with set -e would not reach commands that it needs."""
-    pipeline = next((above for above in work.node.above() if above.type == "pipeline"), None)
-    parts = [part for part in pipeline.children if part.type not in ("|", "|&")] if pipeline else []
-    at = next((at for at, part in enumerate(parts[:-1]) if work.node in part), None)
+    at = _place_in_pipe(work)
     if not keeps or (at is not None and plain_sh(script)):
         return _set(script, "-eo", work)
     status = "$?" if at is None else f"${{PIPESTATUS[{at}]}}"
     others = (f"line {one.line}" for one in run(script) if is_work(one) and alternative(one, work))
     behind = " and ".join(["it", *dict.fromkeys(others)])  # also behind the program of another branch
     return f"write status={status} behind {behind}, and exit $status at the end"
+
+
+def _place_in_pipe(command: Command) -> int | None:
+    """Return the place of a command in its pipeline, if its status is not that of the pipeline."""
+    above = command.node.parent
+    documents = (one for one in above.children if one.type == "heredoc_redirect") if above is not None else ()
+    if any(part.type == "pipeline" for one in documents for part in one.children):
+        return 0  # a <<END | b
+    pipeline = next((above for above in command.node.above() if above.type == "pipeline"), None)
+    parts = [part for part in pipeline.children if part.type not in ("|", "|&")] if pipeline else []
+    return next((at for at, part in enumerate(parts[:-1]) if command.node in part), None)
 
 
 def _reports(script: Script, work: Command) -> bool:
@@ -135,7 +145,6 @@ def _reports(script: Script, work: Command) -> bool:
 _MAIL = r"\b(?:mailx?|sendmail|mutt)\s"
 _ENDING = r"\b(?:exit|scancel|qdel)\s"
 _RESULTS = r"\bcat\s|<\s*[^<\s]|\s-[aA]\s"  # a file in a mail
-_COUNT = "if the runs are independent, write || failed=1 behind each, and exit ${failed:-0} at the end"
 
 
 def _shown(node: Node) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from jobgen.check.ranks.environment import ACTIVATES
 from jobgen.check.ranks.model import ranks
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule, rule_once
-from jobgen.check.rules.directories import at_start
+from jobgen.check.rules.directories import at_start, to_submission
 from jobgen.check.rules.options import without_dash
 from jobgen.check.rules.placeholders import EXPANDS_NOTHING
 from jobgen.errors import counted, shown
@@ -148,7 +148,8 @@ def _made(script: Script, folder: str) -> Command | None:
     if any(script.named("sbatch", "qsub")):
         return None  # it may run before the submission
     for command in script.commands:
-        moves = command.name in ("cd", "pushd") and not at_start(script, command)
+        there = to_submission if script.dialect.copies_logs else at_start
+        moves = command.name in ("cd", "pushd") and not there(script, command)
         if moves and not os.path.isabs(folder):
             return None
         words = [script.constants.value(word) for word in command.arguments]

@@ -55,8 +55,8 @@ def gres_total(script: Script) -> Iterator[Hit]:
     WARNING,
     "Tasks without --ntasks-per-node",
     """`--nodes=2 --ntasks=4` may put three tasks on one node and one on the other (measured on Slurm
-    22.05). Ranks that each use a GPU then find too few on one node. Use `--ntasks-per-node`. (Without GPUs,
-    or without a launcher, this is only a note.)""",
+    22.05). Ranks that each use a GPU then find too few on one node. Use `--ntasks-per-node`. (Without GPUs
+    this is only a note, and without a launcher it is silent.)""",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -77,10 +77,11 @@ def uneven_tasks(script: Script) -> Iterator[Hit]:
         script.options_of("--ntasks-per-node", "--distribution", "--ntasks-per-gpu", "--gpus-per-task")
     )
     placed |= any(launch.has("--ntasks-per-node") for launch in script.launches)
-    if not placed and (request.gpus_per_node or request.ranks % request.nodes):
+    starts = any(launch.row.line.reaches_nodes for launch in script.launches)
+    if starts and not placed and (request.gpus_per_node or request.ranks % request.nodes):
         reason = f"{request.ranks} tasks on {request.nodes} nodes may be distributed unevenly"
         fix = f"add --ntasks-per-node={-(-request.ranks // request.nodes)}"
-        yield Hit(totals[-1].line, reason, fix, None if request.gpus_per_node and script.launches else NOTE)
+        yield Hit(totals[-1].line, reason, fix, None if request.gpus_per_node else NOTE)
 
 
 @rule(

@@ -161,9 +161,13 @@ def early_expansion(script: Script) -> Iterator[Hit]:
     # pyxis sets RANK and LOCAL_RANK in the containers of PyTorch.
     pyxis = "--container-image" in script.tree.text
     dynamic = any(launch.options.get("--rdzv-backend") not in (None, "static") for launch in script.launches)
+    files = {file.text for command in script.commands for file in command.files()}
     for name, node in script.expansions:
         if name not in _TASK or name in single or any(above.type == "heredoc_body" for above in node.above()):
             continue
+        words = (one for one in (node, *node.above()) if one.type in ("expansion", "string", "concatenation"))
+        if not node.under("file_redirect") and any(word.text in files for word in words):
+            continue  # the name of a file that the script writes
         around = list(node.above())  # and the commands whose output a statement redirects
         around += [one for above in around if above.type == "redirected_statement" for one in above.children]
         inside = any(one in in_sruns for one in around)

@@ -98,7 +98,7 @@ _PATHS = (
     "A path without quotes",
     """Without quotes a path with a blank becomes two words, and an empty one disappears: `rm -rf $dir/*`
     becomes `rm -rf /*`. Only places where a path is expected are reported, because options in a variable
-    are often meant to be several words. (The directories of a site and of its modules, such as `$SCRATCH` and
+    are often meant to be several words, and no identifiers in the names of files, as in `run_$x.txt`. (The directories of a site and of its modules, such as `$SCRATCH` and
     `$CUDA_HOME`, have no blanks: they are not reported unless the script sets them. Nor is a `cd`
     to the directory where the job is: if it fails, nothing changes.)""",
     bad="""
@@ -120,6 +120,7 @@ def unquoted(script: Script) -> Iterator[Hit]:
         if re.match(r"[A-Za-z_]", name)
         and "[@]" not in node.text
         and _is_path(node)
+        and not _is_in_name(node)
         and not re.search(r"ADDR|HOST|NODE|URL|_IP$", name)
     ]
     loads = script.expansions if _loads(script) else ()
@@ -190,6 +191,19 @@ def _is_path(node: Node) -> bool:
     if parent.type == "file_redirect":
         return parent.line == word.line  # behind a > at the end of a line is none
     return parent.type == "command" and word.field != "name" and parent.name in _PATHS
+
+
+def _is_in_name(node: Node) -> bool:
+    """Return whether a variable is only a part of the name of a file, as in ``run_$x``, ``a/$x.txt``: an identifier."""
+    word = node.parent
+    if word is None or word.type != "concatenation":
+        return False
+    before = node.source[max(word.start, node.start - _LONGEST) : node.start].decode(errors="replace")
+    letters = re.search(r"(\$?)\w+$", before)
+    joined = not letters[1] if letters else before.endswith((".", "-"))
+    after = node.source[node.end : min(word.end, node.end + _LONGEST)]
+    in_folder = before.endswith("/") and re.match(rb"[._-]*[A-Za-z]", after) is not None
+    return in_folder or (joined and not before.startswith("-"))
 
 
 # Commands whose output has no blanks, if their input has none.
