@@ -165,6 +165,8 @@ class Constants:
         found: list[Part] = []
         for value, assignment in pairs:
             if assignment.start >= place.start or assignment.text.endswith("$"):
+                if found and _is_of_last_round(assignment, place, found[0].assignment):
+                    return []
                 continue
             adds = "+=" in {child.type for child in assignment.children}
             runs = _runs_before(assignment, place) and not (adds and assignment.under(*LOOPS))
@@ -355,6 +357,12 @@ def _runs_before(assignment: Node, place: Node) -> bool:
     at = next((at for at, above in enumerate(path) if above is around), 0)
     branch = around.type == "if_statement" and path[at - 1].type in _BRANCHES
     return at > 0 and not branch and around.type != "list"
+
+
+def _is_of_last_round(later: Node, place: Node, first: Node) -> bool:
+    """Return whether a loop around a place has an assignment below it, and not the first one."""
+    loops = (above for above in later.above() if above.type in LOOPS)
+    return any(place in loop and first not in loop for loop in loops)
 
 
 def certain(assignment: Node) -> bool:

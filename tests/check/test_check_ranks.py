@@ -303,6 +303,7 @@ FOUND = [
     ("master-address", NODES + ADDRESS + "W=$(IFS=,; echo \"${H[*]:1}\")\nsrun -N 1 -w $W torchrun --nnodes=1 --rdzv-backend=c10d --rdzv-endpoint=${H[0]}:2000 t.py\n"),
     ("signal-without-trap", TRAP + "source venv/bin/activate\nsrun python t.py\n"),
     ("signal-without-trap", TRAP + 'eval "$(micromamba shell hook --shell bash)"\nexec > log.txt\nsrun python t.py\n'),
+    ("sorted-hosts", OPEN + "export MASTER_ADDR=$HOSTNAME\nsort -u $PBS_NODEFILE > h.$PBS_JOBID\nmpirun -np 8 -hostfile h.$PBS_JOBID python t.py\n"),
 ]  # fmt: skip
 SILENT = [
     ("rank-number", SLURM + "srun bash -c 'RANK=$((SLURM_NODEID * 4 + SLURM_LOCALID)) python t.py'\n"),
@@ -584,6 +585,8 @@ SILENT = [
     ("cann-not-sourced", PBS.replace("ngpus", "nnpus") + "export HCCL_CONNECT_TIMEOUT=9\npbs_tmrsh $H bash -c 'source /opt/Ascend/set_env.sh; python t.py'\n"),
     ("signal-without-trap", TRAP + "source traps.sh\nsrun python t.py\n"),
     ("signal-without-trap", TRAP + "exec python t.py\n"),
+    ("missing-master", NODES + "cat > n.sh <<END\ntorchrun --nnodes=2 --rdzv-backend=c10d \\\\\n  --rdzv-endpoint=$M:2000 t.py\nEND\nsrun bash n.sh\n"),
+    ("sorted-hosts", OPEN + "sort -u $PBS_NODEFILE > h.$PBS_JOBID\nmpirun -np 8 -hostfile h.$PBS_JOBID python t.py\n"),
 ]  # fmt: skip
 
 

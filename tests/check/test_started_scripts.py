@@ -76,6 +76,13 @@ def test_it_has_the_request_the_exports_and_the_arguments(line: str, rules: set[
     assert {rule for _, _, rule in errors(tmp_path, "export N=4\nsrun ./run.sh 5")} == rules
 
 
+@pytest.mark.parametrize(("last", "found"), [("", True), ("n=1\n", False)])
+def test_an_argument_that_a_loop_changes(last: str, found: bool, tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text(INNER.format("torchrun --nnodes 2 --node-rank $1 --master-addr $M t.py"))
+    body = f"n=0\nfor h in $L; do\nssh $h bash $PWD/run.sh $n &\n{last or 'echo'}\ndone"
+    assert bool(errors(tmp_path, body)) is found
+
+
 @pytest.mark.parametrize(
     "name", ["missing.sh", "../run.sh", "/bin/true", "program", "data.sh", "own.sh", "job.sh", "$X/run.sh"]
 )

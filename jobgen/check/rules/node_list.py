@@ -180,8 +180,13 @@ def sorted_nodefile(script: Script) -> Iterator[Hit]:
 
 def _has_first_host(script: Script, statement: Node) -> bool:
     """Return whether the master is the first host of the file to which the list is written: deepspeed takes it as
-    such, or the script itself, by ``head``; or the host of the script, as with julia."""
-    words = [word for one in script.launched("deepspeed") for word in one.nodes.values()]
+    such, or the script itself, by ``head``; or the host of the script, as with julia. The ranks of mpirun need none,
+    unless the script names one."""
+    launches = [
+        *script.launched("deepspeed"),
+        *(() if _NAMES_MASTER.search(script.tree.text) else script.launched("mpirun")),
+    ]
+    words = [word for one in launches for word in one.nodes.values()]
     words += [one.arguments[-1] for one in script.named("head") if one.arguments]
     words += [
         file for one in script.named("julia") for word, file in pairwise(one.words) if "machine" in word.text
@@ -189,6 +194,9 @@ def _has_first_host(script: Script, statement: Node) -> bool:
     files = {_file(script, word) for word in words}
     written = (one.get("destination") for one in statement.all("file_redirect"))
     return any(word is not None and _file(script, word) in files for word in written)
+
+
+_NAMES_MASTER = re.compile(r"(?i)master|\bhost_?name\b|\baddr|tcp://|scheduler|head")
 
 
 def _file(script: Script, word: Node) -> str:

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from jobgen.check.ranks.launcher_config import launches
 from jobgen.check.ranks.model import step_of_script
 from jobgen.check.rule import ERROR, WARNING, rule, rule_once
-from jobgen.script import code_files
 from jobgen.script.launches import Launch
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import LOOPS, Node, expansions
+from jobgen.script.word_lists import is_literal_document
 
 _HOSTNAME = r"(?:\\?\$\(|\\?`)\s*(?:/bin/)?(?:hostname(?: -[a-zA-Z-]+)?|uname -n)\b[^)`]*[)`]|\\?\$\{?(?:HOSTNAME|SLURMD_NODENAME)\b\}?"
 _OWN_MASTER = rf"(?:MASTER_ADDR=|--master[-_]addr[= ]|--main_process_ip[= ]|--rdzv[-_]endpoint[= ])\\?[\"']?(?:{_HOSTNAME})"
@@ -79,7 +79,7 @@ def _run_by_all(script: Script) -> Iterator[Node]:
     lines = {one.line for one in inner if one.outer is not None and _is_for_all(one.outer)}
     for node in script.tree.all("heredoc_body"):
         own = range(node.line, node.line + 1 + node.text.count("\n"))
-        if (code_files.is_literal(node) and lines.intersection(own)) or re.search(_RANKS, node.text):
+        if (is_literal_document(node) and lines.intersection(own)) or re.search(_RANKS, node.text):
             yield node
     for launch in script.launches:
         if launch.outer is None and launch.row.line.reaches_nodes and _is_for_all(launch):
