@@ -85,14 +85,19 @@ class Constants:
         self._given = {
             name: str(value)
             for name, value in given.items()
-            if value is not None and name not in self._assignments and name not in changed
+            if value is not None and self._keeps(name) and name not in changed
         }
         self._known: dict[str, str | None] = {}
 
-    def within(self, arguments: Arguments) -> Constants:
-        """Return the constants in the code that gets these arguments."""
+    def _keeps(self, name: str) -> bool:
+        """Return whether the code leaves a variable its value: it sets none, or a default: ``A=${A:-B}``."""
+        pairs = self._assignments.get(name, ())
+        return all(re.match(rf'"?\$\{{{name}:?[-=]', value.text) for value, _ in pairs)
+
+    def within(self, arguments: Arguments, caller: Constants | None = None) -> Constants:
+        """Return the constants in the code that gets these arguments, from a script with other constants."""
         new = copy.copy(self)
-        new.arguments, new._known, new._caller = arguments, {}, self
+        new.arguments, new._known, new._caller = arguments, {}, caller or self
         new._nodes = self._nodes | dict(self._of_function(arguments))
         if not arguments.shifts:
             values = {str(at): self.value(word) for at, word in enumerate(arguments.words, 1)}

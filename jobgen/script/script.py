@@ -15,9 +15,10 @@ from jobgen.schedulers.directive_options import read_options
 from jobgen.schedulers.request import DirectiveOption, Request
 from jobgen.script import code_files, other_text, syntax
 from jobgen.script.callers import Callers, callers, own_options
+from jobgen.script.calls import shifts
 from jobgen.script.changed_variables import changed_variables
 from jobgen.script.commands import Command, commands, names_command
-from jobgen.script.constants import Constants
+from jobgen.script.constants import Arguments, Constants
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.pbs import PbsDialect
 from jobgen.script.dialects.table import of_script
@@ -328,13 +329,31 @@ class Script:
     @cached_property
     def constants(self) -> Constants:
         given: dict[str, int | str | None] = dict(self.dialect.variables(self.requests[0]))
-        return Constants(
+        own = Constants(
             self.assignments,
             given | self._values_of_starter(),
             syntax.defaults(self.tree),
             self.changed,
             self.dialect.command_counts(self.requests[0]),
         )
+        call = self._shifted_arguments
+        return (
+            own if call is None or self.starter is None else own.within(call, self.starter.script.constants)
+        )
+
+    @cached_property
+    def _shifted_arguments(self) -> Arguments | None:
+        """The arguments of the call that starts this script, if it shifts them; None if a word of them may
+        have another value here."""
+        places = shifts(list(self.named("shift")))
+        if self.starter is None or not places:
+            return None
+        words = self.starter.call.arguments
+        names = {name for word in words for name, _ in syntax.expansions(word)}
+        sets_others = any("--" in one.literals for one in self.named("set"))
+        if sets_others or not names.isdisjoint(self.values):
+            return None
+        return Arguments(words, places, self.tree, -1, len(self.source))
 
     @cached_property
     def changed(self) -> set[str]:
@@ -349,6 +368,10 @@ class Script:
         exports = [(name, value) for name, value, node in outer.assignments if syntax.exported(node)]
         exports = [] if call.remote else exports  # ssh and the like pass none
         found = {name: outer.constants.value(value) for name, value in exports if outer.constants.node(name)}
+        own = () if call.remote else outer.assignments  # A=1 ./run.sh
+        found |= {
+            name: outer.constants.value(value) for name, value, at in own if at.parent is call.command.node
+        }
         if not any(self.named("shift")) and not any("--" in one.literals for one in self.named("set")):
             found |= {str(at): outer.constants.value(word) for at, word in enumerate(call.arguments, 1)}
         return found

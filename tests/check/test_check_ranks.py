@@ -304,6 +304,14 @@ FOUND = [
     ("signal-without-trap", TRAP + "source venv/bin/activate\nsrun python t.py\n"),
     ("signal-without-trap", TRAP + 'eval "$(micromamba shell hook --shell bash)"\nexec > log.txt\nsrun python t.py\n'),
     ("sorted-hosts", OPEN + "export MASTER_ADDR=$HOSTNAME\nsort -u $PBS_NODEFILE > h.$PBS_JOBID\nmpirun -np 8 -hostfile h.$PBS_JOBID python t.py\n"),
+    ("ephemeral-port", NODES + "P=$((50000 + SLURM_JOB_ID % 10000))\nsrun torchrun --nnodes=2 --rdzv-backend=c10d --rdzv-endpoint=\"$M:$P\" t.py\n"),
+    ("large-port", NODES + "P=$((20000 + SLURM_JOB_ID))\nsrun torchrun --nnodes=2 --node_rank=$R --master_port=$P t.py\n"),
+    ("standalone-nodes", NODES + "srun accelerate launch --num_machines 1 --num_processes 4 t.py\n"),
+    ("first-node-only", PBS + "torchrun --standalone --nproc-per-node=4 t.py\n"),
+    ("home-directory", PBS + "mpirun -np 8 ./solver\n"),
+    ("unexported-variable", SLURM + "f() {\nMASTER_ADDR=$(hostname)\n}\nf\nsrun python t.py\n"),
+    ("unexported-variable", SLURM + "read -r MASTER_ADDR < <(scontrol show hostnames)\nsrun python t.py\n"),
+    ("loader-cores", SLURM.replace("task=8", "task=1") + "srun python t.py --workers 8\n"),
 ]  # fmt: skip
 SILENT = [
     ("rank-number", SLURM + "srun bash -c 'RANK=$((SLURM_NODEID * 4 + SLURM_LOCALID)) python t.py'\n"),
@@ -586,7 +594,15 @@ SILENT = [
     ("signal-without-trap", TRAP + "source traps.sh\nsrun python t.py\n"),
     ("signal-without-trap", TRAP + "exec python t.py\n"),
     ("missing-master", NODES + "cat > n.sh <<END\ntorchrun --nnodes=2 --rdzv-backend=c10d \\\\\n  --rdzv-endpoint=$M:2000 t.py\nEND\nsrun bash n.sh\n"),
-    ("sorted-hosts", OPEN + "sort -u $PBS_NODEFILE > h.$PBS_JOBID\nmpirun -np 8 -hostfile h.$PBS_JOBID python t.py\n"),
+    ("ephemeral-port", NODES + "P=$((20000 + SLURM_JOB_ID % 10000))\nsrun torchrun --nnodes=2 --rdzv-backend=c10d --rdzv-endpoint=\"$M:$P\" t.py\n"),
+    ("large-port", NODES + "P=$((20000 + SLURM_JOB_ID))\nsrun torchrun --nnodes=2 --rdzv-backend=c10d --rdzv-endpoint=$M-$P t.py\n"),
+    ("standalone-nodes", NODES + "srun accelerate launch --num_processes 4 t.py\n"),
+    ("first-node-only", PBS + "torchrun --standalone --nproc-per-node=4 t.py &\nwait\n"),
+    ("home-directory", PBS + "mpirun -np 8 $PBS_O_WORKDIR/solver\n"),
+    ("unexported-variable", SLURM + "f() {\nlocal MASTER_ADDR=$(hostname)\n}\nf\nsrun python t.py\n"),
+    ("unexported-variable", SLURM + "f() {\nMASTER_ADDR=$(hostname)\nexport MASTER_ADDR\n}\nf\nsrun python t.py\n"),
+    ("unexported-variable", SLURM + "read -r MASTER_ADDR < <(scontrol show hostnames)\nexport MASTER_ADDR\nsrun python t.py\n"),
+    ("unexported-variable", SLURM + "scontrol show hostnames | while read -r MASTER_ADDR; do echo; done\nsrun python t.py\n"),
 ]  # fmt: skip
 
 
@@ -606,6 +622,22 @@ PROGRAMS = {
     "import lightning as L\n\nL.Trainer(devices=2, num_nodes=2)\n": "world-size",
     "import os\n\nprint(os.environ['DATA_ROOT'])\n": "unexported-variable",
 }
+OF_TORCH = "import torch.distributed as dist\n\ndist.init_process_group({}rank=int(os.environ['SLURM_PROCID']), world_size=8)\n"
+NO_ADDRESS = [
+    ("", "", True),
+    ("'tcp://a:1', ", "", False),
+    ("", "export MASTER_ADDR=$H\n", False),
+    ("", "source e.sh\n", False),
+]
+
+
+@pytest.mark.parametrize(("argument", "line", "found"), NO_ADDRESS)
+def test_ranks_without_an_address(argument: str, line: str, found: bool, tmp_path: Path) -> None:
+    (tmp_path / "t.py").write_text("import os\n" + OF_TORCH.format(argument))
+    rules = {one.rule for one in check((SLURM + line + "srun python t.py\n").encode(), folder=str(tmp_path))}
+    assert ("missing-master" in rules) is found
+
+
 DEVICES = [("devices=4", True), ("devices=2", False), ("devices=4, accelerator='cpu'", False)]
 
 

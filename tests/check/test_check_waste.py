@@ -21,6 +21,7 @@ PBS = "#!/bin/bash\n#PBS -l select=1:ncpus=8:ngpus=1\n#PBS -l walltime=06:00:00\
 RUN = "torchrun --standalone --nproc-per-node=4 t.py"
 VENV = "source $HOME/v/bin/activate\n"
 TWO = "CUDA_VISIBLE_DEVICES={} torchrun {} --nproc-per-node=2 t.py &\n"
+SORTED = "sort -u $PBS_NODEFILE > h.$PBS_JOBID\nmpirun -np 8 -hostfile h.$PBS_JOBID python t.py\n"
 IN_FUNCTION = "run() {{\nCUDA_VISIBLE_DEVICES=$1 torchrun {} --nproc-per-node=2 t.py{}\n}}\n"
 
 FOUND = [
@@ -55,6 +56,8 @@ FOUND = [
         SLURM + "export CUDA_VISIBLE_DEVICES=1\npython t.py 1 &\npython t.py 2 &\nwait\n",
     ),
     ("shared-devices", "note", SLURM + "for s in 1 2; do python t.py --seed $s &\ndone\nwait\n"),
+    ("sorted-hosts", "note", PBS.replace("=1:", "=2:") + SORTED),
+    ("sorted-hosts", "warning", PBS.replace("=1:", "=2:") + "export MASTER_ADDR=$H\n" + SORTED),
     ("shared-port", "error", SLURM + TWO.format("0,1", "") + TWO.format("2,3", "") + "wait\n"),
     ("shared-port", "error", SLURM + IN_FUNCTION.format("", " &") + "run 0,1 2001\nrun 2,3 2002\nwait\n"),
     ("shared-port", "error", SLURM + IN_FUNCTION.format("", "") + "for g in 0 1; do run $g & done\nwait\n"),

@@ -148,17 +148,22 @@ def _in_background(script: Script, calls: bool) -> list[tuple[Node, RankGroup]]:
             found += [(one.command.node, one)] if one.command.background else []
         elif calls:
             groups.setdefault(one.command.node.start, []).append(one)
+    by_name: dict[str, list[Command]] = {}
+    for command in script.commands if groups else ():
+        by_name.setdefault(command.name, []).append(command)
+    waits = {around.start for one in by_name.get("wait", ()) if (around := _function(one))}
     for together in groups.values():  # one for each call, if they differ in its arguments
         command = together[0].command
-        around = command.node.around("function_definition")
-        own = list(script.named(around.name)) if around is not None and around.name else []
-        is_known = len(together) in (1, len(own)) and not any(
-            one.node.under("function_definition") for one in own
-        )
-        if is_known and around is not None and not any(one.node in around for one in script.named("wait")):
+        around = _function(command)
+        own = by_name.get(around.name, []) if around is not None and around.start not in waits else []
+        if len(together) in (1, len(own)) and not any(map(_in_function, own)):
             both = zip(own, together * len(own), strict=False)
             found += [(call.node, one) for call, one in both if command.background or call.background]
     return sorted(found, key=lambda row: row[0].start)
+
+
+def _function(command: Command) -> Node | None:
+    return command.node.around("function_definition")
 
 
 def _in_function(command: Command) -> bool:

@@ -21,7 +21,8 @@ _KNOWN = sys.stdlib_module_names | {
     *("torch", "torchvision", "numpy", "pandas", "sklearn", "scipy", "tqdm", "yaml", "PIL")
 }
 _STARTERS = ("subprocess", "multiprocessing", "torch.multiprocessing", "submitit", "concurrent", "joblib")
-_WORKERS = ("num_workers", "dataloader_num_workers")
+_WORKERS = ("num_workers", "dataloader_num_workers")  # arguments of data loaders
+_WORKERS_OPTIONS = (*_WORKERS, "workers")
 
 
 class PythonSource(NamedTuple):
@@ -75,7 +76,7 @@ class RankProgram(NamedTuple):
     def workers(self) -> int | None:
         """The processes of a data loader: an option, or the number in the file."""
         for _, name, text in self.options:
-            if name.rpartition(".")[2] in _WORKERS:
+            if name.rpartition(".")[2] in _WORKERS_OPTIONS:
                 return number(text, 4)
         return None if self.source is None else self.source.workers
 
