@@ -60,7 +60,8 @@ class Constants:
     those that it is made of at a place.
 
     ``given`` are the variables that the scheduler sets, ``commands`` what commands count in this job, by
-    :func:`command_key`, ``defaults`` the words of ``${NAME:=WORD}``,
+    :func:`command_key`, ``defaults`` the words of ``${NAME:=WORD}``, ``documents`` the here-documents that
+    variables are set to,
     ``changed`` the variables that have other values than those of their assignments.
     ``arguments`` are those of the function around the code.
     """
@@ -74,7 +75,9 @@ class Constants:
         defaults: Mapping[str, Node] = {},
         changed: Collection[str] = (),
         commands: Mapping[str, int | None] = {},
+        documents: Mapping[str, Node] = {},
     ) -> None:
+        self.documents = documents
         self._changed, self._commands = changed, commands
         self._counts: Mapping[str, int | None] = {}  # the commands, where a number is counted
         self.defaults = {name: node for name, node in defaults.items() if name not in given}

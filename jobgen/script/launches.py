@@ -428,7 +428,7 @@ def looked_up(word: Node, constants: Constants) -> str:
 def _is_value(forms: Sequence[str | None], at: int) -> bool:
     """Return whether a word may be the value of an option of an unknown program."""
     before = forms[at - 1] or ""
-    return before.startswith("--") and "=" not in before
+    return before.startswith("--") and before != "--" and "=" not in before
 
 
 def _unknown(forms: Sequence[str | None], kind: str) -> Iterator[int]:

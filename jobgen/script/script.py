@@ -335,11 +335,10 @@ class Script:
             syntax.defaults(self.tree),
             self.changed,
             self.dialect.command_counts(self.requests[0]),
+            syntax.documents(self.tree),
         )
-        call = self._shifted_arguments
-        return (
-            own if call is None or self.starter is None else own.within(call, self.starter.script.constants)
-        )
+        call, starter = self._shifted_arguments, self.starter
+        return own.within(call, starter.script.constants) if call and starter else own
 
     @cached_property
     def _shifted_arguments(self) -> Arguments | None:

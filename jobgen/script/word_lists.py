@@ -276,7 +276,11 @@ def text_of(word: Node, constants: Constants, place: Node) -> tuple[str, int | N
     expansion = whole_expansion(word)
     if expansion is None:
         return (shell_text(word), word.line) if word.type in TEXTS else None
-    values = [one.value for one in constants.parts(variable_name(expansion), place) if one.value]
+    name = variable_name(expansion)
+    values = [one.value for one in constants.parts(name, place) if one.value]
+    body = constants.documents.get(name)
+    if not values and body is not None and body.start < place.start:
+        return document_text(body), body.line
     if not values or sum(one.end - one.start for one in values) > _LONGEST:
         return None
     return (" " if values[0].type == "array" else "").join(map(shell_text, values)), None
