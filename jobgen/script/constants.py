@@ -245,6 +245,10 @@ class Constants:
             return None if count is None else str(count)
         return None
 
+    def named(self, name: str) -> str | None:
+        """Return the value of a variable, also of the scheduler; None if the text does not determine it."""
+        return self._named(name, 0)
+
     def is_dead(self, node: Node) -> bool:
         """Return whether a node is in a branch of ``if [ A = B ]`` that known values exclude."""
         path = [node, *node.above()]

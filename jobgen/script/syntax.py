@@ -396,7 +396,7 @@ def documents(root: Node) -> dict[str, Node]:
     for body in root.all("heredoc_body"):
         statement = body.around("redirected_statement")
         words = statement.children[0].children if statement is not None else []
-        texts = [literal(word) for word in words]
+        texts = [literal(word) for word in words if word.type != "variable_assignment"]
         if (
             texts[:1] == ["read"]
             and "" in texts[2:-1]

@@ -312,6 +312,7 @@ FOUND = [
     ("unexported-variable", SLURM + "f() {\nMASTER_ADDR=$(hostname)\n}\nf\nsrun python t.py\n"),
     ("unexported-variable", SLURM + "read -r MASTER_ADDR < <(scontrol show hostnames)\nsrun python t.py\n"),
     ("loader-cores", SLURM.replace("task=8", "task=1") + "srun python t.py --workers 8\n"),
+    ("hostfile-slots", SLURM + "scontrol show hostnames | awk '{print}' > x\nfor h in $(cat x); do echo \"$h slots=$SLURM_NTASKS\"; done > h.$SLURM_JOB_ID\ndeepspeed --hostfile h.$SLURM_JOB_ID t.py\n"),
 ]  # fmt: skip
 SILENT = [
     ("rank-number", SLURM + "srun bash -c 'RANK=$((SLURM_NODEID * 4 + SLURM_LOCALID)) python t.py'\n"),
@@ -603,6 +604,7 @@ SILENT = [
     ("unexported-variable", SLURM + "f() {\nMASTER_ADDR=$(hostname)\nexport MASTER_ADDR\n}\nf\nsrun python t.py\n"),
     ("unexported-variable", SLURM + "read -r MASTER_ADDR < <(scontrol show hostnames)\nexport MASTER_ADDR\nsrun python t.py\n"),
     ("unexported-variable", SLURM + "scontrol show hostnames | while read -r MASTER_ADDR; do echo; done\nsrun python t.py\n"),
+    ("missing-node-rank", NODES + "srun torchrun --nnodes=2 \\ \n  --rdzv-backend=c10d --rdzv-endpoint=$M:2000 t.py\n"),
 ]  # fmt: skip
 
 
