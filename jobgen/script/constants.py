@@ -61,7 +61,7 @@ class Constants:
 
     ``given`` are the variables that the scheduler sets, ``commands`` what commands count in this job, by
     :func:`command_key`, ``defaults`` the words of ``${NAME:=WORD}``, ``documents`` the here-documents that
-    variables are set to,
+    variables are set to, ``unset`` the variables that have no value but their default, ``A=${A:-WORD}``,
     ``changed`` the variables that have other values than those of their assignments.
     ``arguments`` are those of the function around the code.
     """
@@ -76,8 +76,9 @@ class Constants:
         changed: Collection[str] = (),
         commands: Mapping[str, int | None] = {},
         documents: Mapping[str, Node] = {},
+        unset: Collection[str] = (),
     ) -> None:
-        self.documents = documents
+        self.documents, self._unset = documents, unset
         self._changed, self._commands = changed, commands
         self._counts: Mapping[str, int | None] = {}  # the commands, where a number is counted
         self.defaults = {name: node for name, node in defaults.items() if name not in given}
@@ -234,6 +235,8 @@ class Constants:
                 given = self.arguments.at(node) if is_plain else None
                 word = dict(enumerate(given or (), 1)).get(int(names[0]))
                 return None if word is None else self._caller.value(word, depth + 1)
+            if has_default and names[0] in self._unset and names[0] not in self._given:
+                return self.value(node.children[3], depth + 1)
             return self._named(names[0], depth) if len(names) == 1 and (is_plain or has_default) else None
         if node.type == "arithmetic_expansion":
             total = self._number(node, depth)

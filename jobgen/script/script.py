@@ -31,6 +31,7 @@ from jobgen.script.word_lists import expanded
 _WRITTEN = re.compile(r"# NEXTFLOW TASK\b|nxf_main\(\)")  # in each script of Nextflow for a task
 # A date and a time, in the name of a folder.
 _TIME = r"(?<!\d)\d{4}-?[01]\d-?[0-3]\d[-_T .]?[012]\d(?:%3A|\D{0,3})[0-5]\d"
+_OF_NODES = re.compile(r"(NODE_|MACHINE_)?RANK|MASTER_ADDR|MAIN_PROCESS_IP|HEAD_NODE(_IP)?|MASTER_IP")
 _DISABLING = re.compile(r"(?:^|\s)#\s*jobgen:\s*disable=([^#]*)")
 _HOSTFILES = ("--hostfile", "-hostfile", "-machinefile", "-f")
 
@@ -336,6 +337,7 @@ class Script:
             self.changed,
             self.dialect.command_counts(self.requests[0]),
             syntax.documents(self.tree),
+            self._unset,
         )
         call, starter = self._shifted_arguments, self.starter
         return own.within(call, starter.script.constants) if call and starter else own
@@ -353,6 +355,28 @@ class Script:
         if sets_others or not names.isdisjoint(self.values):
             return None
         return Arguments(words, places, self.tree, -1, len(self.source))
+
+    @cached_property
+    def _unset(self) -> set[str]:
+        """The variables that have their default here, ``NODE_RANK=${NODE_RANK:-0}``: nobody knows them before
+        the job runs, and no script that starts this one has their names."""
+        above, call = self.starter if self.starter is not None else (None, None)
+        launcher = call.outer if call is not None else None
+        sets_some = launcher is not None and (launcher.row.once_a_node or launcher.has("--container-image"))
+        if above is None or sets_some or self._reads_others:
+            return set()
+        once = {name: nodes[0].text for name, nodes in self.values.items() if len(nodes) == 1}
+        own = (name for name, text in once.items() if re.match(rf'"?\$\{{{name}:?-', text))
+        return {name for name in own if _OF_NODES.fullmatch(name) and not above.may_set(name)}
+
+    @property
+    def _reads_others(self) -> bool:
+        return any(one.name in ("source", ".", "eval") for one in self.commands)
+
+    def may_set(self, name: str) -> bool:
+        """Return whether this script, or one that starts it, has a name, or reads files that may set it."""
+        above = self.starter.script if self.starter is not None else None
+        return self._reads_others or name in self.tree.text or (above is not None and above.may_set(name))
 
     @cached_property
     def changed(self) -> set[str]:

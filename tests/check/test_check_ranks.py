@@ -633,6 +633,13 @@ NO_ADDRESS = [
 ]
 
 
+@pytest.mark.parametrize("module", ["import idr_torch", "from utils import env", "from .utils import env"])
+def test_a_module_that_may_set_the_address(module: str, tmp_path: Path) -> None:
+    (tmp_path / "t.py").write_text(f"import os\n{module}\n" + OF_TORCH.format(""))
+    found = check((SLURM + "srun python t.py\n").encode(), folder=str(tmp_path))
+    assert "missing-master" not in {one.rule for one in found}
+
+
 @pytest.mark.parametrize(("argument", "line", "found"), NO_ADDRESS)
 def test_ranks_without_an_address(argument: str, line: str, found: bool, tmp_path: Path) -> None:
     (tmp_path / "t.py").write_text("import os\n" + OF_TORCH.format(argument))

@@ -96,6 +96,24 @@ def test_the_values_that_a_call_gives(call: str, line: str, found: bool, tmp_pat
     assert ("nodes-mismatch" in {rule for _, _, rule in errors(tmp_path, call)}) is found
 
 
+OWN_RANK = "R=$SLURM_NODEID\nN=${N:-2}\nNODE_RANK=${NODE_RANK:-0}\ntorchrun --nnodes 2 --node-rank $NODE_RANK --master-addr $M t.py"
+
+
+@pytest.mark.parametrize(
+    ("call", "found"),
+    [
+        ("srun ./run.sh", True),
+        ("srun bash -c 'NODE_RANK=$SLURM_NODEID ./run.sh'", False),
+        ("export NODE_RANK\nsrun ./run.sh", False),
+        ("source env.sh\nsrun ./run.sh", False),
+        ("srun --container-image=i ./run.sh", False),
+    ],
+)
+def test_a_node_rank_that_has_only_its_default(call: str, found: bool, tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text(INNER.format(OWN_RANK))
+    assert ("fixed-node-rank" in {rule for _, _, rule in errors(tmp_path, call)}) is found
+
+
 @pytest.mark.parametrize(("last", "found"), [("", True), ("n=1\n", False)])
 def test_an_argument_that_a_loop_changes(last: str, found: bool, tmp_path: Path) -> None:
     (tmp_path / "run.sh").write_text(INNER.format("torchrun --nnodes 2 --node-rank $1 --master-addr $M t.py"))

@@ -198,8 +198,10 @@ def _lacks_address(script: Script, one: RankGroup) -> bool:
     if source is None or one.total in (None, 1) or one.program.frameworks != {"torch"}:
         return False
     calls = re.search(r"\binit_process_group\(", source.text)
-    other = re.search(r"(tcp|file)://|MASTER_|store\s*=|\bspawn\(", source.text)
-    return calls is not None and other is None and "MASTER_ADDR" not in script.tree.text
+    other = re.search(
+        r"init_method\s*=(?!\s*[\"']env:)|(tcp|file)://|MASTER_|store\s*=|\bspawn\(", source.text
+    )
+    return calls is not None and other is None and source.is_plain and "MASTER_ADDR" not in script.tree.text
 
 
 @rule_once(

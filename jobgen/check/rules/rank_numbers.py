@@ -251,7 +251,7 @@ def _framework(one: RankGroup) -> Framework | None:
     source, used = one.program.source, one.program.frameworks
     rows = [FRAMEWORKS[key] for key in sorted(used) if FRAMEWORKS[key].variables]
     own_way = any(FRAMEWORKS[key].reads_slurm or FRAMEWORKS[key].reads_mpi for key in used)
-    if source is None or not rows or own_way or source.imports("mpi4py", "submitit", "ray"):
+    if source is None or not rows or own_way or source.imports("mpi4py", "submitit", "ray", "idr_torch"):
         return None
     reads = any(re.match(r"SLURM_|OMPI_|PMI|PALS_|MPI_|MV2_", name) for name in source.reads)
     passes = re.search(r"\brank\s*=|mp\.spawn|\bspawn\(|tcp://|file://", source.text)

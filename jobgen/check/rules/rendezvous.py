@@ -260,7 +260,10 @@ def _port(script: Script, one: RankGroup) -> str:
     if node is None:
         return "" if launch.has(option) else "29500"
     names = {name for name, _ in expansions(node)}
-    if any(re.fullmatch(r"[@*]|\d+", name) for name in names):  # of a function
+    read = names | {
+        inner for name in names for value in script.values.get(name, ()) for inner, _ in expansions(value)
+    }
+    if any(re.fullmatch(r"[@*]|\d+", name) for name in read):  # of a function
         return launch.options.get(option) or ""
     varies = any(name in script.loop_variables or len(script.values.get(name, ())) > 1 for name in names)
     text = (node.text if names else script.constants.text(node)).strip("\"'").rpartition("=")[2]
