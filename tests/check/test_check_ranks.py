@@ -313,6 +313,7 @@ FOUND = [
     ("unexported-variable", SLURM + "read -r MASTER_ADDR < <(scontrol show hostnames)\nsrun python t.py\n"),
     ("loader-cores", SLURM.replace("task=8", "task=1") + "srun python t.py --workers 8\n"),
     ("hostfile-slots", SLURM + "scontrol show hostnames | awk '{print}' > x\nfor h in $(cat x); do echo \"$h slots=$SLURM_NTASKS\"; done > h.$SLURM_JOB_ID\ndeepspeed --hostfile h.$SLURM_JOB_ID t.py\n"),
+    ("signal-to-steps", TRAP.replace("B:", "") + "trap \"scontrol requeue $SLURM_JOB_ID\" USR1\nsrun python t.py &\nwait $!\n"),
 ]  # fmt: skip
 SILENT = [
     ("rank-number", SLURM + "srun bash -c 'RANK=$((SLURM_NODEID * 4 + SLURM_LOCALID)) python t.py'\n"),
@@ -605,6 +606,7 @@ SILENT = [
     ("unexported-variable", SLURM + "read -r MASTER_ADDR < <(scontrol show hostnames)\nexport MASTER_ADDR\nsrun python t.py\n"),
     ("unexported-variable", SLURM + "scontrol show hostnames | while read -r MASTER_ADDR; do echo; done\nsrun python t.py\n"),
     ("missing-node-rank", NODES + "srun torchrun --nnodes=2 \\ \n  --rdzv-backend=c10d --rdzv-endpoint=$M:2000 t.py\n"),
+    ("signal-without-trap", TRAP + "trap \"scontrol requeue $SLURM_JOB_ID\" USR1\nsrun python t.py &\nwait $!\n"),
 ]  # fmt: skip
 
 
@@ -631,6 +633,14 @@ NO_ADDRESS = [
     ("", "export MASTER_ADDR=$H\n", False),
     ("", "source e.sh\n", False),
 ]
+
+
+@pytest.mark.parametrize(("more", "found"), [("", True), (" LOCAL_RANK=$SLURM_LOCALID", False)])
+def test_ranks_without_a_local_rank(more: str, found: bool, tmp_path: Path) -> None:
+    (tmp_path / "t.py").write_text("from transformers import Trainer\n\nTrainer().train()\n")
+    script = SLURM + f"srun bash -c 'RANK=$SLURM_PROCID WORLD_SIZE=$SLURM_NTASKS{more} python t.py'\n"
+    rules = {one.rule for one in check(script.encode(), folder=str(tmp_path))}
+    assert ("no-rank-variables" in rules) is found
 
 
 @pytest.mark.parametrize("module", ["import idr_torch", "from utils import env", "from .utils import env"])
