@@ -311,7 +311,8 @@ FOUND = [
     ("home-directory", PBS + "mpirun -np 8 ./solver\n"),
     ("unexported-variable", SLURM + "f() {\nMASTER_ADDR=$(hostname)\n}\nf\nsrun python t.py\n"),
     ("unexported-variable", SLURM + "read -r MASTER_ADDR < <(scontrol show hostnames)\nsrun python t.py\n"),
-    ("loader-cores", SLURM.replace("task=8", "task=1") + "srun python t.py --workers 8\n"),
+    ("loader-cores", SLURM.replace("#SBATCH --cpus-per-task=8\n", "") + "srun python t.py --workers 8\n"),
+    ("program-threads", SLURM.replace("task=8", "task=1") + "srun python t.py --workers 8\n"),
     ("hostfile-slots", SLURM + "scontrol show hostnames | awk '{print}' > x\nfor h in $(cat x); do echo \"$h slots=$SLURM_NTASKS\"; done > h.$SLURM_JOB_ID\ndeepspeed --hostfile h.$SLURM_JOB_ID t.py\n"),
     ("signal-to-steps", TRAP.replace("B:", "") + "trap \"scontrol requeue $SLURM_JOB_ID\" USR1\nsrun python t.py &\nwait $!\n"),
 ]  # fmt: skip
@@ -641,6 +642,19 @@ def test_ranks_without_a_local_rank(more: str, found: bool, tmp_path: Path) -> N
     script = SLURM + f"srun bash -c 'RANK=$SLURM_PROCID WORLD_SIZE=$SLURM_NTASKS{more} python t.py'\n"
     rules = {one.rule for one in check(script.encode(), folder=str(tmp_path))}
     assert ("no-rank-variables" in rules) is found
+
+
+def test_the_loaders_of_a_file_with_one_core(tmp_path: Path) -> None:
+    (tmp_path / "t.py").write_text("import torch\n\nload(num_workers=8)\n")
+    script = SLURM.replace("task=8", "task=1") + "srun python t.py\n"
+    assert "loader-cores" in {one.rule for one in check(script.encode(), folder=str(tmp_path))}
+
+
+@pytest.mark.parametrize(("command", "backend"), [("python t.py", "mpi"), ("./wrap.sh python t.py", "nccl")])
+def test_an_address_that_may_be_set_elsewhere(command: str, backend: str, tmp_path: Path) -> None:
+    (tmp_path / "t.py").write_text("import os\n" + OF_TORCH.format(f"'{backend}', "))
+    found = check(f"{SLURM}srun {command}\n".encode(), folder=str(tmp_path))
+    assert {one.rule for one in found}.isdisjoint({"missing-master", "no-rank-variables"})
 
 
 @pytest.mark.parametrize("module", ["import idr_torch", "from utils import env", "from .utils import env"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 
@@ -9,6 +10,7 @@ from jobgen.check.ranks.environment import RankEnvironment
 from jobgen.check.ranks.launcher_config import launches
 from jobgen.check.ranks.model import RankGroup, ranks, step_of_script
 from jobgen.check.rule import ERROR, WARNING, rule, rule_once
+from jobgen.launch.command_line import is_python
 from jobgen.script.launches import Launch
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import LOOPS, Node, expansions
@@ -194,12 +196,18 @@ def missing_master(script: Script) -> Iterator[Hit]:
 
 def _lacks_address(script: Script, one: RankGroup) -> bool:
     """Return whether ranks of torch.distributed meet at an address that neither the script nor the program sets."""
-    source = one.program.source
+    source, words = one.program.source, one.program.arguments
     if source is None or one.total in (None, 1) or one.program.frameworks != {"torch"}:
+        return False
+    starts = words[0] if words else ""  # not a script, which may set it
+    if not is_python(os.path.basename(starts)) and not starts.endswith(".py"):
+        return False
+    if one.text is not None and re.search(r"\bsource\b|\.sh\b|(^|;)\s*\.\s", one.text.unquoted):
         return False
     calls = re.search(r"\binit_process_group\(", source.text)
     other = re.search(
-        r"init_method\s*=(?!\s*[\"']env:)|(tcp|file)://|MASTER_|store\s*=|\bspawn\(", source.text
+        r"init_method\s*=(?!\s*[\"']env:)|(tcp|file)://|[\"']mpi[\"']|MASTER_|store\s*=|\bspawn\(",
+        source.text,
     )
     return calls is not None and other is None and source.is_plain and "MASTER_ADDR" not in script.tree.text
 

@@ -394,6 +394,8 @@ def loader_cores(script: Script) -> Iterator[Hit]:
         return
     for one in ranks(script):
         workers = one.program.workers
+        if given:  # see program-threads for options
+            workers = one.program.source.workers if one.program.source is not None else None
         of_task = one.each // one.tasks if one.each and one.tasks else 1  # ranks
         if workers and workers > 1 and one.cores in (0, 1):
             has = "the directives request one core for each task"

@@ -261,7 +261,7 @@ def _framework(one: RankGroup) -> Framework | None:
     if source is None or not rows or own_way or source.imports("mpi4py", "submitit", "ray", "idr_torch"):
         return None
     reads = any(re.match(r"SLURM_|OMPI_|PMI|PALS_|MPI_|MV2_", name) for name in source.reads)
-    passes = re.search(r"\brank\s*=|mp\.spawn|\bspawn\(|tcp://|file://", source.text)
+    passes = re.search(r"[\"']mpi[\"']|\brank\s*=|mp\.spawn|\bspawn\(|tcp://|file://", source.text)
     return None if reads or passes else rows[0]
 
 
