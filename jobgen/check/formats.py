@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from inspect import cleandoc
-from textwrap import indent
+from textwrap import fill, indent
 from typing import Any
 
 from jobgen.check.checker import Finding
@@ -117,7 +117,7 @@ def _result(found: Finding, index: int) -> dict[str, Any]:
         "ruleId": found.rule,
         "ruleIndex": index,
         "level": found.severity,
-        "message": {"text": f"{found.reason}. Fix: {found.fix}"},
+        "message": {"text": _sentences(found)},
         "locations": [{"physicalLocation": {"artifactLocation": file, "region": region}}],
     }
     if found.changes:
@@ -125,6 +125,10 @@ def _result(found: Finding, index: int) -> dict[str, Any]:
         changes = [{"artifactLocation": file, "replacements": replacements}]
         result["fixes"] = [{"description": {"text": found.fix}, "artifactChanges": changes}]
     return result
+
+
+def _sentences(found: Finding) -> str:
+    return f"{found.reason}{'' if found.reason.endswith('?') else '.'} Fix: {found.fix}"
 
 
 def _replacement(change: Change) -> dict[str, Any]:
@@ -143,7 +147,7 @@ def as_github(findings: Sequence[Finding]) -> str:
         f"::{'notice' if found.severity == 'note' else found.severity} "
         f"file={_escaped(found.file, _NOT_IN_PROPERTY)},line={found.line}{_github_columns(found)},"
         f"title={found.rule}"
-        f"::{_escaped(f'{found.reason}. Fix: {found.fix}', _NOT_IN_MESSAGE)}\n"
+        f"::{_escaped(_sentences(found), _NOT_IN_MESSAGE)}\n"
         for found in findings
     )
 
@@ -166,7 +170,7 @@ def text_of(rule: Rule) -> str:
     silence = f"A comment silences it: # jobgen: disable={rule.id}"
     return visible(
         "\n\n".join(
-            [f"{rule.id}: {rule.title} ({rule.severity})", cleandoc(rule.reason).rstrip(), *blocks, silence]
+            [f"{rule.id}: {rule.title} ({rule.severity})", fill(cleandoc(rule.reason), 100), *blocks, silence]
         ),
         kept="\n\t",
     )

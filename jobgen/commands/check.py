@@ -128,7 +128,7 @@ def _check(
         every = checks.findings(path, source)
         return [one for one in every if one.rule in chosen and one.severity in reported]
 
-    others, unread = 0, False
+    others, unread, said = 0, False, set[str]()
 
     def checked(path: str) -> list[Finding]:
         """Return the findings of a file; what is no script, or cannot be read, has a message."""
@@ -137,17 +137,20 @@ def _check(
             return _fix(path, findings, write) if fix else findings(path)
         except JobgenError as error:
             others += 1
-            if len(scripts) == others:  # nothing was checked
+            if len(scripts) == others and not said:  # nothing was checked
                 raise
             unread |= not isinstance(error, files.NoScript)
-            say(f"jobgen: {visible(str(error))}")
+            text = f"jobgen: {visible(str(error))}"
+            if text not in said:  # a fault of a table [check] is that of many scripts
+                say(text)
+            said.add(text)
             return []
 
     with progress("checking scripts", "-" not in scripts) as work:  # a script may be typed
         report = [*dict.fromkeys(one for path in work.of(scripts) for one in checked(path))]  # each once
     if not fix:
         _print(report, form)
-    if form == "text":
+    if form == "text" and others < len(scripts):
         count = formats.summary(report, len(scripts) - others) + " after these fixes" * fix
         advice = "; jobgen help RULE explains a rule" if report and is_terminal(sys.stdout) else ""
         say(count + advice)

@@ -88,12 +88,19 @@ class Calls:
 
     def _shifts(self, around: Node | None) -> tuple[tuple[int, int | None], ...]:
         found = self.by_name.get("shift", ())
-        if around is not None:
-            inside = [one for one in found if around.start < one.node.start < around.end]
-        else:
-            inside = [one for one in found if not one.node.under("function_definition")]
-        counts = ((one.node, None if one.node.under(*_BRANCHES) else shifted(one)) for one in inside)
-        return tuple((node.start, count) for node, count in counts)
+        if around is None:
+            return shifts(found)
+        return _counts([one for one in found if around.start < one.node.start < around.end])
+
+
+def shifts(found: Sequence[Command]) -> tuple[tuple[int, int | None], ...]:
+    """Return the places of ``shift`` outside of functions, and by how many arguments each shifts."""
+    return _counts([one for one in found if not one.node.under("function_definition")])
+
+
+def _counts(found: Sequence[Command]) -> tuple[tuple[int, int | None], ...]:
+    counts = ((one.node, None if one.node.under(*_BRANCHES) else shifted(one)) for one in found)
+    return tuple((node.start, count) for node, count in counts)
 
 
 def new_arguments(command: Command) -> tuple[Node, ...] | None:

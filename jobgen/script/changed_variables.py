@@ -37,9 +37,9 @@ def changed_variables(root: Node, depth: int = 0) -> set[str]:
         found |= {child.text for child in one.children if child.type == "variable_name"}
     by_name = bool(_declared(root, "n"))
     for command in calls:
-        targets = list(_targets(command))
-        by_name |= any("$" in one for one in targets)
-        found |= {one for one in targets if one.isidentifier()}
+        names = list(targets(command))
+        by_name |= any("$" in one for one in names)
+        found |= {one for one in names if one.isidentifier()}
         if command.name == "eval" and depth < _DEEPEST:
             text = " ".join(map(code_text, command.arguments))
             by_name |= _BY_NAME.search(text) is not None
@@ -80,22 +80,22 @@ def _counted(root: Node, calls: Sequence[Command]) -> set[str]:
 
 
 def _arrays(root: Node, calls: Sequence[Command]) -> set[str]:
-    targets = (one.get("name") for one in root.all("variable_assignment"))
-    found = {one.text.partition("[")[0] for one in targets if one is not None and one.type == "subscript"}
+    places = (one.get("name") for one in root.all("variable_assignment"))
+    found = {one.text.partition("[")[0] for one in places if one is not None and one.type == "subscript"}
     found |= _declared(root, "A")
     for one in root.all("unset_command"):
         found |= {match[1] for match in re.finditer(rf"({_NAME})\[", one.text)}
     for command in calls:
-        names = [_ELEMENT.fullmatch(one) for one in _targets(command)]
+        names = [_ELEMENT.fullmatch(one) for one in targets(command)]
         found |= {match[1] for match in names if match}
         fills = command.name in ("mapfile", "readarray") or (
             command.name == "read" and re.search(r"\s-\w*a", command.node.text)
         )
-        found |= {one for one in _targets(command) if fills and one.isidentifier()}
+        found |= {one for one in targets(command) if fills and one.isidentifier()}
     return found
 
 
-def _targets(command: Command) -> Iterator[str]:
+def targets(command: Command) -> Iterator[str]:
     """Yield the variables and elements that a command sets by their names."""
     words = [literal(word) or word.unquoted for word in command.arguments]
     if command.name == "printf":

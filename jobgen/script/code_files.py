@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from jobgen.script.commands import Command
 from jobgen.script.constants import Constants
 from jobgen.script.folder_words import path_here
 from jobgen.script.syntax import Node
-from jobgen.script.word_lists import output, shell_text
+from jobgen.script.word_lists import document_text, is_literal_document, output, shell_text
 
 _WRITERS = ("cat", "tee", "echo", "printf")
 
@@ -33,7 +32,7 @@ def _document(above: Node | None) -> tuple[str, int] | None:
         if part.type == "herestring_redirect":
             return shell_text(part.children[-1]), part.line
     body = next((one for part in above.children[1:] for one in part.all("heredoc_body")), None)
-    return (body.text.replace("\\$", "$"), body.line) if body is not None else None
+    return (document_text(body), body.line) if body is not None else None
 
 
 def _piped(node: Node, pipeline: Node) -> tuple[str, int] | None:
@@ -66,7 +65,7 @@ def written(
         document = _document(command.node.parent)
         text = document[0] if document is not None else output(command.name, command.arguments, None)
         body = next(above.all("heredoc_body"), None) if (above := command.node.parent) is not None else None
-        if text is None or (literal and (body is None or not is_literal(body))):
+        if text is None or (literal and (body is None or not is_literal_document(body))):
             continue
         line = document[1] if document is not None else command.line
         key, old = name(path, constants), ""
@@ -74,11 +73,6 @@ def written(
             old, line = files[key]
         files[key] = (f"{old}{text}\n", line)
     return files
-
-
-def is_literal(body: Node) -> bool:
-    """Return whether the script expands nothing in a here-document: quotes are around its delimiter."""
-    return body.parent is not None and re.match(r"<<-?\s*['\"\\]", body.parent.text) is not None
 
 
 def target(command: Command) -> tuple[Node, bool] | None:

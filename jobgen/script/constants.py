@@ -60,7 +60,8 @@ class Constants:
     those that it is made of at a place.
 
     ``given`` are the variables that the scheduler sets, ``commands`` what commands count in this job, by
-    :func:`command_key`, ``defaults`` the words of ``${NAME:=WORD}``,
+    :func:`command_key`, ``defaults`` the words of ``${NAME:=WORD}``, ``documents`` the here-documents that
+    variables are set to, ``unset`` the variables that have no value but their default, ``A=${A:-WORD}``,
     ``changed`` the variables that have other values than those of their assignments.
     ``arguments`` are those of the function around the code.
     """
@@ -74,7 +75,10 @@ class Constants:
         defaults: Mapping[str, Node] = {},
         changed: Collection[str] = (),
         commands: Mapping[str, int | None] = {},
+        documents: Mapping[str, Node] = {},
+        unset: Collection[str] = (),
     ) -> None:
+        self.documents, self._unset = documents, unset
         self._changed, self._commands = changed, commands
         self._counts: Mapping[str, int | None] = {}  # the commands, where a number is counted
         self.defaults = {name: node for name, node in defaults.items() if name not in given}
@@ -85,14 +89,19 @@ class Constants:
         self._given = {
             name: str(value)
             for name, value in given.items()
-            if value is not None and name not in self._assignments and name not in changed
+            if value is not None and self._keeps(name) and name not in changed
         }
         self._known: dict[str, str | None] = {}
 
-    def within(self, arguments: Arguments) -> Constants:
-        """Return the constants in the code that gets these arguments."""
+    def _keeps(self, name: str) -> bool:
+        """Return whether the code leaves a variable its value: it sets none, or a default: ``A=${A:-B}``."""
+        pairs = self._assignments.get(name, ())
+        return all(re.match(rf'"?\$\{{{name}:?[-=]', value.text) for value, _ in pairs)
+
+    def within(self, arguments: Arguments, caller: Constants | None = None) -> Constants:
+        """Return the constants in the code that gets these arguments, from a script with other constants."""
         new = copy.copy(self)
-        new.arguments, new._known, new._caller = arguments, {}, self
+        new.arguments, new._known, new._caller = arguments, {}, caller or self
         new._nodes = self._nodes | dict(self._of_function(arguments))
         if not arguments.shifts:
             values = {str(at): self.value(word) for at, word in enumerate(arguments.words, 1)}
@@ -165,6 +174,8 @@ class Constants:
         found: list[Part] = []
         for value, assignment in pairs:
             if assignment.start >= place.start or assignment.text.endswith("$"):
+                if found and _is_of_last_round(assignment, place, found[0].assignment):
+                    return []
                 continue
             adds = "+=" in {child.type for child in assignment.children}
             runs = _runs_before(assignment, place) and not (adds and assignment.under(*LOOPS))
@@ -230,6 +241,8 @@ class Constants:
                 given = self.arguments.at(node) if is_plain else None
                 word = dict(enumerate(given or (), 1)).get(int(names[0]))
                 return None if word is None else self._caller.value(word, depth + 1)
+            if has_default and names[0] in self._unset and names[0] not in self._given:
+                return self.value(node.children[3], depth + 1)
             return self._named(names[0], depth) if len(names) == 1 and (is_plain or has_default) else None
         if node.type == "arithmetic_expansion":
             total = self._number(node, depth)
@@ -240,6 +253,10 @@ class Constants:
             count = self._counts.get(command_key(node.text))
             return None if count is None else str(count)
         return None
+
+    def named(self, name: str) -> str | None:
+        """Return the value of a variable, also of the scheduler; None if the text does not determine it."""
+        return self._named(name, 0)
 
     def is_dead(self, node: Node) -> bool:
         """Return whether a node is in a branch of ``if [ A = B ]`` that known values exclude."""
@@ -361,6 +378,12 @@ def _runs_before(assignment: Node, place: Node) -> bool:
     at = next((at for at, above in enumerate(path) if above is around), 0)
     branch = around.type == "if_statement" and path[at - 1].type in _BRANCHES
     return at > 0 and not branch and around.type != "list"
+
+
+def _is_of_last_round(later: Node, place: Node, first: Node) -> bool:
+    """Return whether a loop around a place has an assignment below it, and not the first one."""
+    loops = (above for above in later.above() if above.type in LOOPS)
+    return any(place in loop and first not in loop for loop in loops)
 
 
 def certain(assignment: Node) -> bool:

@@ -25,6 +25,7 @@ from jobgen.script.word_lists import DEEPEST, expanded, is_empty, shell_text, te
 _ARGUMENTS = ("$@", "${@}", "$*")
 _WHICH = re.compile(r"[\"']?(?:\$\(|`)\s*(?:which|command -v|type -[pP]) ([\w.-]+)\s*[)`][\"']?")
 _PATH = re.compile(r"(?!.*\s-).*/[\w.+-]+[\"']?", re.S)  # of a program, without options
+_BROKEN = re.compile(rb"\s*\\[ \t]+\n")  # a backslash that a blank keeps from continuing the line
 _VARIABLE = re.compile(r"\"?\$(?:(\w+)|\{(\w+)\})\"?")
 
 
@@ -258,6 +259,7 @@ class _Search(NamedTuple):
         unknown += [node for node in words.nodes[end : end + 1] if node.text.strip('"') in _ARGUMENTS]
         program = words.origins[end].start if end < len(words.origins) else sys.maxsize
         unknown += [one for one in _damage(self.own) if one.start < program]
+        unknown += [self.own] * bool(_BROKEN.match(self.own.source, self.own.end))
         return Launch(
             kind,
             self.command,
@@ -428,7 +430,7 @@ def looked_up(word: Node, constants: Constants) -> str:
 def _is_value(forms: Sequence[str | None], at: int) -> bool:
     """Return whether a word may be the value of an option of an unknown program."""
     before = forms[at - 1] or ""
-    return before.startswith("--") and "=" not in before
+    return before.startswith("--") and before != "--" and "=" not in before
 
 
 def _unknown(forms: Sequence[str | None], kind: str) -> Iterator[int]:

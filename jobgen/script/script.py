@@ -15,9 +15,10 @@ from jobgen.schedulers.directive_options import read_options
 from jobgen.schedulers.request import DirectiveOption, Request
 from jobgen.script import code_files, other_text, syntax
 from jobgen.script.callers import Callers, callers, own_options
+from jobgen.script.calls import shifts
 from jobgen.script.changed_variables import changed_variables
 from jobgen.script.commands import Command, commands, names_command
-from jobgen.script.constants import Constants
+from jobgen.script.constants import Arguments, Constants
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.pbs import PbsDialect
 from jobgen.script.dialects.table import of_script
@@ -30,6 +31,7 @@ from jobgen.script.word_lists import expanded
 _WRITTEN = re.compile(r"# NEXTFLOW TASK\b|nxf_main\(\)")  # in each script of Nextflow for a task
 # A date and a time, in the name of a folder.
 _TIME = r"(?<!\d)\d{4}-?[01]\d-?[0-3]\d[-_T .]?[012]\d(?:%3A|\D{0,3})[0-5]\d"
+_OF_NODES = re.compile(r"(NODE_|MACHINE_)?RANK|MASTER_ADDR|MAIN_PROCESS_IP|HEAD_NODE(_IP)?|MASTER_IP")
 _DISABLING = re.compile(r"(?:^|\s)#\s*jobgen:\s*disable=([^#]*)")
 _HOSTFILES = ("--hostfile", "-hostfile", "-machinefile", "-f")
 
@@ -328,13 +330,53 @@ class Script:
     @cached_property
     def constants(self) -> Constants:
         given: dict[str, int | str | None] = dict(self.dialect.variables(self.requests[0]))
-        return Constants(
+        own = Constants(
             self.assignments,
             given | self._values_of_starter(),
             syntax.defaults(self.tree),
             self.changed,
             self.dialect.command_counts(self.requests[0]),
+            syntax.documents(self.tree),
+            self._unset,
         )
+        call, starter = self._shifted_arguments, self.starter
+        return own.within(call, starter.script.constants) if call and starter else own
+
+    @cached_property
+    def _shifted_arguments(self) -> Arguments | None:
+        """The arguments of the call that starts this script, if it shifts them; None if a word of them may
+        have another value here."""
+        places = shifts(list(self.named("shift")))
+        if self.starter is None or not places:
+            return None
+        words = self.starter.call.arguments
+        names = {name for word in words for name, _ in syntax.expansions(word)}
+        sets_others = any("--" in one.literals for one in self.named("set"))
+        if sets_others or not names.isdisjoint(self.values):
+            return None
+        return Arguments(words, places, self.tree, -1, len(self.source))
+
+    @cached_property
+    def _unset(self) -> set[str]:
+        """The variables that have their default here, ``NODE_RANK=${NODE_RANK:-0}``: nobody knows them before
+        the job runs, and no script that starts this one has their names."""
+        above, call = self.starter if self.starter is not None else (None, None)
+        launcher = call.outer if call is not None else None
+        sets_some = launcher is not None and (launcher.row.once_a_node or launcher.has("--container-image"))
+        if above is None or sets_some or self._reads_others:
+            return set()
+        once = {name: nodes[0].text for name, nodes in self.values.items() if len(nodes) == 1}
+        own = (name for name, text in once.items() if re.match(rf'"?\$\{{{name}:?-', text))
+        return {name for name in own if _OF_NODES.fullmatch(name) and not above.may_set(name)}
+
+    @property
+    def _reads_others(self) -> bool:
+        return any(one.name in ("source", ".", "eval") for one in self.commands)
+
+    def may_set(self, name: str) -> bool:
+        """Return whether this script, or one that starts it, has a name, or reads files that may set it."""
+        above = self.starter.script if self.starter is not None else None
+        return self._reads_others or name in self.tree.text or (above is not None and above.may_set(name))
 
     @cached_property
     def changed(self) -> set[str]:
@@ -349,6 +391,10 @@ class Script:
         exports = [(name, value) for name, value, node in outer.assignments if syntax.exported(node)]
         exports = [] if call.remote else exports  # ssh and the like pass none
         found = {name: outer.constants.value(value) for name, value in exports if outer.constants.node(name)}
+        own = () if call.remote else outer.assignments  # A=1 ./run.sh
+        found |= {
+            name: outer.constants.value(value) for name, value, at in own if at.parent is call.command.node
+        }
         if not any(self.named("shift")) and not any("--" in one.literals for one in self.named("set")):
             found |= {str(at): outer.constants.value(word) for at, word in enumerate(call.arguments, 1)}
         return found

@@ -409,6 +409,22 @@ def defaults(root: Node) -> dict[str, Node]:
     return {parts[1].text: parts[3] for parts in reversed(found) if parts[2].type in (":=", "=")}
 
 
+def documents(root: Node) -> dict[str, Node]:
+    """Return the here-documents that variables have as a whole, by ``read -d '' NAME <<END``."""
+    found: dict[str, Node] = {}
+    for body in root.all("heredoc_body"):
+        statement = body.around("redirected_statement")
+        words = statement.children[0].children if statement is not None else []
+        texts = [literal(word) for word in words if word.type != "variable_assignment"]
+        if (
+            texts[:1] == ["read"]
+            and "" in texts[2:-1]
+            and re.fullmatch(r"-\w*d", texts[texts.index("") - 1] or "")
+        ):
+            found[texts[-1] or ""] = body
+    return found
+
+
 def function_of(node: Node) -> str:
     """Return the name of the function around a node; empty without one."""
     return next((one.name for one in node.above() if one.type == "function_definition" and one.name), "")

@@ -242,12 +242,22 @@ def printed(word: Node) -> str | None:
 def output(name: str, words: tuple[Node, ...], body: Node | None) -> str | None:
     """Return what a command prints, as echo with its words or cat with a here-document; None if unknown."""
     if name == "cat" and not words and body is not None:
-        return body.text.replace("\\$", "$")
+        return document_text(body)
     if name == "printf" and words and re.fullmatch(r"[\"']?%s(\\n)?[\"']?", words[0].text):
         return "".join(f"{shell_text(word)}\n" for word in words[1:])
     if name == "echo":
         return " ".join(shell_text(word) for word in words if word.text not in ("-e", "-n"))
     return None
+
+
+def document_text(body: Node) -> str:
+    """Return a here-document for another shell, which expands the variables in it."""
+    return body.text if is_literal_document(body) else re.sub(r"\\([$`\\])", r"\1", body.text)
+
+
+def is_literal_document(body: Node) -> bool:
+    """Return whether the script expands nothing in a here-document: quotes are around its delimiter."""
+    return body.parent is not None and re.match(r"<<-?\s*['\"\\]", body.parent.text) is not None
 
 
 def shell_text(word: Node) -> str:
@@ -280,7 +290,11 @@ def text_of(word: Node, constants: Constants, place: Node) -> tuple[str, int | N
     expansion = whole_expansion(word)
     if expansion is None:
         return (shell_text(word), word.line) if word.type in TEXTS else None
-    values = [one.value for one in constants.parts(variable_name(expansion), place) if one.value]
+    name = variable_name(expansion)
+    values = [one.value for one in constants.parts(name, place) if one.value]
+    body = constants.documents.get(name)
+    if not values and body is not None and body.start < place.start:
+        return document_text(body), body.line
     if not values or sum(one.end - one.start for one in values) > _LONGEST:
         return None
     return (" " if values[0].type == "array" else "").join(map(shell_text, values)), None

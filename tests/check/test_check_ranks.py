@@ -303,6 +303,18 @@ FOUND = [
     ("master-address", NODES + ADDRESS + "W=$(IFS=,; echo \"${H[*]:1}\")\nsrun -N 1 -w $W torchrun --nnodes=1 --rdzv-backend=c10d --rdzv-endpoint=${H[0]}:2000 t.py\n"),
     ("signal-without-trap", TRAP + "source venv/bin/activate\nsrun python t.py\n"),
     ("signal-without-trap", TRAP + 'eval "$(micromamba shell hook --shell bash)"\nexec > log.txt\nsrun python t.py\n'),
+    ("sorted-hosts", OPEN + "export MASTER_ADDR=$HOSTNAME\nsort -u $PBS_NODEFILE > h.$PBS_JOBID\nmpirun -np 8 -hostfile h.$PBS_JOBID python t.py\n"),
+    ("ephemeral-port", NODES + "P=$((50000 + SLURM_JOB_ID % 10000))\nsrun torchrun --nnodes=2 --rdzv-backend=c10d --rdzv-endpoint=\"$M:$P\" t.py\n"),
+    ("large-port", NODES + "P=$((20000 + SLURM_JOB_ID))\nsrun torchrun --nnodes=2 --node_rank=$R --master_port=$P t.py\n"),
+    ("standalone-nodes", NODES + "srun accelerate launch --num_machines 1 --num_processes 4 t.py\n"),
+    ("first-node-only", PBS + "torchrun --standalone --nproc-per-node=4 t.py\n"),
+    ("home-directory", PBS + "mpirun -np 8 ./solver\n"),
+    ("unexported-variable", SLURM + "f() {\nMASTER_ADDR=$(hostname)\n}\nf\nsrun python t.py\n"),
+    ("unexported-variable", SLURM + "read -r MASTER_ADDR < <(scontrol show hostnames)\nsrun python t.py\n"),
+    ("loader-cores", SLURM.replace("#SBATCH --cpus-per-task=8\n", "") + "srun python t.py --workers 8\n"),
+    ("program-threads", SLURM.replace("task=8", "task=1") + "srun python t.py --workers 8\n"),
+    ("hostfile-slots", SLURM + "scontrol show hostnames | awk '{print}' > x\nfor h in $(cat x); do echo \"$h slots=$SLURM_NTASKS\"; done > h.$SLURM_JOB_ID\ndeepspeed --hostfile h.$SLURM_JOB_ID t.py\n"),
+    ("signal-to-steps", TRAP.replace("B:", "") + "trap \"scontrol requeue $SLURM_JOB_ID\" USR1\nsrun python t.py &\nwait $!\n"),
 ]  # fmt: skip
 SILENT = [
     ("rank-number", SLURM + "srun bash -c 'RANK=$((SLURM_NODEID * 4 + SLURM_LOCALID)) python t.py'\n"),
@@ -584,6 +596,18 @@ SILENT = [
     ("cann-not-sourced", PBS.replace("ngpus", "nnpus") + "export HCCL_CONNECT_TIMEOUT=9\npbs_tmrsh $H bash -c 'source /opt/Ascend/set_env.sh; python t.py'\n"),
     ("signal-without-trap", TRAP + "source traps.sh\nsrun python t.py\n"),
     ("signal-without-trap", TRAP + "exec python t.py\n"),
+    ("missing-master", NODES + "cat > n.sh <<END\ntorchrun --nnodes=2 --rdzv-backend=c10d \\\\\n  --rdzv-endpoint=$M:2000 t.py\nEND\nsrun bash n.sh\n"),
+    ("ephemeral-port", NODES + "P=$((20000 + SLURM_JOB_ID % 10000))\nsrun torchrun --nnodes=2 --rdzv-backend=c10d --rdzv-endpoint=\"$M:$P\" t.py\n"),
+    ("large-port", NODES + "P=$((20000 + SLURM_JOB_ID))\nsrun torchrun --nnodes=2 --rdzv-backend=c10d --rdzv-endpoint=$M-$P t.py\n"),
+    ("standalone-nodes", NODES + "srun accelerate launch --num_processes 4 t.py\n"),
+    ("first-node-only", PBS + "torchrun --standalone --nproc-per-node=4 t.py &\nwait\n"),
+    ("home-directory", PBS + "mpirun -np 8 $PBS_O_WORKDIR/solver\n"),
+    ("unexported-variable", SLURM + "f() {\nlocal MASTER_ADDR=$(hostname)\n}\nf\nsrun python t.py\n"),
+    ("unexported-variable", SLURM + "f() {\nMASTER_ADDR=$(hostname)\nexport MASTER_ADDR\n}\nf\nsrun python t.py\n"),
+    ("unexported-variable", SLURM + "read -r MASTER_ADDR < <(scontrol show hostnames)\nexport MASTER_ADDR\nsrun python t.py\n"),
+    ("unexported-variable", SLURM + "scontrol show hostnames | while read -r MASTER_ADDR; do echo; done\nsrun python t.py\n"),
+    ("missing-node-rank", NODES + "srun torchrun --nnodes=2 \\ \n  --rdzv-backend=c10d --rdzv-endpoint=$M:2000 t.py\n"),
+    ("signal-without-trap", TRAP + "trap \"scontrol requeue $SLURM_JOB_ID\" USR1\nsrun python t.py &\nwait $!\n"),
 ]  # fmt: skip
 
 
@@ -603,6 +627,50 @@ PROGRAMS = {
     "import lightning as L\n\nL.Trainer(devices=2, num_nodes=2)\n": "world-size",
     "import os\n\nprint(os.environ['DATA_ROOT'])\n": "unexported-variable",
 }
+OF_TORCH = "import torch.distributed as dist\n\ndist.init_process_group({}rank=int(os.environ['SLURM_PROCID']), world_size=8)\n"
+NO_ADDRESS = [
+    ("", "", True),
+    ("'tcp://a:1', ", "", False),
+    ("", "export MASTER_ADDR=$H\n", False),
+    ("", "source e.sh\n", False),
+]
+
+
+@pytest.mark.parametrize(("more", "found"), [("", True), (" LOCAL_RANK=$SLURM_LOCALID", False)])
+def test_ranks_without_a_local_rank(more: str, found: bool, tmp_path: Path) -> None:
+    (tmp_path / "t.py").write_text("from transformers import Trainer\n\nTrainer().train()\n")
+    script = SLURM + f"srun bash -c 'RANK=$SLURM_PROCID WORLD_SIZE=$SLURM_NTASKS{more} python t.py'\n"
+    rules = {one.rule for one in check(script.encode(), folder=str(tmp_path))}
+    assert ("no-rank-variables" in rules) is found
+
+
+def test_the_loaders_of_a_file_with_one_core(tmp_path: Path) -> None:
+    (tmp_path / "t.py").write_text("import torch\n\nload(num_workers=8)\n")
+    script = SLURM.replace("task=8", "task=1") + "srun python t.py\n"
+    assert "loader-cores" in {one.rule for one in check(script.encode(), folder=str(tmp_path))}
+
+
+@pytest.mark.parametrize(("command", "backend"), [("python t.py", "mpi"), ("./wrap.sh python t.py", "nccl")])
+def test_an_address_that_may_be_set_elsewhere(command: str, backend: str, tmp_path: Path) -> None:
+    (tmp_path / "t.py").write_text("import os\n" + OF_TORCH.format(f"'{backend}', "))
+    found = check(f"{SLURM}srun {command}\n".encode(), folder=str(tmp_path))
+    assert {one.rule for one in found}.isdisjoint({"missing-master", "no-rank-variables"})
+
+
+@pytest.mark.parametrize("module", ["import idr_torch", "from utils import env", "from .utils import env"])
+def test_a_module_that_may_set_the_address(module: str, tmp_path: Path) -> None:
+    (tmp_path / "t.py").write_text(f"import os\n{module}\n" + OF_TORCH.format(""))
+    found = check((SLURM + "srun python t.py\n").encode(), folder=str(tmp_path))
+    assert "missing-master" not in {one.rule for one in found}
+
+
+@pytest.mark.parametrize(("argument", "line", "found"), NO_ADDRESS)
+def test_ranks_without_an_address(argument: str, line: str, found: bool, tmp_path: Path) -> None:
+    (tmp_path / "t.py").write_text("import os\n" + OF_TORCH.format(argument))
+    rules = {one.rule for one in check((SLURM + line + "srun python t.py\n").encode(), folder=str(tmp_path))}
+    assert ("missing-master" in rules) is found
+
+
 DEVICES = [("devices=4", True), ("devices=2", False), ("devices=4, accelerator='cpu'", False)]
 
 

@@ -102,6 +102,23 @@ def test_a_requirement_that_is_not_known() -> None:
     assert "did you mean account?" in done.stderr
 
 
+def test_a_question_ends_with_its_own_mark() -> None:
+    Path("job.sh").write_text("#!/bin/bash\n#SBATCH --time=01:00:00\n./a  # jobgen: disable=fixed-prt\n")
+    assert "did you mean fixed-port? Fix: use" in jobs.jobgen("check", "--format", "github", "job.sh").stdout
+
+
+def test_the_lines_of_a_reason_are_short() -> None:
+    lines = jobs.jobgen("help", "fixed-port").stdout.splitlines()
+    assert max(map(len, lines)) <= 100
+
+
+def test_a_wrong_table_is_said_once() -> None:
+    Path("jobgen.toml").write_text('[check]\nrequire = ["acount"]\n')
+    Path("other.sh").write_text(Path("job.sh").read_text())
+    done = jobs.jobgen("check", "job.sh", "other.sh")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+
+
 @pytest.mark.parametrize(
     ("option", "required", "found"),
     [("--constraint=a100", "-C", False), ("-Ca100", "--constraint", False), ("--qos=a", "-C", True)],

@@ -21,6 +21,9 @@ PBS = "#!/bin/bash\n#PBS -l select=1:ncpus=8:ngpus=1\n#PBS -l walltime=06:00:00\
 RUN = "torchrun --standalone --nproc-per-node=4 t.py"
 VENV = "source $HOME/v/bin/activate\n"
 TWO = "CUDA_VISIBLE_DEVICES={} torchrun {} --nproc-per-node=2 t.py &\n"
+IN_PORT = "run() {\nlocal p=$((2000 + $1))\nCUDA_VISIBLE_DEVICES=$1 torchrun --master-port=$p --nproc-per-node=1 t.py\n}\n"
+SORTED = "sort -u $PBS_NODEFILE > h.$PBS_JOBID\nmpirun -np 8 -hostfile h.$PBS_JOBID python t.py\n"
+IN_FUNCTION = "run() {{\nCUDA_VISIBLE_DEVICES=$1 torchrun {} --nproc-per-node=2 t.py{}\n}}\n"
 
 FOUND = [
     # the devices that a program sees, and those that it names
@@ -54,7 +57,16 @@ FOUND = [
         SLURM + "export CUDA_VISIBLE_DEVICES=1\npython t.py 1 &\npython t.py 2 &\nwait\n",
     ),
     ("shared-devices", "note", SLURM + "for s in 1 2; do python t.py --seed $s &\ndone\nwait\n"),
+    ("sorted-hosts", "note", PBS.replace("=1:", "=2:") + SORTED),
+    ("sorted-hosts", "warning", PBS.replace("=1:", "=2:") + "export MASTER_ADDR=$H\n" + SORTED),
     ("shared-port", "error", SLURM + TWO.format("0,1", "") + TWO.format("2,3", "") + "wait\n"),
+    ("shared-port", "error", SLURM + IN_FUNCTION.format("", " &") + "run 0,1 2001\nrun 2,3 2002\nwait\n"),
+    ("shared-port", "error", SLURM + IN_FUNCTION.format("", "") + "for g in 0 1; do run $g & done\nwait\n"),
+    (
+        "shared-port",
+        "error",
+        SLURM + IN_FUNCTION.format("--master-port=$2", "") + "run 0,1 2001 &\nrun 2,3 2001 &\nwait\n",
+    ),
     (
         "shared-port",
         "error",
@@ -130,6 +142,18 @@ RIGHT = [
     ),
     ("shared-devices", ARRAY + "python t.py 1 &\npython t.py 2 &\nwait\n"),
     ("shared-devices", SLURM + "for h in $H; do ssh $h torchrun --nproc-per-node=4 t.py &\ndone\nwait\n"),
+    (
+        "shared-port",
+        SLURM + IN_FUNCTION.format("--master-port=$2", " &") + "run 0,1 2001\nrun 2,3 2002\nwait\n",
+    ),
+    (
+        "shared-port",
+        SLURM + IN_FUNCTION.format("--master-port=$2", "") + "for g in 0 1; do run $g 200$g & done\nwait\n",
+    ),
+    ("shared-port", SLURM + IN_PORT + "for g in 0 1; do run $g & done\nwait\n"),
+    ("ranks-mismatch", SLURM + IN_PORT + "for g in 0 1 2 3; do run $g & done\nwait\n"),
+    ("shared-port", SLURM + IN_FUNCTION.format("", "") + "run 0,1 &\nwait\nrun 2,3 &\nwait\n"),
+    ("shared-port", SLURM + IN_FUNCTION.format("", " &\nwait") + "run 0,1\nrun 2,3\n"),
     ("shared-port", SLURM + TWO.format("0,1", "--standalone") + TWO.format("2,3", "--standalone") + "wait\n"),
     (
         "shared-port",

@@ -76,6 +76,51 @@ def test_it_has_the_request_the_exports_and_the_arguments(line: str, rules: set[
     assert {rule for _, _, rule in errors(tmp_path, "export N=4\nsrun ./run.sh 5")} == rules
 
 
+SHIFTED = 'n=$1\nshift\ntorchrun --nnodes $n --rdzv-backend c10d --rdzv-endpoint $M:0 "$@"'
+DEFAULT = "N=${N:-2}\ntorchrun --nnodes $N --rdzv-backend c10d --rdzv-endpoint $M:0 t.py"
+
+
+@pytest.mark.parametrize(
+    ("call", "line", "found"),
+    [
+        ("srun ./run.sh 5 t.py", SHIFTED, True),
+        ("srun ./run.sh 2 t.py", SHIFTED, False),
+        ('srun ./run.sh "$n" t.py', SHIFTED, False),
+        ("N=5 srun ./run.sh", DEFAULT, True),
+        ("N=2 srun ./run.sh", DEFAULT, False),
+        ("export N=5\nsrun ./run.sh", DEFAULT, True),
+    ],
+)
+def test_the_values_that_a_call_gives(call: str, line: str, found: bool, tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text(INNER.format(line))
+    assert ("nodes-mismatch" in {rule for _, _, rule in errors(tmp_path, call)}) is found
+
+
+OWN_RANK = "R=$SLURM_NODEID\nN=${N:-2}\nNODE_RANK=${NODE_RANK:-0}\ntorchrun --nnodes 2 --node-rank $NODE_RANK --master-addr $M t.py"
+
+
+@pytest.mark.parametrize(
+    ("call", "found"),
+    [
+        ("srun ./run.sh", True),
+        ("srun bash -c 'NODE_RANK=$SLURM_NODEID ./run.sh'", False),
+        ("export NODE_RANK\nsrun ./run.sh", False),
+        ("source env.sh\nsrun ./run.sh", False),
+        ("srun --container-image=i ./run.sh", False),
+    ],
+)
+def test_a_node_rank_that_has_only_its_default(call: str, found: bool, tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text(INNER.format(OWN_RANK))
+    assert ("fixed-node-rank" in {rule for _, _, rule in errors(tmp_path, call)}) is found
+
+
+@pytest.mark.parametrize(("last", "found"), [("", True), ("n=1\n", False)])
+def test_an_argument_that_a_loop_changes(last: str, found: bool, tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text(INNER.format("torchrun --nnodes 2 --node-rank $1 --master-addr $M t.py"))
+    body = f"n=0\nfor h in $L; do\nssh $h bash $PWD/run.sh $n &\n{last or 'echo'}\ndone"
+    assert bool(errors(tmp_path, body)) is found
+
+
 @pytest.mark.parametrize(
     "name", ["missing.sh", "../run.sh", "/bin/true", "program", "data.sh", "own.sh", "job.sh", "$X/run.sh"]
 )

@@ -189,7 +189,8 @@ def port_ranges(script: Script) -> Iterator[tuple[Address, int, int]]:
     """Yield each port of the rendezvous with its least and greatest value, if the text determines them."""
     for one in ports(script):
         if (limits := port_range(script, one.node)) is not None:
-            yield one, *limits
+            name = f"the port in {one.name}" if one.name == _ENDPOINT else one.name
+            yield one._replace(name=name), *limits
 
 
 def port_range(script: Script, node: Node, depth: int = 0) -> _Range:
@@ -207,6 +208,9 @@ def port_range(script: Script, node: Node, depth: int = 0) -> _Range:
     inner = [child for child in node.children if child.type not in signs]
     if node.type in ("string", "arithmetic_expansion", "parenthesized_expression") and len(inner) == 1:
         return port_range(script, inner[0], depth + 1)
+    if node.type in ("string", "concatenation") and inner:  # --master-port=$P, "$HOST:$P"
+        before = node.source[node.start : inner[-1].start].rstrip(b'"')
+        return port_range(script, inner[-1], depth) if before.endswith((b":", b"=")) else None
     if node.type in ("simple_expansion", "expansion", "variable_name", "word"):
         return _range_of_name(script, node, depth)
     if node.type == "binary_expression" and len(inner) == 3:

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from jobgen.check.ranks.model import RankGroup
+from jobgen.script.changed_variables import targets
 from jobgen.script.command_kinds import is_printed
 from jobgen.script.commands import Command
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
-from jobgen.script.syntax import LATER, Node, exported, is_prefix
+from jobgen.script.syntax import LATER, LOOPS, Node, exported, is_prefix
 
 _ELSEWHERE = (
     *("function_definition", "command_substitution", "process_substitution", "subshell", "heredoc_body"),
@@ -46,11 +47,15 @@ class RankEnvironment:
 
     @cached_property
     def assignments(self) -> dict[str, list[Node]]:
-        """The assignments of each variable, without those of a single command."""
+        """The assignments of each variable, also by ``read``, without those of a single command."""
         found: dict[str, list[Node]] = {}
         for name, _, node in self.script.assignments:
             if not is_prefix(node):
                 found.setdefault(name, []).append(node)
+        for command in self.script.named("read"):
+            if not command.node.under("pipeline", *LOOPS):
+                for name in targets(command):
+                    found.setdefault(name, []).append(command.node)
         return found
 
     @cached_property
@@ -98,11 +103,21 @@ class RankEnvironment:
         found = self.assignments.get(name, [])
         if not found or found[0].start > before or name in self.exports or self.is_open:
             return None
-        if any(exported(node) or node.under(*_ELSEWHERE) for node in found):
+        if any(exported(node) or self._may_not_hold(node, before) for node in found):
             return None
         if any((value := node.get("value")) is not None and value.type == "array" for node in found):
             return None
         return found[0]
+
+    def _may_not_hold(self, assignment: Node, before: int) -> bool:
+        """Return whether an assignment may not run in the script's own shell, or is of a function only."""
+        around = assignment.around(*_ELSEWHERE)
+        if around is None or around.type != "function_definition":
+            return around is not None
+        calls = (one.node for one in self.script.named(around.name) if one.node.start < before)
+        above = assignment.parent
+        declared = above is not None and above.type == "declaration_command"
+        return declared or all(one.under(*_ELSEWHERE, "pipeline") for one in calls)
 
     def in_effect(self, name: str, before: int) -> Node | None:
         """Return the only value of an exported variable, if the script certainly sets it in time."""

@@ -109,25 +109,18 @@ def _ranks(script: Script) -> Iterator[RankGroup]:
             yield RankGroup(command.line, start, command, (), found, None, 1, 1, 1, cores, 1)
 
 
-def beside(script: Script, *, steps: bool = False) -> Iterator[list[RankGroup]]:
+def beside(script: Script, *, steps: bool = False, calls: bool = False) -> Iterator[list[RankGroup]]:
     """Yield the processes in the background that run at the same time; one in a loop is there twice.
 
-    ``steps``: also those that srun starts.
+    ``steps``: also those that srun starts; ``calls``: also those of functions.
     """
     waits = [one.node for one in script.named("wait")]
     starts = sorted(wait.start for wait in waits)
     found: list[RankGroup] = []
     branch: Node | None = None
     end = 0
-    for one in ranks(script):
-        node = one.command.node
-        remote = any(launch.remote for launch in one.chain)
-        if (
-            not one.command.background
-            or (one.is_step and not steps)
-            or remote
-            or node.under("function_definition")
-        ):
+    for node, one in _in_background(script, calls):
+        if (one.is_step and not steps) or any(launch.remote for launch in one.chain):
             continue
         around = node.around(*_BRANCHES)
         if around is not branch:
@@ -144,6 +137,37 @@ def beside(script: Script, *, steps: bool = False) -> Iterator[list[RankGroup]]:
         found += [one] * (1 if all(runs_once(loop, script.constants) for loop in loops) else 2)
     if len(found) > 1:
         yield found
+
+
+def _in_background(script: Script, calls: bool) -> list[tuple[Node, RankGroup]]:
+    """Return the processes in the background, each with its command, or a call of the function around it."""
+    found: list[tuple[Node, RankGroup]] = []
+    groups: dict[int, list[RankGroup]] = {}
+    for one in ranks(script):
+        if not _in_function(one.command):
+            found += [(one.command.node, one)] if one.command.background else []
+        elif calls:
+            groups.setdefault(one.command.node.start, []).append(one)
+    by_name: dict[str, list[Command]] = {}
+    for command in script.commands if groups else ():
+        by_name.setdefault(command.name, []).append(command)
+    waits = {around.start for one in by_name.get("wait", ()) if (around := _function(one))}
+    for together in groups.values():  # one for each call, if they differ in its arguments
+        command = together[0].command
+        around = _function(command)
+        own = by_name.get(around.name, []) if around is not None and around.start not in waits else []
+        if len(together) in (1, len(own)) and not any(map(_in_function, own)):
+            both = zip(own, together * len(own), strict=False)
+            found += [(call.node, one) for call, one in both if command.background or call.background]
+    return sorted(found, key=lambda row: row[0].start)
+
+
+def _function(command: Command) -> Node | None:
+    return command.node.around("function_definition")
+
+
+def _in_function(command: Command) -> bool:
+    return command.node.under("function_definition")
 
 
 _BRANCHES = ("if_statement", "elif_clause", "else_clause", "case_item")

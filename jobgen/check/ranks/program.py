@@ -21,7 +21,8 @@ _KNOWN = sys.stdlib_module_names | {
     *("torch", "torchvision", "numpy", "pandas", "sklearn", "scipy", "tqdm", "yaml", "PIL")
 }
 _STARTERS = ("subprocess", "multiprocessing", "torch.multiprocessing", "submitit", "concurrent", "joblib")
-_WORKERS = ("num_workers", "dataloader_num_workers")
+_WORKERS = ("num_workers", "dataloader_num_workers")  # arguments of data loaders
+_WORKERS_OPTIONS = (*_WORKERS, "workers")
 
 
 class PythonSource(NamedTuple):
@@ -34,6 +35,11 @@ class PythonSource(NamedTuple):
     sets: frozenset[str]
     workers: int | None
     trainer: dict[str, int]  # devices and num_nodes of Lightning's Trainer
+
+    @property
+    def is_plain(self) -> bool:
+        """Return whether the file imports nothing that may set variables, or start processes, of its own."""
+        return {one.partition(".")[0] for one in self.modules} <= _KNOWN
 
     def imports(self, *names: str) -> bool:
         """Return whether the file imports one of these modules, or a part of it."""
@@ -67,15 +73,14 @@ class RankProgram(NamedTuple):
         """Return whether neither the file nor what it imports knows several ranks."""
         if self.source is None or self.frameworks or self.source.imports(*_STARTERS, "torch.distributed"):
             return False
-        roots = {one.partition(".")[0] for one in self.source.modules}
         reads = any(re.search(r"RANK|SLURM_|OMPI_|PMI|PALS", name) for name in self.source.reads)
-        return roots <= _KNOWN and not reads
+        return self.source.is_plain and not reads
 
     @property
     def workers(self) -> int | None:
         """The processes of a data loader: an option, or the number in the file."""
         for _, name, text in self.options:
-            if name.rpartition(".")[2] in _WORKERS:
+            if name.rpartition(".")[2] in _WORKERS_OPTIONS:
                 return number(text, 4)
         return None if self.source is None else self.source.workers
 
@@ -156,7 +161,9 @@ def _modules(nodes: Sequence[ast.AST]) -> Iterator[str]:
     for node in nodes:
         if isinstance(node, ast.Import):
             yield from (one.name for one in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+        elif isinstance(node, ast.ImportFrom) and node.level:
+            yield "."  # of the folder of the file
+        elif isinstance(node, ast.ImportFrom) and node.module:
             yield node.module
             yield from (f"{node.module}.{one.name}" for one in node.names)
         elif isinstance(node, ast.Attribute) and node.attr == "distributed" and _last(node.value) == "torch":

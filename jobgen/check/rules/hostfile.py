@@ -340,8 +340,7 @@ def _slots_written(script: Script) -> Iterator[tuple[int, int]]:
             if (at := match[1].count("%")) < len(match[2].split())
         )
         for match in re.finditer(r"slots=(?:(\d+)\b|\$\{?(\w+)\}?)", " ".join((text, *printed))):
-            variable = script.constants.node(match[2] or "")
-            slots = number(match[1] or (script.constants.value(variable) if variable else None), 3)
+            slots = number(match[1] or script.constants.named(match[2]), 3)
             if slots is not None:
                 yield node.line, slots
     for command in script.named("sed"):

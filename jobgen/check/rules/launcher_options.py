@@ -53,8 +53,7 @@ def first_node_only(script: Script) -> Iterator[Hit]:
         by_hostfile = launch.has("--no-ssh")  # deepspeed counts its nodes
         if launch.row.line.reaches_nodes and not by_hostfile:
             continue
-        apart = launch.command.background or launch.has("--standalone")
-        if apart or not script.starts(launch) or depends_on_size(launch.command.node):
+        if launch.command.background or not script.starts(launch) or depends_on_size(launch.command.node):
             continue
         count = None if by_hostfile else 1
         count = launch.number(*launch.row.line.nodes) if launch.has(*launch.row.line.nodes) else count
@@ -219,7 +218,7 @@ def depends_on_size(node: Node) -> bool:
     "standalone-nodes",
     WARNING,
     "A training of its own on every node",
-    """torchrun with `--standalone`, with `--nnodes=1`, or without `--nnodes`, knows its own node only. Started on each node of a
+    """torchrun with `--standalone`, with `--nnodes=1`, or without `--nnodes`, and accelerate with `--num_machines=1`, know their own node only. Started on each node of a
     job it trains once a node: the ranks of different nodes never exchange gradients, and all of them write the
     same checkpoints.""",
     fix="give it --nnodes, --rdzv-backend=c10d, --rdzv-id and --rdzv-endpoint",
@@ -244,8 +243,8 @@ def standalone_nodes(script: Script) -> Iterator[Hit]:
         if launch is None or outer is None or outer is launch or (one.nodes or 1) < 2:
             continue
         words = " ".join(word.text for word in (*outer.whole, *launch.program))
-        own = launch.row.once_a_node and not launch.row.line.config_file and not launch.unknown
         one_node = launch.number(*launch.row.line.nodes) == 1 and one.tasks == 1
+        own = launch.row.once_a_node and (one_node or not launch.row.line.config_file) and not launch.unknown
         alone = launch.has("--standalone") or one_node or not launch.has(*launch.row.line.nodes, *_JOINS)
         own = own and alone
         if own and not re.search(r"NODEID|PROCID|NODENAME|RANK|hostname|ARGS|OPT", words):
@@ -261,6 +260,7 @@ _JOINS = ("--rdzv-endpoint", "--hostfile", "-H", "--node-rank", "--no-ssh", "--h
 _JOINED = {
     "deepspeed": "start it once with a hostfile, or on each node with --no_ssh, --node_rank, --master_addr and a hostfile",
     "colossalai": "start it once, with --hostfile",
+    "accelerate": "give it --num_machines, --machine_rank of each node and --main_process_ip, and the ranks of all nodes",
 }
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from jobgen.check.rule import WARNING, rule
+from jobgen.check.rule import NOTE, WARNING, rule
 from jobgen.script.commands import Command
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import LOOPS, Node, literal, uses
@@ -140,7 +140,7 @@ def _counts_lines(value: Node) -> bool:
     "Hosts in another order",
     """The first line of the node file is the host that runs the script. `sort -u` may put another host
     first, which then becomes the master, and it changes the placement of ranks. Remove duplicates
-    without changing the order.""",
+    without changing the order. (It is a note where mpirun alone reads the file: its ranks need no address.)""",
     message="sort changes the order of the hosts: the first may not be the host that runs this script",
     fix="keep the order: awk '!seen[$1]++' \"$PBS_NODEFILE\"",
     bad="""
@@ -175,7 +175,7 @@ def sorted_nodefile(script: Script) -> Iterator[Hit]:
         counts = any("wc" in _names(above) for above in around)  # $(... | wc -l)
         ordered = (written and _has_first_host(script, whole)) or _starts_each(script, whole)
         if unique and kept and not counts and not ordered:
-            yield Hit(command.line)
+            yield Hit(command.line, level=NOTE if written and _is_of_mpirun(script, whole) else None)
 
 
 def _has_first_host(script: Script, statement: Node) -> bool:
@@ -186,6 +186,20 @@ def _has_first_host(script: Script, statement: Node) -> bool:
     words += [
         file for one in script.named("julia") for word, file in pairwise(one.words) if "machine" in word.text
     ]
+    return _writes_one(script, statement, words)
+
+
+def _is_of_mpirun(script: Script, statement: Node) -> bool:
+    """Return whether a list is written to the hostfile of mpirun, whose ranks need no address of the first host."""
+    words = [word for one in script.launched("mpirun") for word in one.nodes.values()]
+    return not _NAMES_MASTER.search(script.tree.text) and _writes_one(script, statement, words)
+
+
+_NAMES_MASTER = re.compile(r"(?i)master|\bhost_?name\b|\baddr|tcp://|scheduler|\bhead\b")
+
+
+def _writes_one(script: Script, statement: Node, words: Sequence[Node]) -> bool:
+    """Return whether a statement writes a file that is one of these words."""
     files = {_file(script, word) for word in words}
     written = (one.get("destination") for one in statement.all("file_redirect"))
     return any(word is not None and _file(script, word) in files for word in written)

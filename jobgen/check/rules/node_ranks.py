@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 
+from jobgen.check.ranks.environment import RankEnvironment
 from jobgen.check.ranks.launcher_config import launches
-from jobgen.check.ranks.model import step_of_script
+from jobgen.check.ranks.model import RankGroup, ranks, step_of_script
 from jobgen.check.rule import ERROR, WARNING, rule, rule_once
-from jobgen.script import code_files
+from jobgen.launch.command_line import is_python
 from jobgen.script.launches import Launch
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import LOOPS, Node, expansions
+from jobgen.script.word_lists import is_literal_document
 
 _HOSTNAME = r"(?:\\?\$\(|\\?`)\s*(?:/bin/)?(?:hostname(?: -[a-zA-Z-]+)?|uname -n)\b[^)`]*[)`]|\\?\$\{?(?:HOSTNAME|SLURMD_NODENAME)\b\}?"
 _OWN_MASTER = rf"(?:MASTER_ADDR=|--master[-_]addr[= ]|--main_process_ip[= ]|--rdzv[-_]endpoint[= ])\\?[\"']?(?:{_HOSTNAME})"
@@ -79,7 +82,7 @@ def _run_by_all(script: Script) -> Iterator[Node]:
     lines = {one.line for one in inner if one.outer is not None and _is_for_all(one.outer)}
     for node in script.tree.all("heredoc_body"):
         own = range(node.line, node.line + 1 + node.text.count("\n"))
-        if (code_files.is_literal(node) and lines.intersection(own)) or re.search(_RANKS, node.text):
+        if (is_literal_document(node) and lines.intersection(own)) or re.search(_RANKS, node.text):
             yield node
     for launch in script.launches:
         if launch.outer is None and launch.row.line.reaches_nodes and _is_for_all(launch):
@@ -145,11 +148,12 @@ def _on_each_node(script: Script) -> Iterator[Launch]:
 @rule_once(
     "missing-master",
     ERROR,
-    "No address of the master on several nodes",
+    "No address of the master",
     """torchrun does not read MASTER_ADDR. Without `--master-addr` the static rendezvous is at 127.0.0.1, and without
     `--rdzv-endpoint` the backend c10d is at localhost, whatever `--master-addr` says
     (`torch/distributed/run.py`, `torch/distributed/elastic/rendezvous/utils.py`): each node waits for the others
-    at its own address.""",
+    at its own address. (A warning is a Python file beside the script that srun or mpirun start without a MASTER_ADDR: its
+    init_process_group reads it.)""",
     fix="add --rdzv-backend=c10d and --rdzv-endpoint=$MASTER_ADDR:$MASTER_PORT",
     bad="""
     #!/bin/bash
@@ -177,6 +181,35 @@ def missing_master(script: Script) -> Iterator[Hit]:
                 f"{launch.title} has no {option}: each of the {script.request.nodes} nodes waits for the ranks of the "
                 f"others at {host}, its own address",
             )
+    environment = RankEnvironment.of(script)
+    if environment.is_open or "--container-image" in script.tree.text or not script.is_batch:
+        return  # pyxis sets it in the containers of PyTorch
+    for one in ranks(script):
+        if one.outer is not None and not one.sets_ranks and _lacks_address(script, one):
+            yield Hit(
+                one.line,
+                f"nothing sets MASTER_ADDR, which init_process_group in {one.program.file} reads: it fails in each rank",
+                "above the launcher, export MASTER_ADDR=$(hostname) and a MASTER_PORT",
+                WARNING,
+            )
+
+
+def _lacks_address(script: Script, one: RankGroup) -> bool:
+    """Return whether ranks of torch.distributed meet at an address that neither the script nor the program sets."""
+    source, words = one.program.source, one.program.arguments
+    if source is None or one.total in (None, 1) or one.program.frameworks != {"torch"}:
+        return False
+    starts = words[0] if words else ""  # not a script, which may set it
+    if not is_python(os.path.basename(starts)) and not starts.endswith(".py"):
+        return False
+    if one.text is not None and re.search(r"\bsource\b|\.sh\b|(^|;)\s*\.\s", one.text.unquoted):
+        return False
+    calls = re.search(r"\binit_process_group\(", source.text)
+    other = re.search(
+        r"init_method\s*=(?!\s*[\"']env:)|(tcp|file)://|[\"']mpi[\"']|MASTER_|store\s*=|\bspawn\(",
+        source.text,
+    )
+    return calls is not None and other is None and source.is_plain and "MASTER_ADDR" not in script.tree.text
 
 
 @rule_once(

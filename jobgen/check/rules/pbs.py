@@ -12,6 +12,7 @@ from jobgen.check.rules.walltime import sizes
 from jobgen.errors import shown
 from jobgen.script.request import resources
 from jobgen.script.script import Hit, Script
+from jobgen.script.syntax import literal
 
 
 @rule(
@@ -99,9 +100,12 @@ def home_directory(script: Script) -> Iterator[Hit]:
     flags = {option.flag for option in script.options} | {name for _, name, _ in resources(script.options)}
     if moved or flags & {"-d", "-w", "wd"} or "brainlife" in script.tree.text or script.name == "main":
         return
+    programs = {id(one.command.node): literal(one.file) for one in script.started if one.outer is not None}
     for command in script.own_runs:
         for word in [command.name, *command.literals]:
             relative = re.fullmatch(r"(?!/|~)[\w./-]+\.(py|sh|exe|out)", word)
+            if word == programs.get(id(command.node)):
+                relative = relative or re.match(r"\./", word)
             if relative and (word in command.literals or "/" in word):
                 reason = f"PBS starts the job in the home directory, and {shown(word)} is resolved there"
                 elsewhere = script.starts_at_submission or not any(

@@ -367,7 +367,7 @@ def _threads_of(script: Script, command: Command) -> Iterator[tuple[str, int, No
     "loader-cores",
     NOTE,
     "Data loaders with one core",
-    """Without `--cpus-per-task` a task of Slurm has one core, unless the site gives whole nodes or more for each
+    """Without `--cpus-per-task`, or with 1, a task of Slurm has one core, unless the site gives whole nodes or more for each
     GPU: the program and all processes of its data loader share it, and the GPU waits for data.""",
     bad="""
     #!/bin/bash
@@ -389,18 +389,19 @@ def _threads_of(script: Script, command: Command) -> Iterator[tuple[str, int, No
     schedulers=("slurm",),
 )
 def loader_cores(script: Script) -> Iterator[Hit]:
-    if script.request.cpus_per_rank or not script.in_job:
+    given = script.request.cpus_per_rank
+    if (given or 1) > 1 or not script.in_job:
         return
     for one in ranks(script):
         workers = one.program.workers
+        if given:  # see program-threads for options
+            workers = one.program.source.workers if one.program.source is not None else None
         of_task = one.each // one.tasks if one.each and one.tasks else 1  # ranks
         if workers and workers > 1 and one.cores in (0, 1):
-            yield Hit(
-                one.line,
-                f"{one.program.file or one.name} has {workers} processes for its data, but no option requests cores: "
-                "each task has one, unless the site gives more",
-                f"add --cpus-per-task={(workers + 1) * of_task}",
-            )
+            has = "the directives request one core for each task"
+            has = has if given else "no option requests cores: each task has one, unless the site gives more"
+            reason = f"{one.program.file or one.name} has {workers} processes for its data, but {has}"
+            yield Hit(one.line, reason, f"write --cpus-per-task={(workers + 1) * of_task}")
 
 
 @rule(

@@ -234,7 +234,14 @@ def no_rank_variables(script: Script) -> Iterator[Hit]:
         row, outer = _framework(one), one.outer
         if row is None or outer is None or not outer.row.line.reaches_nodes or outer.unknown:
             continue
-        if one.sets_ranks or not one.total or one.total == 1 or _sets_ranks(script, one):
+        if one.sets_ranks or not one.total or one.total == 1:
+            continue
+        if _sets_ranks(script, one):
+            if "LOCAL_RANK" in row.variables and _lacks_local_rank(script, one):
+                reason = (
+                    f"nothing sets LOCAL_RANK in the {one.total} ranks, which {row.title} reads: {row.alone}"
+                )
+                yield Hit(one.line, reason, f"set it beside RANK: {_LOCAL_RANK[outer.row.by_scheduler]}")
             continue
         of_torch = row.title == "torch.distributed"
         names = "RANK and WORLD_SIZE" if of_torch else "RANK, WORLD_SIZE and LOCAL_RANK"
@@ -251,11 +258,27 @@ def _framework(one: RankGroup) -> Framework | None:
     source, used = one.program.source, one.program.frameworks
     rows = [FRAMEWORKS[key] for key in sorted(used) if FRAMEWORKS[key].variables]
     own_way = any(FRAMEWORKS[key].reads_slurm or FRAMEWORKS[key].reads_mpi for key in used)
-    if source is None or not rows or own_way or source.imports("mpi4py", "submitit", "ray"):
+    if source is None or not rows or own_way or source.imports("mpi4py", "submitit", "ray", "idr_torch"):
         return None
     reads = any(re.match(r"SLURM_|OMPI_|PMI|PALS_|MPI_|MV2_", name) for name in source.reads)
-    passes = re.search(r"\brank\s*=|mp\.spawn|\bspawn\(|tcp://|file://", source.text)
+    passes = re.search(r"[\"']mpi[\"']|\brank\s*=|mp\.spawn|\bspawn\(|tcp://|file://", source.text)
     return None if reads or passes else rows[0]
+
+
+# The local rank in the code of a task: of srun, or of an MPI.
+_LOCAL_RANK = {
+    True: "LOCAL_RANK=$SLURM_LOCALID",
+    False: "LOCAL_RANK=$OMPI_COMM_WORLD_LOCAL_RANK with Open MPI",
+}
+
+
+def _lacks_local_rank(script: Script, one: RankGroup) -> bool:
+    """Return whether the code of each task sets RANK, and neither it nor the script or program LOCAL_RANK."""
+    text, source = one.text, one.program.source
+    if text is None or source is None:
+        return False
+    sets = re.search(r"\bRANK=", text.text) is not None and not re.search(r"\bsource\b|\.sh\b", text.text)
+    return sets and "LOCAL_RANK" not in script.tree.text + source.text
 
 
 def _sets_ranks(script: Script, one: RankGroup) -> bool:

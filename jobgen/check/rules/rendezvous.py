@@ -237,14 +237,14 @@ def _ports_of_array(script: Script) -> Iterator[int]:
 )
 def shared_port(script: Script) -> Iterator[Hit]:
     one_node = script.request.nodes == 1
-    for together in beside(script, steps=one_node) if not any(script.named("ssh", "pdsh", "pbsdsh")) else ():
+    for together in (
+        beside(script, steps=one_node, calls=True) if not any(script.named("ssh", "pdsh", "pbsdsh")) else ()
+    ):
         first: dict[str, int] = {}
         for one in together:
             port = _port(script, one)
             if port and port in first:
-                where = (
-                    f"that of line {first[port]}" if first[port] != one.line else "its own other iterations"
-                )
+                where = f"that of line {first[port]}" if first[port] != one.line else "itself"
                 reason = f"this runs beside {where} with the same port, {port}: the second one finds it in use, and ends"
                 yield Hit(one.line, reason)
             first[port] = one.line
@@ -265,6 +265,11 @@ def _port(script: Script, one: RankGroup) -> str:
     if node is None:
         return "" if launch.has(option) else "29500"
     names = {name for name, _ in expansions(node)}
+    read = names | {
+        inner for name in names for value in script.values.get(name, ()) for inner, _ in expansions(value)
+    }
+    if any(re.fullmatch(r"[@*]|\d+", name) for name in read):  # of a function
+        return launch.options.get(option) or ""
     varies = any(name in script.loop_variables or len(script.values.get(name, ())) > 1 for name in names)
     text = (node.text if names else script.constants.text(node)).strip("\"'").rpartition("=")[2]
     return "" if varies or "RANDOM" in text or "$((" in text or "$(" in text or text == "0" else text

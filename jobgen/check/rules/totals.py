@@ -15,6 +15,7 @@ from jobgen.check.ranks.model import (
     A_NODE,
     HOSTFILES,
     RankGroup,
+    beside,
     code_of_tasks,
     cores_of_option,
     cores_of_script,
@@ -175,13 +176,15 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
         yield from _of_server(script, one, gpus) if gpus else ()
         yield from _of_workers(script, one, gpus) if _RAY.search(script.tree.text) else ()
     seen = {one.start: len(found.numbers) for one in ranks(script) if (found := visible(environment, one))}
-    beside = any(one.command.background for one in ranks(script))
+    background = any(one.command.background for one in ranks(script))
+    together = {one.start for group in beside(script, calls=True) for one in group}
     for launch in launches(script):
         each = launch.number(*launch.row.line.local_ranks) or ranks_of_machine(launch)
         has = _given_devices(launch.outer, of_node, request.nodes == 1)
         more = bool(each and has and each > has)
         # The other devices are for a process in the background.
-        chosen = bool(each and beside and seen.get(launch.chain[-1].command.node.start, each + 1) <= each)
+        start = launch.chain[-1].command.node.start
+        chosen = start in together or bool(each and background and seen.get(start, each + 1) <= each)
         if each and has and each != has and (gpus if more else script.only(launch) and not chosen):
             idle = "" if more else f": {has - each} stay idle"
             idle = idle or f": the ranks from {has} on have none"

@@ -17,13 +17,14 @@ def _handler(script: Script, command: Command) -> str:
     """Return the code that a trap runs: its text, or the function that it names."""
     if not command.arguments:
         return ""
-    text = literal(command.arguments[0]) or command.arguments[0].text
+    text = literal(command.arguments[0]) or command.arguments[0].unquoted
     return next((script.functions[word] for word in text.split() if word in script.functions), text)
 
 
 def caught(command: Command) -> set[str]:
     """Return the signals of a trap, without the SIG of their names."""
-    return {word.upper().removeprefix("SIG") for word in command.literals[1:]}
+    names = filter(None, map(literal, command.arguments[1:]))
+    return {name.upper().removeprefix("SIG") for name in names}
 
 
 @rule(
@@ -212,6 +213,9 @@ def trap_exec(script: Script) -> Iterator[Hit]:
     ]
     for command in script.named("exec"):
         before = [one for one in traps if one.node.start < command.node.start]
+        submits = command.literals[:1] in (["sbatch"], ["qsub"])  # it ends at once, as the script would
+        if submits and not any(caught(one) & {"EXIT", "0"} for one in before):
+            continue
         if before and command.arguments and not _is_inside(command):
             reason = f"exec replaces the shell: from here on the trap of line {before[-1].line} does nothing"
             yield Hit.at(command.node, reason)
