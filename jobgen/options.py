@@ -552,10 +552,10 @@ OPTIONS = (
     Option(
         "module_init",
         _ENVIRONMENT,
-        parsers.path_of_job,
+        parsers.file_of_job,
         "FILE",
         "Shell script to source before all modules, such as one that defines the command module, as an "
-        "absolute path or ~/FILE. Repeatable, in order.",
+        "absolute path, ~/FILE, or ./FILE in the working directory. Repeatable, in order.",
         (),
         multiple=True,
         example=["/opt/site/modules/init/bash"],
@@ -587,7 +587,8 @@ OPTIONS = (
         parsers.module_step,
         "NAME",
         "Module to load. Repeatable, in order. NAME may also be another command of module: purge, reset, "
-        "'swap OLD NEW', 'unload NAME', 'use /DIR', 'restore NAME'.",
+        "list, 'swap OLD NEW', 'unload NAME', 'use /DIR', 'restore NAME'. It may contain $VARIABLE, as of a "
+        "file of module_init; so may the folders and files of the environment.",
         (),
         multiple=True,
         example=["cuda/12.4"],
@@ -595,9 +596,10 @@ OPTIONS = (
     Option(
         "source",
         _ENVIRONMENT,
-        parsers.path_of_job,
+        parsers.file_of_job,
         "FILE",
-        "Shell script to source, as an absolute path or ~/FILE. Repeatable, in order.",
+        "Shell script to source, as an absolute path, ~/FILE, or ./FILE in the working directory. "
+        "Repeatable, in order.",
         (),
         multiple=True,
         example=["/etc/profile.d/site.sh"],
@@ -802,3 +804,5 @@ OPTIONS = (
 
 BY_KEY = {option.key: option for option in OPTIONS}
 CODE = tuple(option.key for option in OPTIONS if option.group == _BLOCKS)  # their values are shell code
+# In the values of these the script replaces variables, each when the job has come to it.
+OPEN = ("module_init", "module_use", "module", "source", "conda", "venv")

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 # A value that begins with = is quoted: shellcheck takes NAME== for a comparison.
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+:,./-][A-Za-z0-9_@%+=:,./-]*")
 _CALM = re.compile(r"[A-Za-z0-9 _@%+=:,./()\[\]{}#&;|<>*?!^-]+")
+# A variable in such a value, as $NAME or ${NAME}.
+VARIABLE = r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))"
 _NAMED = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "'": "\\'", "\\": "\\\\"}
 
 
@@ -28,6 +30,18 @@ def sh(value: object) -> str:
 def sh_path(value: str) -> str:
     """Return a path as one word of bash, which replaces a leading ``~/``."""
     return f"~/{sh(value[2:])}" if value.startswith("~/") else sh(value)
+
+
+def sh_open(value: str) -> str:
+    """Return a path, or the name of a module, as one word of bash, which replaces the variables in it, too.
+
+    The script ends at one that is not set.
+    """
+    first, *others = re.split(VARIABLE, value, flags=re.ASCII)
+    found = sh_path(first) if first else ""
+    for braced, plain, text in zip(others[::3], others[1::3], others[2::3], strict=True):
+        found += f'"${{{braced or plain}?}}"' + (sh(text) if text else "")
+    return found
 
 
 def item(value: object) -> str:

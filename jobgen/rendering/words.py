@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen.launch.expansion import names, of_ranks, of_the_script, parts
@@ -9,7 +10,7 @@ from jobgen.plan.node_work import works_on_nodes
 from jobgen.rendering import launch_words
 from jobgen.rendering.directives import DirectiveLines, directive_lines
 from jobgen.rendering.environment import environment_lines
-from jobgen.rendering.quoting import each, item, quoted, sh, sh_path
+from jobgen.rendering.quoting import each, item, quoted, sh, sh_open, sh_path
 from jobgen.rendering.runtime import Setting, settings
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ class Words(NamedTuple):
     directives: DirectiveLines
     settings: tuple[str, ...]  # lines
     # The function environment
+    modules: tuple[str, ...]  # the words of each call that loads modules
     activate: str | None  # the file that activates the virtual environment
     environment: tuple[str, ...]  # lines that set variables
     commands: tuple[str, ...]  # that the host must have
@@ -113,6 +115,7 @@ def words(plan: Plan) -> Words:
         walltime=plan.scheduler.clock(plan.resources.walltime) if plan.resources.walltime else None,
         directives=directive_lines(plan),
         settings=tuple(map(assignment, settings(plan))),
+        modules=_modules((*spec.module, *plan.site.network.modules)),
         activate=f"{spec.venv}/bin/activate" if spec.venv else None,
         environment=environment_lines(plan),
         commands=tuple(dict.fromkeys(word for one in jobs for word in _commands(one))),
@@ -148,6 +151,16 @@ def assignment(setting: Setting) -> str:
     if setting.name == "job_workdir":
         return f"{setting.name}={sh_path(str(value))}"
     return f"{setting.name}={quoted(value) if setting.name in _QUOTED else sh(value)}"
+
+
+def _modules(modules: Sequence[str]) -> tuple[str, ...]:
+    """Return the words of each call that loads modules: those before a name with a variable may set it."""
+    calls: list[list[str]] = [[]]
+    for name in modules:
+        if "$" in name:
+            calls.append([])
+        calls[-1].append(sh_open(name))
+    return tuple(" ".join(call) for call in calls if call)
 
 
 def _plugin_words(plan: Plan) -> str:

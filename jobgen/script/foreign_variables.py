@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from jobgen.launch.expansion import code_at
 from jobgen.launch.expansion import names as expanded_names
-from jobgen.options import BY_KEY, CODE
+from jobgen.options import BY_KEY, CODE, OPEN
 from jobgen.schedulers.base import Scheduler
 from jobgen.script.dialects.base import Dialect
 from jobgen.spec import Specification
@@ -119,6 +119,10 @@ def _reads(spec: Specification) -> Iterator[tuple[str, str]]:
             yield plain or braced, place
         yield from ((name, place) for name in _in_arithmetic(text))
     yield from ((name, place) for place, name in _in_evaluated(texts))
+    for key in OPEN:
+        value = getattr(spec, key) or ()
+        words = (value,) if isinstance(value, str) else value
+        yield from ((name, key) for name in expanded_names(words))
     boxes = {"container": (spec.image or "", *spec.bind, *spec.container_arg)}
     for place, words in {**_programs(spec), **boxes}.items():
         yield from ((name, place) for name in (expanded_names(words) if spec.expand else ()))

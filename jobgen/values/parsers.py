@@ -319,8 +319,13 @@ def absolute_path(text: str) -> str:
 
 
 def path_of_job(text: str) -> str:
-    """Parse a path that holds in the job: an absolute one, or one below the home directory, ``~/PATH``."""
-    return text if re.match(r"~/.", text) else absolute_path(text)
+    """Parse a path that holds in the job: an absolute one, ``~/PATH``, or one that begins with a variable."""
+    return text if re.match(r"~/.|\$(\{[A-Za-z_]\w*\}|[A-Za-z_]\w*)(/|$)", text) else absolute_path(text)
+
+
+def file_of_job(text: str) -> str:
+    """Parse the path of a file that the job reads: such a path, or ``./FILE`` in its directory."""
+    return text if re.match(r"\.{1,2}/.", text) else path_of_job(text)
 
 
 def module(text: str) -> str:
@@ -332,7 +337,7 @@ def module(text: str) -> str:
 
 _MODULE_COMMAND = re.compile(
     r"purge|reset|restore( [^\s-]\S*)?|unload( [^\s-]\S*)+|swap( [^\s-]\S*){1,2}"
-    r"|use( -a| --append)?( ~?/\S*)+"
+    r"|use( -a| --append)?( (~?/|\$\{?[A-Za-z_])\S*)+|list"
 )
 
 
@@ -342,8 +347,8 @@ def module_step(text: str) -> str:
         return module(text)
     if not _MODULE_COMMAND.fullmatch(text):
         raise ValueError(
-            "must be one module name without blanks, or a command of module: "
-            "unload NAME, swap OLD NEW, use /DIR, restore NAME, reset or purge; repeat the option for more"
+            "must be one module name without blanks, or a command of module: unload NAME, "
+            "swap OLD NEW, use /DIR, restore NAME, reset, list or purge; repeat the option for more"
         )
     return text
 

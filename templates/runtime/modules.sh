@@ -18,7 +18,7 @@ job_module() { # MODULE, or COMMAND of module...
     job_loaded=${LOADEDMODULES:-}
     read -ra job_words <<< "${job_wanted// \~\// $HOME/}"
     case $job_wanted in
-      purge | reset | restore | restore\ * | unload\ * | use\ *)
+      list | purge | reset | restore | restore\ * | unload\ * | use\ *)
         module "${job_words[@]}" || job_say "warning: module $job_wanted returned status $?"
         continue ;;
       swap\ *)  # it returns a failure where the new module is loaded already

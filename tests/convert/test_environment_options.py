@@ -49,9 +49,19 @@ KINDS = {
     "a variable that a module may set": ("export A=$CUDA_PATH", "env workdir"),
     "the directory in a variable": ("export A=$PWD/x", f"{MODULES} conda venv env"),
     "a directory": ("cd $SCRATCH/x", f"{MODULES} conda env"),
-    "a file of conda": ("source $A/etc/profile.d/conda.sh", "env"),
+    "a file of conda": ("source $(hostname)/etc/profile.d/conda.sh", "env"),
     "a file": ("mkdir -p x", f"{MODULES} conda venv env"),
     "a value of a file": ("export A=$(jq .a x.json)", f"{MODULES} conda venv env"),
+    "a folder elsewhere": ("mkdir -p /y/x", ALL.replace("source ", "")),
+    "a folder of the user": ('rm -rf "$SCRATCH/y"', f"{MODULES} conda venv env"),
+    "a file of the submission": ("chmod u+x $SLURM_SUBMIT_DIR/y", ALL.replace("source ", "")),
+    "a text in a file elsewhere": ("date > $HOME/y", ALL.replace("source ", "")),
+    "a test of a file elsewhere": ("if [ -f /y/x ]; then date; fi", ALL.replace("source ", "")),
+    "a folder that is made": ("mkdir -p /b/x", f"{MODULES} conda venv env"),
+    "a folder around it": ("D=/\nrm -rf $D", f"{MODULES} conda venv env"),
+    "a file of another folder and one of the directory": ("touch /y/x z", f"{MODULES} conda venv env"),
+    "a folder of the script": ("D=$(a)\ntouch $D/y", ""),
+    "the same directory": ('cd "$PWD"', ALL),
     "a copy": ("cp -r x /tmp/x", f"{MODULES} env"),
     "commands in front of others": ("export PATH=$HOME/bin:$PATH", "env workdir"),
     "commands behind others": ("export PATH=$PATH:$HOME/bin", f"{MODULES} env workdir"),
@@ -63,7 +73,7 @@ KINDS = {
     "a query of the scheduler": ("squeue -u $USER", ALL),
     "another module": ("module load $SLURM_JOB_PARTITION", "env workdir"),
     "another file of commands": ("source /b/$SLURM_JOB_PARTITION.sh", "workdir"),
-    "a file of commands in the directory": ("source x.sh", ""),
+    "a file of commands in the directory": ("source $(hostname).sh", ""),
     "a path of the submission": ("A=$data/x", f"{MODULES} conda venv env workdir"),
     "a number of let": ("let N=2\nA=$N", f"{MODULES} conda venv env workdir"),
     "the end of a list of folders": ("x/lib:/b/lib", ALL),
@@ -106,6 +116,28 @@ def test_an_option_passes_a_statement_if_the_order_does_not_matter(name: str, op
 LINES: dict[str, tuple[str, dict[str, Any]]] = {
     "modules": ("module -s load a b/1 > /dev/null 2>&1\nml c\nmodule add d", {"module": ["a", "b/1", "c", "d"]}),
     "modules in a variable": ('M="a b"\nmodule load $M', {"module": ["a", "b"]}),
+    "a module with a variable of a file": (
+        'source /v.sh\nmodule load a b/${B_VER} "c/$C"', {"module_init": ["/v.sh"], "module": ["a", "b/${B_VER}", "c/$C"]},
+    ),
+    "a folder of modules in a variable": (
+        "module load a\nmodule use $SOFT/modules", {"module": ["a", "use $SOFT/modules"]},
+    ),
+    "a list of the modules": ("module load a\nmodule list 2>&1\nml", {"module": ["a", "list", "list"]}),
+    "a list behind an environment": ("module load a\nconda activate b\nmodule list", {"module": ["a", "list"], "conda": "b"}),
+    "a file of a variable": (
+        "module load a\nsource $A_HOME/x.sh", {"module": ["a"], "source": ["$A_HOME/x.sh"]},
+    ),
+    "a whole path in a variable": ('source "$A_FILE"', {"source": ["$A_FILE"]}),
+    "a virtual environment of a variable": ("cd /b\nsource $STORE/v/bin/activate", {"venv": "$STORE/v", "workdir": "/b"}),
+    "a conda of a variable": (
+        "source ${OPT}/bin/activate a", {"source": ["${OPT}/etc/profile.d/conda.sh"], "conda": "a"},
+    ),
+    "an environment of the user": ("conda activate /home/$USER/e", {"conda": "/home/$USER/e"}),
+    "a virtual environment at home with a constant": ("V=e\nsource ~/v/$V/bin/activate", {"venv": "~/v/e"}),
+    "files of the directory": (
+        "source ./a.sh\nmodule load b\nsource c/d\n. ../e.sh\n. f.sh",
+        {"module_init": ["./a.sh"], "module": ["b"], "source": ["./c/d", "../e.sh", "./f.sh"]},
+    ),
     "exports in a list": (
         "source ~/e/bin/activate && export A=1 && export B=2", {"venv": "~/e", "env": {"A": "1", "B": "2"}},
     ),
@@ -238,6 +270,21 @@ STAY = {
     "a directory of a home that the script sets": "HOME=/x\ncd ~/a",
     "a directory of the job": "D=$SLURM_SUBMIT_DIR/$SLURM_JOB_ID\ncd $D",
     "a module at home": "module load ~/a",
+    "modules of a variable, perhaps several": "module load $LIST",
+    "a module with a variable of the script": "V=$(a)\nmodule load b/$V",
+    "a module with a variable that is read": "read V < a\nmodule load b/$V",
+    "a module with a default": "module load b/${V:-1}",
+    "a module with an argument": "module load b/$1",
+    "a module with a dollar in quotes": "module load 'b/$V'",
+    "a file of the scheduler": "source $SLURM_TMPDIR/a.sh",
+    "a file of the directory by its variable": "source $PWD/a.sh",
+    "a file of a constant that is set later": "source $D/$E/a.sh\nD=/x",
+    "a directory of a variable": "cd $SCRATCH/x",
+    "a directory behind a file of another one": "source ./a.sh\ncd /b",
+    "a directory behind a file before the modules": "source ./a.sh\nmodule load b\ncd /c",
+    "a directory that is made in one of a variable": "mkdir -p $SCRATCH/x\ncd /b",
+    "a directory below that of the submission that may be made": "mkdir -p /b/x\ncd x",
+    "a command that a file on PATH has": "source a",
     "a product behind a variable that it reads": "export SPACK_ROOT=$S\nsource /s/share/spack/setup-env.sh",
     "a product behind a change of its file": "sed -i s/a/b/ /s/GMXRC\nsource /s/GMXRC",
     "a directory in a variable that is set later": "cd $D\nD=$SLURM_SUBMIT_DIR/x\ncd b",
@@ -315,13 +362,14 @@ def test_a_value_that_only_the_words_of_the_program_have_leaves_the_blocks(line:
 @pytest.mark.parametrize(
     ("before", "export", "stays"),
     [
-        (". ./env.sh", "export OUT=/x\nmkdir -p $OUT", True),
-        (". ./env.sh", "export OUT=/x\n./prepare\necho b > c", True),
-        (". ./env.sh", "export OUT=/x\nmkdir -p y", False),
+        (". $(hostname)/env.sh", "export OUT=/x\nmkdir -p $OUT", True),
+        (". $(hostname)/env.sh", "export OUT=/x\n./prepare\necho b > c", True),
+        (". $(hostname)/env.sh", "export OUT=/x\nmkdir -p y", False),
+        (". ./env.sh", "export OUT=/x\nmkdir -p $OUT", False),
         ("source /b/x.sh", "export OUT=/x\nmkdir -p $OUT", False),
         ("A=1\nsource /mnt/apps/pgi/env.sh", "export OUT=/x\nmkdir -p $OUT", False),
         (". $VERSION_FILE", "export OUT=/x\nmkdir -p $OUT", False),
-        (". ./versions/run.ver", "export OUT_VER=1\nmkdir -p $OUT_VER", True),
+        (". $(hostname)/run.ver", "export OUT_VER=1\nmkdir -p $OUT_VER", True),
         ("source /opt/intel/setvars.sh", "export OUT=/x\nmkdir -p $OUT", False),
         ("source /b/x.sh", "export OUT=/x\nmodule list", False),
         ("module load wrf", "export WRF_OUT=/x\nmkdir -p $WRF_OUT", False),
@@ -492,6 +540,17 @@ def test_a_text_that_is_printed_later_has_a_remark() -> None:
 def test_all_modules_are_unloaded_first() -> None:
     text = rendered(job_file(f"{SLURM}module purge\nmodule use /a\nmodule load b{RUN}").text)
     assert "  job_module_purge\n  job_module_use /a\n  job_module b\n" in text
+
+
+def test_a_module_with_a_variable_is_loaded_at_its_turn() -> None:
+    text = rendered(job_file(f"{SLURM}source $A/v.sh\nmodule load b\nmodule load c/$C_VER d{RUN}").text)
+    assert '  job_source "${A?}"/v.sh\n  job_module b\n  job_module c/"${C_VER?}" d\n' in text
+
+
+def test_a_list_of_modules_before_a_file_has_a_remark() -> None:
+    done = job_file(f"{SLURM}module load a\nsource /b.sh\nmodule list{RUN}")
+    assert [one.line for one in done.remarks if one.why.startswith("lists the modules")] == [6]
+    assert values(done.text)["module"] == ["a", "list"]
 
 
 def test_a_comment_goes_with_its_line() -> None:

@@ -155,6 +155,14 @@ def test_the_number_of_cores_of_a_chunk_is_a_variable_of_one_scheduler(tmp_path:
     assert "NCPUS" not in jobs.jobgen("pbs", "--job", path).stderr
 
 
+def test_a_variable_of_another_scheduler_in_the_environment_is_a_warning(tmp_path: Path) -> None:
+    path = tmp_path / "job.toml"
+    path.write_text(f'{TEXT}[environment]\nmodule = ["a/${{PBS_JOBID}}"]\nvenv = "$PBS_JOBID/v"\n')
+    warned = "jobgen: warning: Slurm does not set PBS_JOBID (module, venv; use SLURM_JOB_ID)\n"
+    assert warned in jobs.jobgen("slurm", "--job", path).stderr
+    assert "does not set" not in jobs.jobgen("pbs", "--job", path).stderr
+
+
 SITES = "sets CUDA_VISIBLE_DEVICES (before) at some sites only, to numbers or to UUIDs"
 
 

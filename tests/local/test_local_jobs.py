@@ -253,6 +253,25 @@ def test_sources_in_order_with_unset_variables_and_a_move(tmp_path: Path) -> Non
     jobs.check_untouched(tmp_path, Path("/"))
 
 
+def test_the_environment_has_the_values_of_variables_and_files_of_the_directory(tmp_path: Path) -> None:
+    write(tmp_path / "first.sh", f"PLACE='{tmp_path}/a b'\n")
+    write(tmp_path / "a b/next.sh", "export SEEN=$GIVEN\n")
+    where = ("--workdir", tmp_path, "--env", "GIVEN=given")
+    assert (
+        environment_of(tmp_path, *where, "--source", "./first.sh", "--source", "$PLACE/next.sh")["SEEN"]
+        == "given"
+    )
+
+
+def test_a_variable_of_the_environment_is_not_set(tmp_path: Path) -> None:
+    need_launcher("mpirun")
+    words = ("--launcher", "mpirun", *probing(tmp_path), "--source", "${NOT_SET}/a.sh")
+    done = run(jobs.render("local", *words, program=[str(PROBE)]), tmp_path)
+    assert "NOT_SET: parameter" in done.output
+    assert done.status != 0
+    assert not jobs.ranks_in(tmp_path / "seen")
+
+
 def test_a_script_that_is_sourced_ends_the_job(tmp_path: Path) -> None:
     file = write(tmp_path / "leave.sh", "exit 0\n")
     assert refused(tmp_path, "--source", file) == f"jobgen: {file} has called exit: nothing was launched"

@@ -370,11 +370,11 @@ def test_modules_are_unloaded(shell: Shell) -> None:
 
 def test_commands_of_modules_run_in_order(shell: Shell) -> None:
     module = MODULE.replace("$2\n", "${!#}\n")
-    code = f"{module} job_module one 'unload one two' reset 'swap a new/2' 'use -a /x ~/y' purge 'restore gone'; cat calls; echo $-"
+    code = f"{module} job_module one 'unload one two' reset 'swap a new/2' 'use -a /x ~/y' list purge 'restore gone'; cat calls; echo $-"
     done = shell.run("modules", code)
     assert done.lines[:-1] == [
         "module load one", "module unload one two", "module reset", "module swap a new/2",
-        f"module use -a /x {shell.folder}/y", "module purge", "module restore gone",
+        f"module use -a /x {shell.folder}/y", "module list", "module purge", "module restore gone",
     ]  # fmt: skip
     assert done.said == "jobgen: warning: module restore gone returned status 1\n"
     assert set("eu") <= set(done.lines[-1])

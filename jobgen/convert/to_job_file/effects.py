@@ -7,7 +7,7 @@ the script runs before such an option, must not depend on the order.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from jobgen.convert.variable_names import read_names
@@ -45,6 +45,7 @@ _FORMS = (
     (r"(\S*/)?python[\d.]* (-c|<<<) .*\bprint\(.*", "state"),
     (r"(srun|mpirun|mpiexec|ssh) ([^;|&>]* )?(/bin/)?(hostname|echo|date|pwd)\b[^;|&>]*", "text"),
     (r"conda info .*", "text"),
+    (r"(awk|cat|cut|grep|head|sed|sort|tail|uniq|wc)\b.* \"?\$\{?PBS_NODEFILE\}?\"?", "text"),
     (r"(ls|df|du|tree|quota|cat|head|tail|wc|md5sum|stat)( [^;|&<>]*)?", "here"),  # they change nothing
     (r"numactl (-H|--hardware|-s|-?-show|.* numactl -?-s(how)?)", "text"),
     (r"[^\s'\"$]+/[^\s'\"$]+:/\S+", "text"),  # the end of a list of folders that is broken: no command
@@ -54,7 +55,6 @@ _FORMS = (
     (r"(/bin/)?bash", "text"),  # without a file or a text, it reads nothing in a job
     (r"make( (-j ?\d*|-C \S+|all|clean|install|\w+=\S+))*", "build"),
     (r"(python3? -m )?(pip3?|venv|virtualenv|pyvenv)\b.*", "install"),
-    (r"(awk|cat|cut|grep|head|sed|sort|tail|uniq|wc)\b.* \"?\$\{?PBS_NODEFILE\}?\"?", "text"),
 )
 # Tools that read files, or the output of another command.
 _FILTERS = "awk cat cut egrep fgrep fold grep head jq nl paste sed sort tac tail tr uniq wc"
@@ -99,18 +99,21 @@ LOGIN = re.compile(
 )
 _HARMLESS = frozenset({"text", "report", "shell", "variable", "export", "product", "function"})
 _OTHERS = _HARMLESS | {"state", "path", "append_path", "append", "library", "environment", "deactivation"}
-_HERE = {"directory", "here", "files"}
+_HERE = {"directory", "here", "files", "elsewhere"}
 # What a statement does in the current directory.
 OF_DIRECTORY = frozenset({"here", "files", "copies", "build", "program"})
+# Words that are no paths: options, modes, signs of a test; variables of absolute paths.
+_NO_PATH = re.compile(r"-[\w-]*|!|\]|\d+|[ugoa]*[-+=][rwxXst]+|")
+_FOLDER = re.compile(r"\$\{?(HOME|TMPDIR|PBS_O_WORKDIR|SLURM_SUBMIT_DIR|\w*SCRATCH\w*|WORK)(?!\w)")
 # For each option, what a statement may do that the script runs before it, and the job after it.
 _MAY_FOLLOW = {
-    "workdir": _OTHERS,
+    "workdir": _OTHERS | {"elsewhere"},
     "module": _HARMLESS | _HERE | {"copies", "append", "append_path", "deactivation"},
     "source": _HARMLESS - {"variable", "export", "product"},  # the file may read them
     "source of a login": _HARMLESS - {"export", "product"},
     "source of a product": (_HARMLESS | _HERE) - {"product"},
     "conda": _HARMLESS | _HERE | {"append", "library"},
-    "venv": _HARMLESS | {"here", "files", "append", "library"},
+    "venv": _HARMLESS | {"here", "files", "elsewhere", "append", "library"},
     "env": _OTHERS | _HERE | {"copies", "install"},
     "env of ranks": _OTHERS | _HERE | {"copies", "install", "build"},
     "env of installers": _OTHERS | _HERE | {"copies"},
@@ -180,12 +183,14 @@ def _kinds(script: Script, statement: Node, depth: int) -> Iterator[str]:
         yield "path" if any(map(PATHS.fullmatch, names)) else "export"
         if names or one.type == "unset_command":
             yield "product"
-    if any(not _HARMLESS_REDIRECTION.match(one.text) for one in statement.all("file_redirect")):
-        yield "files"
+    for one in statement.all("file_redirect"):
+        if not _HARMLESS_REDIRECTION.match(one.text):
+            yield _of_paths(script, one.children[-1:])
     if "PWD" in statement.text:
         yield "here"
-    if re.search(r"\[\s.*-[a-hkprstuwxGLNOS]\s", statement.text):  # a test of a file
-        yield "files"
+    for one in statement.all("unary_expression"):
+        if re.match(r"-[a-hkprstuwxGLNOS]\s", one.text):  # a test of a file
+            yield _of_paths(script, one.children[-1:])
     for command in commands(statement):
         yield from _of_command(script, command, depth)
 
@@ -207,7 +212,20 @@ def _of_command(script: Script, command: Command, depth: int) -> Iterator[str]:
         yield "text"
         return
     forms = (kind for pattern, kind in _FORMS if re.fullmatch(pattern, text, re.DOTALL))
-    yield next(forms, _KIND_OF.get(command.name, "program"))
+    kind = next(forms, _KIND_OF.get(command.name, "program"))
+    yield _of_paths(script, command.arguments) if kind == "files" else kind
+
+
+def _of_paths(script: Script, words: Sequence[Node]) -> str:
+    """Return whether files of the current directory may be among these words, or only others."""
+    texts = [script.constants.text(one).strip("\"'") for one in words]
+    paths = [one for one in texts if not _NO_PATH.fullmatch(one)]
+    return "elsewhere" if paths and all(_is_absolute(script, one) for one in paths) else "files"
+
+
+def _is_absolute(script: Script, path: str) -> bool:
+    variable = _FOLDER.match(path)
+    return path.startswith(("/", "~/")) or (variable is not None and variable[1] not in script.values)
 
 
 def _has_input(node: Node) -> bool:

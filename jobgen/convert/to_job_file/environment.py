@@ -15,11 +15,13 @@ from jobgen.convert.to_job_file.inherited import (
     has_name_of_module,
     is_for_programs,
     is_own_file,
+    is_set,
     may_be_inherited,
     may_set,
 )
 from jobgen.convert.to_job_file.program_line import has_home
 from jobgen.convert.to_job_file.statements import without
+from jobgen.rendering.quoting import VARIABLE
 from jobgen.script.commands import Command, commands
 from jobgen.script.constants import certain
 from jobgen.script.script import Script
@@ -34,7 +36,7 @@ update collection savelist describe overview is-loaded unuse try-load load-any p
 """
 
 # Commands of modules that are values of the option for modules, by their names and short forms.
-_FORMS = ("unload rm del remove", "swap switch sw", "use", "reset", "restore r")
+_FORMS = ("unload rm del remove", "swap switch sw", "use", "reset", "restore r", "list")
 _COMMANDS = {short: forms.split()[0] for forms in _FORMS for short in forms.split()}
 _OF_MODULES = ("module_purge", "module_use", "module")
 _STAGES = ("module_init", *_OF_MODULES, "source", "conda", "venv")  # in the order of jobgen's script
@@ -65,6 +67,8 @@ _HOOK = re.compile(
 )
 _SUBMISSION = re.compile(r"\$(?=\w|\{\w+\})\{?(PBS_O_WORKDIR|SLURM_SUBMIT_DIR)\}?(/[\w./-]*)?")
 _QUIET_OUTPUT = re.compile(r"(^|[^2\d])(1|&)?>>?\s*/dev/null")
+_HERE = re.compile(r"\"?(\$PWD|\$\{PWD\}|\$\(pwd\)|`pwd`)/?\"?")
+_OF_JOB = re.compile(r"(PBS|SLURM|SALLOC|SBATCH)_|(OLD)?PWD$")  # variables of the scheduler and the shell
 _MODULEPATH = re.compile(r"(?:export )?MODULEPATH=\"?(/[\w./-]+):\$\{?MODULEPATH\}?\"?")
 _WHY = {
     "modules": "is left out: the job finds the command module itself",
@@ -192,15 +196,19 @@ class Environment:
             path = value if is_whole(value) else os.path.join(here.removesuffix("/."), value)
             self.values["workdir"] = [path]
         elif kind != "threads":
-            if kind in _OF_MODULES and self.stage == _STAGES.index("source"):
+            if kind in _OF_MODULES and self.stage == _STAGES.index("source") and self._is_first(kind):
                 self.values["module_init"] = self.values.pop("source")
+                self.stage = _STAGES.index("module_init")
             if kind == "conda" and self._is_base:
                 self.values.pop("conda", None)
                 for folder in self.values.pop("venv", ()):
                     self.values.setdefault("source", []).append(f"{folder}/etc/profile.d/conda.sh")
             self.values.setdefault(kind, []).append(value)
             defines = value.endswith("/conda.sh")  # a function, and nothing else
-            before = kind == "module" and self.stage == _STAGES.index("venv")  # its place does not matter
+            before = kind == "module" and self.stage > _STAGES.index(kind)  # its place does not matter
+            if before and value == "list" and any(map(_is_file, self.values.get("source", ()))):
+                why = "lists the modules of the options before the files of source, which may load others"
+                self.remarks.append(remark_on(statement, why))
             if kind in _STAGES and not defines and not before:
                 self.stage = _STAGES.index(kind)
 
@@ -297,6 +305,8 @@ class Environment:
         if name == "pushd" and command.arguments and not any(self.script.named("popd", "dirs")):
             name = "cd"  # nothing leaves the directory
         word = command.arguments[0] if name == "cd" and len(command.arguments) == 1 else None
+        if word is not None and _HERE.fullmatch(word.text):
+            return []  # the directory stays the same
         match = _SUBMISSION.fullmatch(self._resolved(word)) if word is not None else None
         of_job = match and self.script.dialect.job_variables.get(match[1]) == "submit_dir"
         if match and of_job and match[1] not in self.script.values:
@@ -305,7 +315,7 @@ class Environment:
         if name == "cd" and (home or not command.arguments):
             return [("workdir", AT_HOME)] if "HOME" not in self.script.values else None
         words = self._words(command)
-        if words is None:
+        if words is None or (name == "cd" and "$" in " ".join(words)):
             return None
         if name in ("module", "ml"):
             at_home = words[:1] != ["use"] and any(one.startswith("~") for one in words)
@@ -354,18 +364,21 @@ class Environment:
             return [("conda", name if len(words) == 2 else "base")]
         if len(words) == 2:
             folder = path.removesuffix("/bin/activate")
-            fits = folder != path and is_whole(path) and not name.startswith("-")
+            fits = folder != path and _is_whole(path) and not name.startswith("-")
             return [("source", f"{folder}/etc/profile.d/conda.sh"), ("conda", name)] if fits else None
         venv = path.removesuffix("/bin/activate")
-        return [("venv", venv)] if venv != path else [("source", self._in_workdir(path))]
+        if venv != path:
+            return [("venv", venv)]
+        return [("source", self._in_directory(path))]
 
-    def _in_workdir(self, path: str) -> str:
-        """Return the path of a file in the working directory, if that is known; bash finds a plain name
-        there, too, unless it is on PATH."""
+    def _in_directory(self, path: str) -> str:
+        """Return the path of a file of the script in the job, which may be in its working directory; bash
+        finds a plain name there, too, unless it is on PATH."""
         here = self.values.get("workdir", [self.file.text_of("workdir")])[0]
-        in_directory = "/" in path or path.endswith(".sh")
-        known = is_whole(here) and in_directory and not is_whole(path)
-        return os.path.normpath(os.path.join(here, path)) if known else path
+        if _is_whole(path) or not ("/" in path or path.endswith(".sh")):
+            return path
+        relative = path if path.startswith("../") else f"./{path.removeprefix('./')}"
+        return os.path.normpath(os.path.join(here, path)) if is_whole(here) else relative
 
     def _words(self, command: Command) -> list[str] | None:
         """Return the arguments of a command as the shell splits them; None if one is not known."""
@@ -377,10 +390,35 @@ class Environment:
                 continue
             value = self.script.constants.value(node)
             bare = node.type not in ("string", "raw_string")
-            if value is None or value.startswith("~") or (bare and re.search(r"[*?{}~]|\[", value)):
+            if (value is None or value.startswith("~")) and (text := self._open(node)):
+                found.append(text)
+                continue
+            if value is None or "$" in value or value.startswith("~"):
+                return None
+            if bare and re.search(r"[*?{}~]|\[", value):
                 return None
             found += value.split() if bare else [value]
         return found
+
+    def _open(self, word: Node) -> str:
+        """Return a word with the variables of the environment in which the job runs, or of a file or module
+        above; empty for another one."""
+        text = self.script.constants.text(word)
+        if text.startswith("~") and not word.text.startswith("~/"):
+            return ""  # in quotes, or the home of another user
+        text = re.sub(r"^\$(HOME\b|\{HOME\})(?=/.)", "~", text)
+        names = [braced or plain for braced, plain in re.findall(VARIABLE, text, re.ASCII)]
+        whole = word.type in ("simple_expansion", "expansion")  # perhaps several words, or none
+        others = re.search(r"[^\w./+@%:~-]", re.sub(VARIABLE, "", text, flags=re.ASCII)) or "~" in text[1:]
+        if whole or others or not self._is_set_above(word) or "HOME" in self.script.values:
+            return ""
+        foreign = not any(_OF_JOB.match(one) or is_set(self.script, one) for one in names)
+        return text if foreign and self.script.loop_variables.isdisjoint(names) else ""
+
+    def _is_set_above(self, node: Node) -> bool:
+        """Return whether the constants in a node are set before it, and those in their values before them."""
+        nodes = [self.script.constants.node(name) for name, _ in expansions(node)]
+        return all(one is None or (one.start < node.start and self._is_set_above(one)) for one in nodes)
 
     def _fits(self, kind: str, value: str, later: Sequence[Node]) -> bool:
         """Return whether an option does what a statement does at its place."""
@@ -421,8 +459,10 @@ class Environment:
         alone = not {"source", "conda"} & self.values.keys() and not self._is_base
         if kind == "module" and effects.OF_DEVICES.fullmatch(value) and "venv" in self.values and alone:
             return True
-        first = kind in _OF_MODULES and not any(one in self.values for one in _OF_MODULES)
-        return self.stage <= _STAGES.index("source" if first else kind)
+        return value == "list" or self.stage <= _STAGES.index("source" if self._is_first(kind) else kind)
+
+    def _is_first(self, kind: str) -> bool:
+        return kind in _OF_MODULES and not any(one in self.values for one in _OF_MODULES)
 
     def _passes(self, kind: str) -> bool:
         """Return whether all statements that stay may run after an option."""
@@ -486,9 +526,18 @@ class Environment:
         known = self.at_submission or "workdir" in {*self.values, *self.file.values}
         return not self.script.starts_at_submission and not known
 
+    def _may_make(self, statement: Node, folder: str) -> bool:
+        """Return whether a statement may make or remove a folder, or one around it."""
+        found = [one for one in commands(statement) if one.name in ("mkdir", "rm", "rmdir")]
+        paths = [self.script.constants.text(word).strip("\"'") for one in found for word in one.arguments]
+        paths = [path.rstrip("/") for path in paths if not path.startswith("-")]
+        known = folder.startswith("/") and all(path.startswith("/") and "$" not in path for path in paths)
+        return bool(paths) and not (known and not any(_overlap(path, folder) for path in paths))
+
     def _moves(self, kind: str, value: str) -> bool:
         """Return whether a change of the directory is the working directory of the job."""
-        if any(_is_relative(kind, self.values.get(kind, ["/"])[0]) for kind in ("conda", "venv")):
+        kinds = ("conda", "venv", "source", "module_init")
+        if any(_is_relative(kind, one) for kind in kinds for one in self.values.get(kind, ())):
             return False
         if kind == "submission" and "workdir" in self.file.values:
             return False
@@ -498,9 +547,10 @@ class Environment:
             return not stays and not any("directory" in one.kinds for one in self.block)
         if kind == "workdir" and not self.file.accepts("workdir", value):
             return False
-        files = [one for one in self.values.get("source", ()) if not one.endswith("/conda.sh")]
-        if "workdir" in self.values and files:
+        if "workdir" in self.values and any(map(_is_file, self.values.get("source", ()))):
             return False  # the script reads the file in the directory before
+        if value and any(self._may_make(one.node, value) for one in self.block if "elsewhere" in one.kinds):
+            return False
         return self._passes("workdir") and not (kind == "workdir" and not is_whole(value) and self._at_home)
 
 
@@ -513,9 +563,24 @@ def _runs_once(assignment: Node) -> bool:
     return certain(assignment) or (joined and not tests and not others)
 
 
+def _is_file(source: str) -> bool:
+    return not source.endswith("/conda.sh")  # which defines a function, and nothing else
+
+
+def _overlap(path: str, folder: str) -> bool:
+    first, second = sorted((f"{path}/", f"{folder.rstrip('/')}/"))
+    return second.startswith(first)
+
+
 def _is_relative(kind: str, value: str) -> bool:
     """Return whether an environment is a path below the current directory."""
-    return not is_whole(value) and (kind == "venv" or (kind == "conda" and "/" in value))
+    of_files = kind in ("source", "module_init", "venv")
+    return not _is_whole(value) and (of_files or (kind == "conda" and "/" in value))
+
+
+def _is_whole(path: str) -> bool:
+    """Return whether a path is the same in each directory, as it is if it begins with a variable."""
+    return is_whole(path) or path.startswith("$")
 
 
 def _kind_of_variable(name: str) -> str:
@@ -547,7 +612,7 @@ def _of_module(name: str, words: Sequence[str]) -> list[Setting] | None:
     """Return the options that a command of environment modules is."""
     options = ("-s", "-q", "--silent", "--quiet", "--force", "-f", "--ignore-cache")
     words = [one for one in words if one not in options]
-    verb = words[0] if words else ""
+    verb = words[0] if words else "list" * (name == "ml")
     if verb == "purge" and words[1:] in ([], ["all"]):
         return [("module_purge", "")]
     if verb == "use" and len(words) == 2:

@@ -70,7 +70,7 @@ _OWN_NUMBER = re.compile(r"(?<![\\$])\$\$(?![\w$])")
 _TASKS = "SLURM_NTASKS_PER_NODE"
 _MOVES = ("cd", "pushd", "popd", "module", "ml", "source", ".", "conda")
 # Commands whose failure only prints a warning as an option.
-_WARNS = re.compile(r"(module|ml)( -\S+)* (purge|unload|rm|del|remove|use|reset|restore|r)\b|ml -\S+$")
+_WARNS = re.compile(r"(module|ml)( -\S+)* (purge|unload|rm|del|remove|use|reset|restore|r|list)\b|ml -\S+$")
 # Tools that measure or debug what they start.
 _WATCH = frozenset(("gdb", "ltrace", "ncu", "nsys", "nvprof", "perf", "strace", "time", "valgrind"))
 # A text for eval that is known only when the job runs, except the hooks of environments.
