@@ -39,7 +39,7 @@ def levels(text: str, rule: str) -> list[str]:
         # Words with several variables
         ("unquoted-path", f'{HEAD}OUT=/data/$NAME/$RUN/log\nA="x"/$B/$C"_"$D\nexport E=$F/$G/h'),
         ("unquoted-path", f"{HEAD}module load gcc/$GCC_VERSION\nsrun x docker://$IMAGE/y"),
-        ("unquoted-path", f"{HEAD}cp conf/$1.txt config_$NET.sh out/a_${{NET}} ."),
+        ("unquoted-path", f"{HEAD}cp conf/$x.txt config_$NET.sh out/a_${{NET}} ."),
         # What belongs to a step or to another scheduler
         ("foreign-variable", f'{HEAD}if [ -n "$PBS_JOBID" ]; then cd "$PBS_O_WORKDIR"; fi'),
         ("early-expansion", f'{ASKED.replace("=4", "=1")}srun python3 t.py --rank "$SLURM_PROCID"'),
@@ -358,7 +358,7 @@ def test_what_is_right_is_not_reported(rule: str, text: str) -> None:
         ),
         *(
             ("unquoted-path", f"{HEAD}cp {word} /data", "note")
-            for word in ("$1/a.txt", "$1.txt", "a/$1", "$1/run_$2.txt", '"$2"/$1/b')
+            for word in ("$d/a.txt", "$d.txt", "a/$d", "$d/run_$x.txt", '"$x"/$d/b', "-I$d/a")
         ),
         *(
             ("personal-path", f"{HEAD}srun ./a {word}", "note")
