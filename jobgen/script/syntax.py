@@ -388,7 +388,7 @@ def expansions(node: Node) -> Iterator[tuple[str, Node]]:
 
 def is_plain(expansion: Node) -> bool:
     """Return whether an expansion is a variable alone, without a default or an index."""
-    return expansion.type != "expansion" or re.fullmatch(r"\$(\w|\{\w+\})", expansion.text) is not None
+    return expansion.type != "expansion" or re.fullmatch(r"\$(\w+|\{\w+\})", expansion.text) is not None
 
 
 def uses(node: Node, *names: str) -> bool:

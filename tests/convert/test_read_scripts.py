@@ -112,6 +112,7 @@ def test_words_that_have_such_signs(word: str, text: str) -> None:
     ("line", "names"),
     [
         ("D=$X/b$Y-c", "XY"),
+        ("./a b=$XY:c", "XY"),
         ("D=$X/b$1", "X1"),
         ("D=$(a)/b$Y-c", "Y"),
         ("./a --env A=$X,B=$Y,C=$Z", "XYZ"),
@@ -124,6 +125,7 @@ def test_words_that_have_such_signs(word: str, text: str) -> None:
 def test_expansions_within_a_word(line: str, names: str) -> None:
     tree = parse(f"{line}\n".encode())
     assert "".join(name for name, _ in expansions(tree)) == names
+    assert all(is_plain(node) for _, node in expansions(tree))
     assert [one.text for one in tree.children] == [line]
 
 
