@@ -23,6 +23,7 @@ _PLAIN = re.compile(r"\$(?:\{(?=\w+\}))?([A-Za-z_]\w*)\}?")
 FOLDERS = ("cd", "pushd", "mkdir", "rmdir", "ls")  # commands that name directories
 # The codes in names of logs for the variables of a job.
 _CODES = {"job_id": "%j", "job_name": "%x", "array_index": "%a", "array_job": "%A", "user": "%u"}
+_MAY_BE_DIRECTORY = re.compile(r"(^|/)[^./^]+$")  # a log without an end such as .log
 _WRITES = re.compile(r"(\d|&)?>{1,2}[|&]?(?!\s*(\d+|-)$)")  # a redirection of output to a file
 
 
@@ -48,7 +49,7 @@ def _directories(script: Script, target: Dialect, fields: Mapping[str, str]) -> 
         path = directive.value.rpartition(":")[2] if directive else ""
         if path.startswith("~"):
             yield from at_directive(script, field, f"{target.title} does not expand ~: write the whole path")
-        if "$" not in path and re.fullmatch(r"[^./^]+", path.rpartition("/")[2]):
+        if "$" not in path and _MAY_BE_DIRECTORY.search(path):
             why = f"{target.title} writes a file; {source.family} takes a directory, too: "
             why += f"then write {path}/{default_log(source, field, True, script.request.array is not None)}"
             yield from at_directive(script, field, why)
@@ -63,7 +64,8 @@ def shared_log(script: Script, target: Dialect, of_array: bool) -> Iterator[Rema
         path = directive.value if (directive := source.origin(script.heeded, field)) else "/dev/null"
         if path != "/dev/null" and not re.search(r"%\d*[ajJ]|\^array_index\^|\$\{?PBS_|/$", path):
             title = source.title if source.family == target.family else source.family
-            why = f"is one file for all tasks, which {target.title} does not write as {title} does"
+            if_file = " if it is no directory" * bool(source.copies_logs and _MAY_BE_DIRECTORY.search(path))
+            why = f"is one file for all tasks{if_file}, which {target.title} does not write as {title} does"
             yield from at_directive(script, field, why)
 
 

@@ -43,6 +43,7 @@ from jobgen.script.script import Script
         ("#PBS -j eo\n#PBS -l select=1", "torque", "#PBS -j eo", ""),
         ("#PBS -j eo\n#PBS -l procs=1", "pbspro", "#PBS -j eo", ""),
         ("#PBS -j eo\n#PBS -e b.e\n#PBS -l select=1", "torque", "#PBS -o b.e", ""),
+        ("#PBS -J 0-3\n#PBS -j oe\n#PBS -o logs\n#PBS -l select=1", "torque", "#PBS -o logs", "-o logs"),
         ("#PBS -J 0-3\n#PBS -j oe\n#PBS -o a.o\n#PBS -l select=1", "torque", "#PBS -o a.o", "-o a.o"),
         ("#PBS -o logs\n#PBS -l select=1", "slurm", "#SBATCH --output=logs", "-o logs"),
         ("#PBS -o a^array_index^\n#PBS -l select=1", "slurm", "#SBATCH --output=a^array_index^", ""),

@@ -39,6 +39,7 @@ def test_a_log_that_several_jobs_have_is_appended_to(options: str, why: str) -> 
         ("./a\ngrep -c x {}", True),
         ("./a\nN=$(cat {} | grep -c x)", True),
         ("./a\ncat {}", False),
+        ("./a | tee {}", False),
     ],
 )
 @pytest.mark.parametrize("options", ["-J x -o x-%j.log", "-J x -o %x-%j.log", "-o %x-%j.log"])

@@ -77,8 +77,9 @@ def test_srun_binds_the_ranks_of_jobgen_to_their_gpus_too(bind: str, named: bool
 
 @pytest.mark.parametrize(
     ("line", "kind"),
-    [("export ROCFFT_RTC_CACHE_PATH=/a", "rocm"), ("export MIOPEN_LOG_LEVEL=3", "rocm"), ("A=1", None)],
+    [("export ROCFFT_RTC_CACHE_PATH=/a", "rocm"), ("export MIOPEN_LOG_LEVEL=3", None), ("A=1", None)],
 )
 def test_variables_of_libraries_of_rocm_name_the_devices(line: str, kind: str | None) -> None:
+    """Scripts for NVIDIA GPUs set those of MIOpen, too, as copies of others."""
     found = values(job_file(f"#SBATCH -t 10 -N 1 --gres=gpu:2\n{line}\nsrun ./a\n").text)
     assert found.get("accelerator") == kind

@@ -505,7 +505,7 @@ def log_text(script: Script) -> Iterator[Remark]:
         pairs = ((name, log) for name in known for log in logs)
         found = (log for name, log in pairs if name == log or fnmatchcase(log.replace("*", "1"), name))
         why = next((logs[log] for log in found), "")
-        handles = one.name in _HANDLES and not one.node.child_of("pipeline")
+        handles = one.name in _HANDLES and not (one.name == "cat" and one.node.child_of("pipeline"))
         if why and (not handles or why == of_errors):
             yield remark_on(one, why)
             return
