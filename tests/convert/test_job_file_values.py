@@ -294,7 +294,7 @@ VALUES: dict[str, tuple[str, str, str, dict[str, Any]]] = {
         SLURM, "", "A=(1)\nif [ $X ]; then\n  A+=(2)\nfi\n./a ${A[@]}",
         {"command": ["bash", "-c", "A=(1)\nif [ $X ]; then\n  A+=(2)\nfi\nexec ./a ${A[@]}"]},
     ),
-    "functions of a file": (SLURM, "", ". ./functions\nprepare x\nsrun ./a", {"setup": "set +e\n. ./functions\nprepare x\n"}),
+    "functions of a file": (SLURM, "", ". ./functions\nprepare x\nsrun ./a", {"setup": "set +e\nprepare x\n", "source": ["./functions"]}),
     "free nodes": (
         "#PBS -l select=2:ncpus=2:mpiprocs=2\n#PBS -l place=free\n{}{}\n", "", "mpirun ./a", {"directive": None},
     ),
