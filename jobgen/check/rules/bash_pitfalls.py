@@ -98,7 +98,8 @@ def nounset_environment(script: Script) -> Iterator[Hit]:
     if not script.nounset or not script.in_job or any("+u" in one.literals for one in script.named("set")):
         return
     for name, node in script.expansions:
-        own = node.around("variable_assignment") if name in _SEARCH_PATHS and is_plain(node) else None
+        plain = is_plain(node) and not node.under("expansion")  # not that in ${NAME:+$NAME:}
+        own = node.around("variable_assignment") if name in _SEARCH_PATHS and plain else None
         values = script.values.get(name)
         if own is not None and own.name == name and values and values[0] in own:  # nothing is there before
             reason = f"with set -u the script ends here where ${name} is not set"
