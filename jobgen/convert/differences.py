@@ -182,8 +182,7 @@ def _written_script(script: Script) -> Iterator[Remark]:
                 why = f"is in a here-document, whose script stays one for {source.title}"
                 yield Remark(number, line.strip(), why)
                 return
-    found = directive_of_text(script.tree)
-    if found and found[1].startswith(source.scheduler.prefix):
+    if (found := directive_of_text(script.tree)) and found[1].startswith(source.scheduler.prefix):
         yield Remark(*found, f"is in a text for another script, which stays one for {source.title}")
 
 

@@ -98,8 +98,7 @@ def fill_cray(script: Script, content: ScriptRequest) -> None:
 def fill_devices(script: Script, content: ScriptRequest) -> None:
     """Request devices without a directive: of whole nodes, and in a whole script those of its steps."""
     request = content.request
-    given = any(re.match("--gpu|--gres", flag) for flag in script.heeded)
-    if given or not script.dialect.hides_devices:
+    if any(re.match("--gpu|--gres", flag) for flag in script.heeded) or not script.dialect.hides_devices:
         return
     if request.exclusive and names_devices(script):
         found = (devices_of(launch, request) for launch in script.launches)
@@ -113,8 +112,7 @@ def fill_devices(script: Script, content: ScriptRequest) -> None:
 
 def devices_of_steps(script: Script) -> tuple[int, int, str]:
     """Return the most devices of a node that a step requests, with its line and their type; empty without."""
-    request = script.request
-    found = [(*_of_step(one, request), one.line) for one in script.launches if one.row.by_scheduler]
+    found = [(*_of_step(one, script.request), one.line) for one in script.launches if one.row.by_scheduler]
     return max(((count, line, kind) for count, kind, line in found), default=(0, 0, ""))
 
 
@@ -205,8 +203,7 @@ def sites_of_whole_nodes(script: Script, keys: Set[str]) -> list[Site]:
 
     chunk = script.request.chunks[0] if len(script.request.chunks) == 1 else {}
     parts = {f"{name}={value}" for name, value in chunk.items() if name and re.match(r"[A-Za-z]", value)}
-    found: list[tuple[Site, set[str]]] = []
-    given = set[str]()
+    found, given = list[tuple[Site, set[str]]](), set[str]()
     for name in search.names() if script.is_pbs else ():
         try:
             path = search.find(name, name)

@@ -126,8 +126,7 @@ def first_own_log(script: Script) -> re.Match[bytes] | None:
 def is_file_of_script(script: Script, at: int) -> bool:
     """Return whether a name at an offset is that of a file in a folder which the script itself writes."""
     for node, _ in script.redirections:
-        word = node.get("destination")
-        if word is None or not _WRITES.match(node.text):
+        if (word := node.get("destination")) is None or not _WRITES.match(node.text):
             continue
         name = script.constants.origin(word)
         own = name.source is script.tree.source and name.start < at < name.end
@@ -176,8 +175,7 @@ def _over_log(script: Script, target: Dialect, fields: Mapping[str, str]) -> Ite
     late, early = (target, script.dialect) if target.copies_logs else (script.dialect, target)
     logs = sorted(_path(script, one) for one in _given(script, fields) - {"", "/dev/null"})
     for node, place in script.redirections:
-        word = node.get("destination")
-        if word is None or not _WRITES.match(node.text):
+        if (word := node.get("destination")) is None or not _WRITES.match(node.text):
             continue
         path = _path(script, script.constants.value(word) or word.unquoted)
         moved = _is_elsewhere(script, place)

@@ -32,8 +32,7 @@ def refusal(script: Script) -> tuple[int, str] | None:
     if not script.for_a_shell:
         return None
     number = script.directives.first_command or 1
-    match = _OF_OTHER_TEXT.match(script.line(number).lstrip())
-    if match and not script.line(1).startswith("#!"):
+    if (match := _OF_OTHER_TEXT.match(script.line(number).lstrip())) and not script.line(1).startswith("#!"):
         return number, f"{match[0].split()[0]} is no command: the text is no script for a shell"
     whole = script.source.replace(b"\r\n", b"\n").decode("utf-8", "replace")
     ends = [one.end for one in script.tree.children if re.match(r"(exit|exec)\b[^<>]*$", one.text)]
@@ -46,8 +45,7 @@ def refusal(script: Script) -> tuple[int, str] | None:
 
 def _unread_launch(script: Script) -> tuple[int, str] | None:
     """Return the line and the reason if a launcher is in a text that only bash reads."""
-    errors = [one for one in _errors(script) if one.type != "program"]
-    for node in sorted(errors, key=lambda one: one.start):
+    for node in sorted((one for one in _errors(script) if one.type != "program"), key=lambda one: one.start):
         lines = enumerate(node.text.split("\n"), node.line)
         code = [(at, one) for at, one in lines if one.strip() and not one.lstrip().startswith("#")]
         if match := next((found for _, one in code if (found := _LAUNCHER.search(one))), None):
@@ -68,8 +66,7 @@ def unreadable(script: Script) -> Iterator[Remark]:
         if option.lacks_value:
             why = f"has no value: {source.command} refuses the script, or uses the next words as the value"
             yield Remark(option.line, option.given, why)
-        image = re.search(r"(?i)\w*(docker|image|container)\w*=", option.value)
-        if image and option.flag == "-v":
+        if (image := re.search(r"(?i)\w*(docker|image|container)\w*=", option.value)) and option.flag == "-v":
             why = "is set when the job runs: a site that starts the job in this container does not see it"
             yield Remark(option.line, f"{option.flag} {image[0][:-1]}", why)
     if source.refuses_comments:
@@ -92,8 +89,7 @@ def unreadable(script: Script) -> Iterator[Remark]:
     for at in _lines_of(script, _BLANK_AT_END, *_TEXTS):
         why = "has a blank behind the backslash: the command ends here, and the next line is another one"
         yield hint(at, shortened(script.line(at).strip()), why)
-    for node in islice(uses_of_folder(script), 1):
-        yield remark_on(node, COPY)
+    yield from (remark_on(node, COPY) for node in islice(uses_of_folder(script), 1))
     if b"\r\n" in script.source:
         yield hint(1, "carriage returns", "are removed: bash reads them as letters of the words")
 
@@ -131,8 +127,7 @@ def other_directives(script: Script) -> Iterator[Remark]:
 
 def reads_others(text: str, scheduler: str) -> bool:
     """Return whether the command of a scheduler reads directives of another one in a script, too."""
-    script = Script(text.encode(), scheduler)
-    return any(other_directives(script))
+    return any(other_directives(Script(text.encode(), scheduler)))
 
 
 _TEXTS = ("comment", "heredoc_body", "string", "raw_string")
@@ -172,8 +167,7 @@ def names_devices(script: Script) -> bool:
     """Return whether the code, the queue or the properties of nodes have words of accelerators."""
     code = re.sub(r"(?m)(^|\s)#.*$", "", script.tree.text)
     names = r"cuda|nccl|nvshmem|roc(m|shmem|blas)|gfx\d|xpus?\b|nvidia-smi|craype-accel"
-    words = rf"(?i)(?<!~)(\b({names})|{_GPU})|\s--nv\b"
-    return bool(re.search(words, code) or directive_of_gpus(script))
+    return bool(re.search(rf"(?i)(?<!~)(\b({names})|{_GPU})|\s--nv\b", code) or directive_of_gpus(script))
 
 
 def directive_of_gpus(script: Script) -> tuple[int, str] | None:
@@ -308,9 +302,8 @@ def in_directory(script: Script, program: Sequence[Launch] | None = None) -> Ite
     programs = {one.program[0].start for one in script.launches if one.program}
     words = [word for one in others for word in one.arguments if word.start not in programs]
     files = {word.text.strip("'\"").rpartition("/")[2] for word in words}
-    sources = [*modules, *script.running("source", ".", "eval")]
     packages = {word.text.partition("/")[0].lower() for one in modules for word in one.arguments}
-    texts = [one.node.text for one in sources]
+    texts = [one.node.text for one in [*modules, *script.running("source", ".", "eval")]]
     texts += [value.text for name, value, _ in script.assignments if name.endswith("PATH")]
     for launch in launches if program is None else (one for one in launches if one in program):
         name = script.constants.value(launch.program[0]) or "/"
@@ -339,7 +332,6 @@ def threads_outside(script: Script, others: Sequence[Node] = ()) -> Iterator[Rem
     """
     launched = [*(launch.command.node for launch in script.launches), *others]
     for command in script.runs:
-        inside = any(node.start <= command.node.start < node.end for node in launched)
         program = command.node.get("name")
         threaded = (
             program is not None
@@ -348,6 +340,6 @@ def threads_outside(script: Script, others: Sequence[Node] = ()) -> Iterator[Rem
             and script.constants.value(program) not in ("true", "false")
         )
         python = is_python(command.name) and any(word.text.endswith(".py") for word in command.arguments)
-        if not inside and (threaded or python):
+        if not any(node.start <= command.node.start < node.end for node in launched) and (threaded or python):
             why = f"gets OMP_NUM_THREADS of one rank; with {script.dialect.title} it may use "
             yield remark_on(command, f"{why}all cores of the node")

@@ -52,8 +52,7 @@ def read(script: Script, whole: bool = False, totals: bool = False) -> ScriptReq
     given = heeded(script.options, source.scheduler)
     known = source.scheduler.grammar.long_options  # of others, as those of a plug-in, all may be in effect
     for one in script.options:
-        adds_up = one.flag.startswith("--") and one.flag[2:] not in known
-        if adds_up and given.get(one.flag, one) is not one:
+        if one.flag.startswith("--") and one.flag[2:] not in known and given.get(one.flag, one) is not one:
             text = f"{one.flag}={one.value}".removesuffix("=")
             content.unconverted.append((one, text, "has no counterpart"))
     source.read_more(content, given)

@@ -27,8 +27,7 @@ def hint(line: int, what: str, why: str) -> Remark:
 
 def remark_on(place: Node | Command, why: str, lost: bool = False) -> Remark:
     """Return a remark on a statement or a command."""
-    node = place if isinstance(place, Node) else place.node
-    return Remark(place.line, shown(node), why, lost)
+    return Remark(place.line, shown(place if isinstance(place, Node) else place.node), why, lost)
 
 
 def shown(node: Node) -> str:

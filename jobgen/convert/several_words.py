@@ -24,8 +24,7 @@ def may_have_options(script: Script, word: Node) -> bool:
     found = [one for one in script.launches if one.command.node is command and one.program]
     if found and not any(_SEVERAL.search(one.program[0].text) for one in found):
         return any(node not in command for one in found for node in one.words)
-    name = next((name for name, _ in expansions(word)), ARGUMENTS)
-    if name == ARGUMENTS:
+    if (name := next((name for name, _ in expansions(word)), ARGUMENTS)) == ARGUMENTS:
         return ARGUMENTS in script.changed
     values = [elements(one) for one in script.values.get(name, ()) if one.type == "array"]
     first = values[0][0] if values and values[0] else word

@@ -46,8 +46,7 @@ def reads_start(script: Script, command: Command) -> bool:
     if any(one in names and node.start < command.node.end for one, node in script.expansions):
         return True
     moves = script.named("cd", "pushd", "popd")
-    after = next((one for one in moves if one.node.start > command.node.start), None)
-    if after is None:
+    if (after := next((one for one in moves if one.node.start > command.node.start), None)) is None:
         return False
     returns = after.name == "popd" and command.name == "pushd"
     return returns or "-" in after.literals or "OLDPWD" in after.node.text

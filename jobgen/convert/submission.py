@@ -73,8 +73,7 @@ def nodes_of(script: Script, target: Dialect, head: Sequence[str]) -> Iterator[R
 
 def slots_of(script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield a remark if the script reads the slots of its nodes, and only the submission requests them."""
-    request = script.request
-    if request.nodes or request.ranks or target.variable("node_file"):
+    if script.request.nodes or script.request.ranks or target.variable("node_file"):
         return
     slots = {name for name, one in script.dialect.job_variables.items() if one in _OF_SLOTS}
     for node, _ in variable_names.names_read(script.tree):

@@ -81,8 +81,7 @@ def sweeps(script: Script, files: Sequence[str]) -> Iterator[FileSweep]:
     for command in script.runs:
         if command.name not in (*_VERBS, "find", "xargs"):
             continue
-        place = _place(script, command.node)
-        verb, matching = _selection(place, command, files)
+        verb, matching = _selection(_place(script, command.node), command, files)
         if matching:
             yield FileSweep(command, verb, matching)
 
@@ -125,8 +124,7 @@ def _takes(place: _Place, words: Sequence[Node], files: Sequence[str]) -> bool:
 
 def _gives(loop: Node, name: str = "") -> bool:
     """Return whether a loop gives the files in its variable to programs, without a condition."""
-    body = loop.get("body")
-    if body is None or any(one.name == "continue" for one in commands(body)):
+    if (body := loop.get("body")) is None or any(one.name == "continue" for one in commands(body)):
         return False
     names = {name}
     for one, value, _ in assignments(body):
@@ -197,8 +195,7 @@ def _operands(name: str, words: list[str]) -> tuple[list[str], bool, list[str]]:
     if name == "zip":
         return rest[1:], "r" in letters, kept
     if name in _WITH_TARGET:
-        aside = any(re.match("-t|--target-directory", one) for one in options)
-        rest = rest if aside else rest[:-1]
+        rest = rest if any(re.match("-t|--target-directory", one) for one in options) else rest[:-1]
     whole = name in _WHOLE_FOLDERS or any(one in letters for one in _RECURSIVE.get(name, ""))
     return rest, whole or bool({"--recursive", "--archive"} & {*options}), kept
 
@@ -301,8 +298,7 @@ def _passes(place: _Place, command: Command, name: str) -> bool:
 def _finds(place: _Place, words: Sequence[str], file: str) -> bool:
     """Return whether find finds a file for certain."""
     at = next((i for i, word in enumerate(words) if re.match(r"[-(!\\]", word)), len(words))
-    starts = [place.path(one) for one in words[:at]]
-    for start in starts or [place.directory]:
+    for start in [place.path(one) for one in words[:at]] or [place.directory]:
         folder, parts = _parts(start), _parts(file)
         if parts[: len(folder)] == folder and len(parts) > len(folder):
             return _Tests(words[at:], parts[len(folder) :]).value() is True
@@ -350,10 +346,9 @@ class _Tests:
         if word == "-delete" or word in _PLAIN_TESTS:
             return True
         argument = self.words.pop(0) if self.words else ""
-        name = self.parts[-1]
         if word in ("-name", "-iname"):
             fold = str.lower if word == "-iname" else str
-            return fnmatchcase(fold(name), fold(argument))
+            return fnmatchcase(fold(self.parts[-1]), fold(argument))
         if word in ("-path", "-wholename"):
             return fnmatchcase("/".join([".", *self.parts]), argument)
         if word == "-type":

@@ -89,10 +89,9 @@ def remark(
 
 def read_of(script: Script, known: Collection[str] = ()) -> str:
     """Return the names of variables that files read most, without those that are known."""
-    source = script.dialect
-    meanings = ["job_id", "submit_dir", "node_file" if source.variable("node_file") else "node_list"]
+    meanings = ["job_id", "submit_dir", "node_file" if script.dialect.variable("node_file") else "node_list"]
     meanings += ["array_index"] * bool(script.request.array)
-    names = (source.variable(one) for one in meanings)
+    names = (script.dialect.variable(one) for one in meanings)
     return ", ".join(name for name in names if name and name not in known)
 
 
@@ -144,8 +143,7 @@ def files(script: Script) -> Iterator[File]:
     seen |= {os.path.basename(one.path) for one in programs(script)}
     for start in script.started:
         for path in _files(script, start):
-            name = os.path.basename(path)
-            if name not in seen and re.search(r"\w", name):
+            if (name := os.path.basename(path)) not in seen and re.search(r"\w", name):
                 seen.add(name)
                 yield File(path, start.line, start.shell in _SOURCES or start.texts[0] in _SOURCES)
 

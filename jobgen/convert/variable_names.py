@@ -198,8 +198,7 @@ def _escaped(node: Node) -> Iterator[Node]:
 
 def _named_at(node: Node, start: int) -> Iterator[Node]:
     """Yield the name at an offset of the source, as a node without a parent."""
-    match = re.compile(rb"\w+").match(node.source, start)
-    if match:
+    if match := re.compile(rb"\w+").match(node.source, start):
         yield Node("variable_name", None, start, match.end(), node.line, node.source, None)
 
 

@@ -75,13 +75,11 @@ _OF_COMPONENT = ("request", "memory", "walltime", "options", "addressed", "late"
 
 def _component_lines(plan: Plan, component: Plan) -> Lines:
     """Return the directives of a component behind the first: its request, and what it does not inherit."""
-    scheduler = plan.scheduler
     one = component._replace(spec=component.spec._replace(directive=plan.spec.directive))
-    request = scheduler.node_lines(one.resources, "", "")
-    parts = {**_fixed_parts(one), **_replaceable_parts(one, request)}
+    parts = {**_fixed_parts(one), **_replaceable_parts(one, plan.scheduler.node_lines(one.resources, "", ""))}
     return (
-        scheduler.component_line,
-        *_joined(parts, [n for n in scheduler.directive_order if n in _OF_COMPONENT]),
+        plan.scheduler.component_line,
+        *_joined(parts, [n for n in plan.scheduler.directive_order if n in _OF_COMPONENT]),
     )
 
 

@@ -22,8 +22,7 @@ def environment_lines(plan: Plan) -> tuple[str, ...]:
 
 def _mpi_lines(plan: Plan) -> tuple[str, ...]:
     """Return the settings of mpirun in a job with components, and on a part of each node."""
-    mpi = plan.launch.mpirun
-    if mpi and plan.pack and plan.part and plan.scheduler.node_step:
+    if (mpi := plan.launch.mpirun) and plan.pack and plan.part and plan.scheduler.node_step:
         return ("export SLURM_OVERLAP=1  # for the daemons of mpirun",)
     if not (mpi and mpi.over_components and plan.components and plan.scheduler.component_line):
         return ()
@@ -79,9 +78,7 @@ def _prepended(name: str, folders: tuple[str, ...]) -> Iterator[str]:
     before = f"${{{name}:+:${name}}}"
     if fixed := [one for one in folders if not reference(one)[0]]:
         yield f"export {name}={sh(':'.join(fixed))}{before}"
-    for other, rest in map(reference, folders):
-        if other:
-            yield _of_other(name, other, rest) + before
+    yield from (_of_other(name, other, rest) + before for other, rest in map(reference, folders) if other)
 
 
 def _of_other(name: str, other: str, rest: str) -> str:

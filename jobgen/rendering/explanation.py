@@ -139,11 +139,7 @@ def _programs(plan: Plan) -> list[tuple[str, list[str], str]]:
             [_component_text(one) for one in plan.components],
             "Parts of one job, from rank 0 on.",
         ),
-        (
-            "points",
-            [plan.title + first] if plan.pack else [],
-            "Side by side in each task of the array.",
-        ),
+        ("points", [plan.title + first] if plan.pack else [], "Side by side in each task of the array."),
     )
     return [row for row in found if row[1]]
 
@@ -177,12 +173,11 @@ def _start(plan: Plan) -> str:
 
 
 def _site_rows(plan: Plan) -> list[tuple[str, Any, str]]:
-    site = plan.spec.site
-    if site is None:
+    if plan.spec.site is None:
         return []
     rows = "; ".join((*plan.site.request, *plan.site.directives))
     return [
-        ("site", site.title, f"Its rules and limits: {site.path}."),
+        ("site", plan.spec.site.title, f"Its rules and limits: {plan.spec.site.path}."),
         ("request", rows or None, "The site's request for nodes and devices."),
     ]
 
@@ -222,8 +217,7 @@ def _folded(row: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
     """Yield the lines of a row whose cells are folded to their widths."""
     cells = (textwrap.wrap(visible(cell), width) for cell, width in zip(row, widths, strict=True))
     for parts in zip_longest(*cells, fillvalue=""):
-        line = "  ".join(part.ljust(width) for part, width in zip(parts, widths, strict=True))
-        yield line.rstrip()
+        yield "  ".join(part.ljust(width) for part, width in zip(parts, widths, strict=True)).rstrip()
 
 
 def _cell(value: Any) -> str:

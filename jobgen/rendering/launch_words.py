@@ -66,14 +66,12 @@ def world(plan: Plan) -> str:
 
 def _chosen(plan: Plan) -> bool:
     """Return whether a part of the nodes takes part."""
-    chosen = plan.survival.chooses_nodes or plan.resources.active.option
-    return bool(chosen or plan.step or plan.pack)
+    return bool((plan.survival.chooses_nodes or plan.resources.active.option) or plan.step or plan.pack)
 
 
 def even_world(plan: Plan) -> str:
     """Return the number of ranks for a launcher that divides it by the nodes, as if all were like this."""
-    mixed = plan.resources.mixed
-    return f'"$(({plan.resources.nodes} * $({_RANKS_OF_NODE})))"' if mixed else world(plan)
+    return f'"$(({plan.resources.nodes} * $({_RANKS_OF_NODE})))"' if plan.resources.mixed else world(plan)
 
 
 def kind(plan: Plan) -> str:
@@ -98,9 +96,8 @@ def mpi_options(plan: Plan) -> tuple[str, ...]:
         "cpus": plan.resources.cpus.rank,
         "bind": bind_option(plan),
     }
-    place = (line.format(**numbers) for line in _place(plan, mpi))
     export = (word.format(name=name) for word in mpi.export for name in names)
-    return (*place, " ".join(export))
+    return (*(line.format(**numbers) for line in _place(plan, mpi)), " ".join(export))
 
 
 def bind_option(plan: Plan) -> str:

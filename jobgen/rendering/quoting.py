@@ -62,8 +62,7 @@ def _ansi_c(character: str) -> str:
 
 def quoted(value: object) -> str:
     """Return a value as one word in quotes: shellcheck takes ``job_program=env`` for a missing ``$(env)``."""
-    word = sh(value)
-    return f"'{word}'" if word == value else word
+    return f"'{word}'" if (word := sh(value)) == value else word
 
 
 def prefixed(value: object, prefix: str) -> str:

@@ -167,13 +167,13 @@ def _check_script(text: str, plan: Plan, folders: Sequence[str]) -> None:
 def _step_texts(plan: Plan, env: jinja2.Environment) -> list[str]:
     """Return the functions of the steps, step_1 and so on; they define those that a job without steps has.
     The runtime unsets the settings of a place and a part before."""
-    template = env.get_template("step.sh.j2")
     values = [{one.name: one.value for one in settings(job)} for job in (plan, *plan.steps)]
     of_step = {one.name for job in plan.steps for one in step_settings(job)}
     lists = {name for own in values for name, value in own.items() if isinstance(value, tuple)}
     names = [name for name in dict.fromkeys(chain(*values)) if len({one.get(name) for one in values}) > 1]
     return [
-        template.render(
+        env.get_template("step.sh.j2")
+        .render(
             words(one)._asdict(),
             own_variables=any(step.own_env for step in plan.spec.steps),
             changes=[

@@ -113,14 +113,9 @@ def _files(plan: Plan, main: str) -> Iterator[str]:
 def _needs(plan: Plan) -> dict[str, object]:
     """Return the files in the order of the script, each with what makes it necessary."""
     spec, survive, box, launch = plan.spec, plan.survival, plan.container, plan.launch
+    folders, modules = spec.module_use or plan.site.module_use, spec.module or plan.site.network.modules
     return {
-        "modules": (
-            spec.module_purge
-            or spec.module_use
-            or spec.module
-            or plan.site.module_use
-            or plan.site.network.modules
-        ),
+        "modules": spec.module_purge or folders or modules,
         "conda": spec.conda,
         "setup": spec.setup,
         "requirements": True,
@@ -329,8 +324,7 @@ def _part(plan: Plan) -> Iterator[Setting]:
 
 
 def _box(plan: Plan) -> Iterator[Setting]:
-    box = plan.container
-    if box:
+    if box := plan.container:
         yield Setting("job_container_runtime", box.kind)
         yield Setting("job_container_image", plan.spec.image or "")
         yield Setting("job_container_variables", box.named)

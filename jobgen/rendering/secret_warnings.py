@@ -11,15 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobgen.errors import setting, shown
 from jobgen.options import CODE, OPTIONS, PROSE
-from jobgen.secrets import (
-    MASK,
-    is_secret,
-    masked,
-    masked_prose,
-    masked_word,
-    secret_words,
-    variable_for,
-)
+from jobgen.secrets import MASK, is_secret, masked, masked_prose, masked_word, secret_words, variable_for
 from jobgen.spec import COMMAND_LINE
 from jobgen.values.text_files import read_text
 
@@ -99,8 +91,7 @@ def _short(text: str) -> str:
 
 def _programs(spec: Specification) -> Iterator[tuple[Sequence[str], str]]:
     yield spec.program, "after --" if spec.program_origin == "command line" else spec.program_origin
-    for number, step in enumerate(spec.steps[1:], 2):
-        yield step.program, f"[[step]] {number}"
+    yield from ((step.program, f"[[step]] {number}") for number, step in enumerate(spec.steps[1:], 2))
 
 
 def _secret_line(value: Any, key: str) -> str:
@@ -123,8 +114,7 @@ def _in_file(path: str, origin: str) -> Iterator[Secret]:
         text = read_text(path, "replace")
     except (OSError, ValueError):
         return
-    name = _key_of_json(text) if path.endswith(".json") else _key_of_lines(text)
-    if name:
+    if name := _key_of_json(text) if path.endswith(".json") else _key_of_lines(text):
         fault = f"{shown(path)} ({origin}) contains {shown(name)}: {MASK}, which looks like a secret"
         ways = _ways(variable_for(name), origin)
         yield Secret(fault, origin, f"{ways} gives it to the program without a file")

@@ -208,8 +208,7 @@ def _expanded(word: list[tuple[str, str]]) -> str:
 
 
 def _value(name: str) -> str:
-    reference = f'"${name}"' if name in of_ranks() else f'"${{job_value[{name}]}}"'
-    return reference if name else ""
+    return (f'"${name}"' if name in of_ranks() else f'"${{job_value[{name}]}}"') if name else ""
 
 
 def _commands(plan: Plan) -> tuple[str, ...]:

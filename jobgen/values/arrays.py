@@ -52,8 +52,7 @@ def read(text: str) -> Array | None:
     indices, percent, limit = text.partition("%")
     ranges = []
     for part in indices.split(","):
-        match = re.fullmatch(r"(\d{1,7})(?:-(\d{1,7})(?::(\d{1,7}))?)?", part.strip(), re.ASCII)
-        if not match:
+        if not (match := re.fullmatch(r"(\d{1,7})(?:-(\d{1,7})(?::(\d{1,7}))?)?", part.strip(), re.ASCII)):
             return None
         first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
         if last < first or step < 1:

@@ -114,8 +114,7 @@ def seconds(text: str) -> int | None:
 
     Return None for UNLIMITED, INVALID and the like.
     """
-    found = re.fullmatch(r"(?:(\d{1,9})-)?((?:\d{1,9}:){0,3}\d{1,9})", text.strip(), re.ASCII)
-    if not found:
+    if not (found := re.fullmatch(r"(?:(\d{1,9})-)?((?:\d{1,9}:){0,3}\d{1,9})", text.strip(), re.ASCII)):
         return None
     parts = zip(reversed(found[2].split(":")), (1, 60, 3600, 86400), strict=False)
     return int(found[1] or 0) * 86400 + sum(int(part) * unit for part, unit in parts)
@@ -162,8 +161,7 @@ def mebibytes(text: str, default: str = "m") -> int | None:
 
     ``default`` is the unit of a bare number: m on Slurm, b (bytes) on PBS.
     """
-    match = re.fullmatch(_SIZE, text.strip(), re.I | re.ASCII)
-    if not match:
+    if not (match := re.fullmatch(_SIZE, text.strip(), re.I | re.ASCII)):
         return None
     unit = (match[2] or ("b" if match[0][-1:].lower() in ("b", "w") else default)).lower()
     return int(float(match[1]) * _UNITS.get(unit, 1 / 1048576))
@@ -244,8 +242,7 @@ def read_env_file(path: str) -> dict[str, str]:
 
 def _env_line(line: str, number: int) -> tuple[str, str]:
     name, value = r"([A-Za-z_][A-Za-z0-9_]*)", r"""(?:'([^']*)'|"([^"]*)"|([^\s'"]*))"""
-    match = re.fullmatch(rf"(?:export[ \t]+)?{name}={value}[ \t]*", line)
-    if not match:
+    if not (match := re.fullmatch(rf"(?:export[ \t]+)?{name}={value}[ \t]*", line)):
         raise ValueError(f"line {number} must be NAME=VALUE; a value with blanks or quotes must be in quotes")
     try:
         check_word(line)
@@ -440,9 +437,8 @@ def stage(text: str) -> tuple[str, str]:
     if re.search(r"^[/~]|(^|/)\.\.(/|$)", place):
         raise ValueError("must have a DEST below $JOBGEN_STAGE, not one with / or ~ in front, or with ..")
     name = os.path.basename(source)
-    folder = "/" * bool(re.search(r"(^|/)\.?$", place))
     place = os.path.normpath(place)
-    place = "" if place == "." else place + folder
+    place = "" if place == "." else place + "/" * bool(re.search(r"(^|/)\.?$", place))
     if source.startswith("-"):  # which commands read as an option
         source = f"./{source}"
     if re.fullmatch(_UNPACKED, name) and not re.fullmatch(_UNPACKED, place):

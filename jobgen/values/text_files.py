@@ -34,8 +34,7 @@ def read_text(path: str, errors: str = "strict") -> str:
         content = file.read(LARGEST_FILE + 1)
     if len(content) > LARGEST_FILE:
         raise TooLong("is longer than a megabyte, the limit of such a file")
-    text = content.decode("utf-8-sig", errors)
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    return content.decode("utf-8-sig", errors).replace("\r\n", "\n").replace("\r", "\n")
 
 
 def check_word(text: str) -> None:

@@ -182,8 +182,7 @@ class Body:
             code += "\n" + "\n".join(definitions.PRINT_ARGUMENTS)
         if definitions.STACK in read:
             code += f"\n{definitions.PRINT_STACK}"
-        for name in unexported:
-            code += f"\nexport {name}"
+        code += "".join(f"\nexport {name}" for name in unexported)
         self.file.remarks += notes.exported_too(self.script, unexported)
         strict = bool(statements) and self._strict(statements[0].start)
         piped = bool(statements) and self.script.has_option("", "pipefail", statements[0].start)
@@ -347,8 +346,7 @@ class Body:
         if statement.type in (";", "&"):
             return True
         kinds = ("function_definition", "declaration_command", "unset_command", "variable_assignment")
-        state = statement.all(*kinds)
-        if any(not one.child_of("command") or misread(one) for one in state):
+        if any(not one.child_of("command") or misread(one) for one in statement.all(*kinds)):
             return False
         if definitions_of(self.script, [statement]).definitions or _sets(statement):
             return False
@@ -358,6 +356,5 @@ class Body:
         words = [command.words[0].text for command in commands(statement)]
         if statement.start > functions and any(may_be_function(self.script, word) for word in words):
             return False
-        after = statement.next()
-        background = after is not None and after.type == "&"
+        background = (after := statement.next()) is not None and after.type == "&"
         return not background and bool(called) and not called & {*STATE, "", *self.script.functions}

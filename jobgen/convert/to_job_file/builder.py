@@ -55,8 +55,7 @@ class JobFile:
         except ValueError as error:
             self.remarks.append(Remark(line, f"{key} {value}", str(error)))
         else:
-            several = option is not None and option.multiple
-            self.values[key] = [*self.list(key), value] if several else value
+            self.values[key] = [*self.list(key), value] if option is not None and option.multiple else value
 
     def try_add(self, key: str, value: str | list[str]) -> bool:
         """Set a value, or all values of a list, if jobgen accepts them; return whether it does."""
@@ -196,8 +195,7 @@ def make_portable(file: JobFile, command_name: str) -> None:
                 file.of_others[other] = {"pack": 1}  # by which a task looks up its index
                 continue
             typed = str(file.values[key]) if key == "gpus_per_node" else ""
-            count = re.fullmatch(r"(?!shard:).+:(\d+)", typed)
-            if count is None and key not in _MOVABLE:
+            if (count := re.fullmatch(r"(?!shard:).+:(\d+)", typed)) is None and key not in _MOVABLE:
                 break
             file.keep_own(key, int(count[1]) if count else None)
         if other in file.of_others and refusal(file.text(command_name), other):

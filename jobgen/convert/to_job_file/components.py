@@ -57,8 +57,7 @@ def join(files: Sequence[JobFile], script: Script) -> JobFile:
 
 def _of_program(script: Script) -> Iterator[Remark]:
     """Yield remarks on a program that is not that of all components."""
-    steps = of_ranks(script)
-    if not steps:
+    if not (steps := of_ranks(script)):
         return
     parts, line = parts_of(steps[-1]), steps[-1].command.line
     for one in parts[1:]:
@@ -73,8 +72,7 @@ def _of_program(script: Script) -> Iterator[Remark]:
 
 def _set_own_numbers(file: JobFile, script: Script, number: int) -> None:
     """Set the ranks and the cores of a component in a script that jobgen has made."""
-    found = re.search(r"\bjob_components='([^']*)'", script.tree.text)
-    parts = found[1].split() if found else []
+    parts = found[1].split() if (found := re.search(r"\bjob_components='([^']*)'", script.tree.text)) else []
     if number < len(parts):
         _, ranks, cores = map(int, parts[number].split("x"))
         file.values |= {"ranks_per_node": ranks, "cpus_per_rank": cores // ranks}

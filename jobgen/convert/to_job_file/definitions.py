@@ -44,8 +44,7 @@ class Definitions(NamedTuple):
 def definitions_of(script: Script, nodes: Iterable[Node]) -> Definitions:
     """Return what commands need of the rest of the script."""
     functions = {one.name: one for one in script.tree.all("function_definition")}
-    found: dict[int, Node] = {}
-    names: dict[str, None] = {}
+    found, names = dict[int, Node](), dict[str, None]()
     stack = list(nodes)
     pushed = _reads_stack(script, stack)
     arrays = _arrays(script, max((one.start for one in stack), default=0))
@@ -123,8 +122,7 @@ def _by_eval(script: Script) -> set[str]:
     if not any(re.search(r"\$\{?\w+\}?\+?=\s*\(", one.node.text) for one in script.named("eval")):
         return set()
     known = {*script.values, *script.loop_variables}
-    read = {name for name, _ in script.expansions if name.isidentifier() and not name.isupper()}
-    return read - known
+    return {name for name, _ in script.expansions if name.isidentifier() and not name.isupper()} - known
 
 
 def _among_programs(script: Script) -> set[str]:
@@ -168,8 +166,7 @@ def _runs_programs(script: Script, node: Node) -> bool:
 
 def _runs_once(script: Script, node: Node) -> bool:
     """Return whether commands do more than to set variables: they run programs, or change the directory."""
-    changes = any(one.name in ("cd", "pushd", "popd") for one in commands(node))
-    return changes or _runs_programs(script, node)
+    return any(one.name in ("cd", "pushd", "popd") for one in commands(node)) or _runs_programs(script, node)
 
 
 def _condition(assignment: Node) -> Node | None:
@@ -223,8 +220,7 @@ def state(script: Script, nodes: Sequence[Node]) -> tuple[str, ...]:
     lines = [one for one in script.tree.children if one.start < first]
     several = "variable_assignments"  # of one line
     top = [part for one in lines for part in (one.children if one.type == several else [one])]
-    kept = ("shopt ", "alias ")
-    whole = [one.text.startswith(kept) or _IFS.match(one.text) for one in top]
+    whole = [one.text.startswith(("shopt ", "alias ")) or _IFS.match(one.text) for one in top]
     found = [one.text if own else _option_of_words(one.text) for one, own in zip(top, whole, strict=True)]
     found = list(filter(None, found))
     texts = [one.node.text for node in nodes for one in commands(node)]

@@ -42,8 +42,7 @@ def limits(file: JobFile, script: Script) -> None:
     if request_reader.waits_for_number(request) and (job := source.origin(script.heeded, "dependency")):
         why = f"names a job of {source.title}: for another scheduler write the number of a job there"
         file.hint(job.option.line, job.text, why)
-    joined = script.heeded.get("-j")
-    into_error = joined is not None and joined.value == "eo"
+    into_error = (joined := script.heeded.get("-j")) is not None and joined.value == "eo"
     if source.copies_logs and not request.error and (into_error or not request.join) and script.is_batch:
         name = source.default_logs["error"].format("ID").replace("%x", request.name or "NAME")
         file.hint(script.directives.first, f"the error file {name}", _ONE_LOG)
@@ -144,8 +143,7 @@ def _options(file: JobFile, script: Script, content: ScriptRequest) -> list[str]
     file.remarks += start_directory.default_log(script, content.directory)
     two = source.copies_logs and script.heeded.get("-e") and not script.heeded.get("-j")  # in a directory
     if request.error and (two or request.error != request.output):
-        at = line_of(script, "error", "-e")
-        file.lose(at, f"the error file {request.error}", _ONE_LOG)
+        file.lose(line_of(script, "error", "-e"), f"the error file {request.error}", _ONE_LOG)
     others += _mail_on(file, script, content)
     refused = [one for one, _ in directive_options.write(content.directives, source, source, None).lost]
     for key, one in content.directives.items():
@@ -237,8 +235,7 @@ def _output(file: JobFile, script: Script, content: ScriptRequest) -> list[str]:
         later = "each task of the array" if array and "A" in codes else "a later job"
         why = f"{later} appends to this log; that of the script empties it first"
         file.hint(option.line, f"{option.flag} {option.value}", why)
-    fits = _log(file, source, path, array)
-    return [] if fits else [source.scheduler.directive("output", path)]
+    return [] if _log(file, source, path, array) else [source.scheduler.directive("output", path)]
 
 
 def _own_log(file: JobFile, script: Script, read: re.Match[bytes]) -> None:
@@ -253,16 +250,15 @@ def _own_log(file: JobFile, script: Script, read: re.Match[bytes]) -> None:
 def _signal(file: JobFile, script: Script, value: str) -> bool:
     """Set the signal that asks the ranks to save, for the ranks or the script; return whether it is one.
 
-    Without ``B:`` Slurm sends it to the steps of the job only: a program that is none gets no signal.
+    Without a number it is 60 seconds before the end, and without ``B:`` Slurm sends it to the steps of the
+    job only: a program that is none gets no signal.
     """
     match = re.fullmatch(r"(B:)?(?:SIG)?(USR[12])(?:@(\d+))?", value)
     if match is None or int(match[3] or 60) >= (script.request.walltime or 10**6):
         return False
     launch = last_launch(script)
     steps = [one for one in (launch.chain if launch else ()) if one.kind == script.dialect.node_step]
-    if not match[1] and not steps:
-        return False
-    return file.try_add("signal", f"{match[2]}@{match[3] or 60}")  # Slurm's default
+    return bool(match[1] or steps) and file.try_add("signal", f"{match[2]}@{match[3] or 60}")
 
 
 def _reaches_nothing(script: Script, value: str) -> bool:
@@ -282,9 +278,8 @@ def _quoted(option: DirectiveOption, text: str, source: Dialect) -> str:
 def _as_they_are(source: Dialect, content: ScriptRequest) -> Iterator[str]:
     """Yield directives that can be translated for other schedulers, but have no option in jobgen."""
     values = {"hold": content.hold, "all_variables": content.all_variables, "names": ",".join(content.names)}
-    row = source.scheduler
-    found = (key for key in values if values[key] and key in row.request_forms)
-    yield from (row.directive(key, values[key]) for key in found)
+    found = (key for key in values if values[key] and key in source.scheduler.request_forms)
+    yield from (source.scheduler.directive(key, values[key]) for key in found)
     yield from content.own
 
 

@@ -197,8 +197,7 @@ def _kinds(script: Script, statement: Node, depth: int) -> Iterator[str]:
 
 def _of_command(script: Script, command: Command, depth: int) -> Iterator[str]:
     definitions = script.tree.all("function_definition")
-    body = next((one.get("body") for one in definitions if one.name == command.name), None)
-    if body is not None:
+    if (body := next((one.get("body") for one in definitions if one.name == command.name), None)) is not None:
         yield from _kinds(script, body, depth + 1)
         return
     around = command.node.parent or command.node
@@ -230,9 +229,7 @@ def _is_absolute(script: Script, path: str) -> bool:
 
 def _has_input(node: Node) -> bool:
     """Return whether a command reads the output of another one, or the nodes of the job."""
-    above = node.child_of("redirected_statement")
-    redirections = above.children if above is not None else ()
+    redirections = above.children if (above := node.child_of("redirected_statement")) is not None else ()
     if any("<" in one.text and _HARMLESS_REDIRECTION.match(one.text) for one in redirections):
         return True
-    pipeline = (above or node).child_of("pipeline")
-    return pipeline is not None and node.start > pipeline.start
+    return (pipeline := (above or node).child_of("pipeline")) is not None and node.start > pipeline.start

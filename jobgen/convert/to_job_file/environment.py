@@ -8,17 +8,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from jobgen.convert.result import Remark, hint, remark_on, shown
-from jobgen.convert.to_job_file import effects
+from jobgen.convert.to_job_file import effects, inherited
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.effects import Effects, effects_of, may_follow, mentions
-from jobgen.convert.to_job_file.inherited import (
-    has_name_of_module,
-    is_for_programs,
-    is_own_file,
-    is_set,
-    may_be_inherited,
-    may_set,
-)
 from jobgen.convert.to_job_file.program_line import has_home
 from jobgen.convert.to_job_file.statements import without
 from jobgen.rendering.quoting import VARIABLE
@@ -103,9 +95,9 @@ def _only_for(script: Script, block: Effects, options: Sequence[Node]) -> bool:
         return False
     if not block.kinds <= {"variable", "text"}:
         return False
-    if may_be_inherited(script, name.text) or is_for_programs(script, name.text):
+    if inherited.may_be_inherited(script, name.text) or inherited.is_for_programs(script, name.text):
         return False
-    if any(is_own_file(one) and one.node.start > statement.start for one in script.commands):
+    if any(inherited.is_own_file(one) and one.node.start > statement.start for one in script.commands):
         return False  # which may read it
     parts = [(one.start, one.end) for one in (statement, *options, *script.tree.all("comment"))]
     text = without_parts(script.tree.source, parts)
@@ -138,8 +130,7 @@ class Environment:
         plain = [one for one in statements if one.type not in (";", "&")]
         self.end = max((one.end for one in plain), default=0)
         for at, one in enumerate(plain):
-            settings = self._settings(one)
-            if settings is not None:
+            if (settings := self._settings(one)) is not None:
                 settings = [_in_order(*setting, self.values) for setting in settings]
             kind, value = settings[0] if settings else ("", "")
             if kind == "threads" and value and not self._is_default(plain[at + 1 :]):
@@ -214,8 +205,7 @@ class Environment:
 
     def _settings(self, statement: Node) -> list[Setting] | None:
         """Return the options that a statement is; None if it is another one."""
-        after = statement.next()
-        if after is not None and after.type == "&":
+        if (after := statement.next()) is not None and after.type == "&":
             return None
         if statement.type == "redirected_statement":
             quiet = r"(\d*|&)>>?\s*/dev/null|2>&1"
@@ -314,8 +304,7 @@ class Environment:
         home = word is not None and re.fullmatch(r"(~|\$HOME|\$\{HOME\})/?", self._resolved(word))
         if name == "cd" and (home or not command.arguments):
             return [("workdir", AT_HOME)] if "HOME" not in self.script.values else None
-        words = self._words(command)
-        if words is None or (name == "cd" and "$" in " ".join(words)):
+        if (words := self._words(command)) is None or (name == "cd" and "$" in " ".join(words)):
             return None
         if name in ("module", "ml"):
             at_home = words[:1] != ["use"] and any(one.startswith("~") for one in words)
@@ -342,8 +331,7 @@ class Environment:
     def _of_file(self, command: Command) -> list[Setting] | None:
         """Return the options that a sourced file is."""
         given = " ".join(one.text for one in command.arguments).replace('"', "")
-        hook = "hook" in self.preparations
-        if given == "deactivate" or (hook and _LOGIN_FILES.fullmatch(given)):
+        if given == "deactivate" or ("hook" in self.preparations and _LOGIN_FILES.fullmatch(given)):
             return [("hook", "")]
         if _MODULES.fullmatch(given) and "modules" in self.preparations:
             return [("modules", "")]
@@ -356,8 +344,7 @@ class Environment:
         of_conda = any("conda info --base" in text for text in (command.node.text, *texts))
         if given.endswith("/etc/profile.d/conda.sh") and of_conda:
             return [("hook", "")]
-        words = self._words(command)
-        if not words or len(words) > 2:
+        if not (words := self._words(command)) or len(words) > 2:
             return None
         path, name = words[0], words[-1]
         if path == "activate":
@@ -367,9 +354,7 @@ class Environment:
             fits = folder != path and _is_whole(path) and not name.startswith("-")
             return [("source", f"{folder}/etc/profile.d/conda.sh"), ("conda", name)] if fits else None
         venv = path.removesuffix("/bin/activate")
-        if venv != path:
-            return [("venv", venv)]
-        return [("source", self._in_directory(path))]
+        return [("venv", venv)] if venv != path else [("source", self._in_directory(path))]
 
     def _in_directory(self, path: str) -> str:
         """Return the path of a file of the script in the job, which may be in its working directory; bash
@@ -384,8 +369,7 @@ class Environment:
         """Return the arguments of a command as the shell splits them; None if one is not known."""
         found: list[str] = []
         for node in command.arguments:
-            home = _AT_HOME.fullmatch(self._resolved(node))
-            if home and "HOME" not in self.script.values:
+            if (home := _AT_HOME.fullmatch(self._resolved(node))) and "HOME" not in self.script.values:
                 found.append(f"~{home[1] or '/.'}")
                 continue
             value = self.script.constants.value(node)
@@ -412,7 +396,7 @@ class Environment:
         others = re.search(r"[^\w./+@%:~-]", re.sub(VARIABLE, "", text, flags=re.ASCII)) or "~" in text[1:]
         if whole or others or not self._is_set_above(word) or "HOME" in self.script.values:
             return ""
-        foreign = not any(_OF_JOB.match(one) or is_set(self.script, one) for one in names)
+        foreign = not any(_OF_JOB.match(one) or inherited.is_set(self.script, one) for one in names)
         return text if foreign and self.script.loop_variables.isdisjoint(names) else ""
 
     def _is_set_above(self, node: Node) -> bool:
@@ -442,11 +426,9 @@ class Environment:
         login = kind == "source" and effects.OF_LOGIN.fullmatch(value) is not None
         product = kind == "source" and effects.OF_PRODUCTS.fullmatch(value) is not None
         of_file = "source of a login" if login else "source of a product" if product else kind
-        option = "conda" if defines else of_file
-        file = os.path.basename(value)
-        if product and any(mentions(one.node, file) for one in self.block):
+        if product and any(mentions(one.node, os.path.basename(value)) for one in self.block):
             return False  # which may write it
-        return fits and self._in_time(kind, value) and self._passes(option)
+        return fits and self._in_time(kind, value) and self._passes("conda" if defines else of_file)
 
     @property
     def _is_base(self) -> bool:
@@ -467,7 +449,7 @@ class Environment:
     def _passes(self, kind: str) -> bool:
         """Return whether all statements that stay may run after an option."""
         names = {name for one in self.block for name, _, _ in assignments(one.node)}
-        if kind == "module" and any(has_name_of_module(self.script, name) for name in names):
+        if kind == "module" and any(inherited.has_name_of_module(self.script, name) for name in names):
             return False
         return all(may_follow(one, kind) for one in self.block)
 
@@ -491,12 +473,12 @@ class Environment:
         if not self._is_last(name, text, later):
             return False
         runs = self.file.program != ["true"]  # else the files are the program
-        if runs and any(may_set(self.script, one, name) for one in later):
+        if runs and any(inherited.may_set(self.script, one, name) for one in later):
             return False
         if any(mentions(one.node, name) for one in self.block if not one.node.text.startswith(f"{name}=")):
             return False
         made = (one.node for one in self.block)
-        if any(may_set(self.script, one, name) for one in made) and self._is_read(name, later):
+        if any(inherited.may_set(self.script, one, name) for one in made) and self._is_read(name, later):
             return False
         if not effects.PATHS.fullmatch(name):
             return name != "LD_PRELOAD" or not self.values  # which conda and modules get, too
@@ -532,7 +514,7 @@ class Environment:
         paths = [self.script.constants.text(word).strip("\"'") for one in found for word in one.arguments]
         paths = [path.rstrip("/") for path in paths if not path.startswith("-")]
         known = folder.startswith("/") and all(path.startswith("/") and "$" not in path for path in paths)
-        return bool(paths) and not (known and not any(_overlap(path, folder) for path in paths))
+        return bool(paths) and (not known or any(_overlap(path, folder) for path in paths))
 
     def _moves(self, kind: str, value: str) -> bool:
         """Return whether a change of the directory is the working directory of the job."""

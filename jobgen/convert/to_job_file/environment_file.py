@@ -26,8 +26,7 @@ def apply(file: JobFile, script: Script, launch: Launch) -> list[str]:
     name = launch.row.line.environment_file
     if not name or (script.request.nodes == 1 and not launch.has("--force-multi")) or launch.has("--no-ssh"):
         return []
-    writers = [node for node in script.tree.all("redirected_statement") if _writes(node, name)]
-    if not writers:
+    if not (writers := [node for node in script.tree.all("redirected_statement") if _writes(node, name)]):
         why = f"{launch.kind} hands the variables of such a file in the home or this directory to the ranks"
         file.hint(launch.line, name, f"{why}: {_NOT_READ}")
     lines: list[str] = []
@@ -52,8 +51,7 @@ def _writes(statement: Node, name: str) -> bool:
 
 def _entries(statement: Node) -> Iterator[tuple[str, str, str] | None]:
     """Yield the name, the value and its word of each printed variable; None for what is not read."""
-    body = next(statement.all("heredoc_body"), None)
-    if body is not None:
+    if (body := next(statement.all("heredoc_body"), None)) is not None:
         literal = next(statement.all("heredoc_start")).text[0] in "\"'\\"
         texts = [f"'{line}'" if literal else f'"{line}"' for line in body.text.split("\n") if line.strip()]
     else:

@@ -107,11 +107,9 @@ def _value(word: Node, given: Sequence[str]) -> str:
         return str(len(given))
     if every := _ALL.fullmatch(word.text):
         return _every(word, given[int(every[1]) - 1 if every[1] else 0 :], in_string)
-    one = _ONE.fullmatch(word.text.strip('"'))
-    if one is None:
+    if (one := _ONE.fullmatch(word.text.strip('"'))) is None:
         raise _NotKnown
-    at = int(one[1] or one[2])
-    if at > len(given):
+    if (at := int(one[1] or one[2])) > len(given):
         raise _NotKnown
     text = given[at - 1]
     if _PLAIN.fullmatch(text):

@@ -65,12 +65,7 @@ class HostCode:
     """
 
     def __init__(
-        self,
-        script: Script,
-        command: Command,
-        launch: Launch | None,
-        lines: str,
-        ours: Collection[str],
+        self, script: Script, command: Command, launch: Launch | None, lines: str, ours: Collection[str]
     ) -> None:
         self.script, self.lines, self.ours = script, lines, {*ours}
         self.words = _words(script, launch) if launch is not None else []
@@ -265,11 +260,9 @@ class HostCode:
         a port, and does nothing else. ``read``: its output is."""
         if command.name != "perl" and not is_python(command.name):
             return False
-        around = command.node.parent
-        redirected = around is not None and around.type == "redirected_statement"
+        redirected = (around := command.node.parent) is not None and around.type == "redirected_statement"
         code = around.text if around is not None and redirected else command.node.text
-        rest = _OPENS.sub(lambda one: "" if one[2] in self.files else one[0], code)
-        if rest != code:
+        if (rest := _OPENS.sub(lambda one: "" if one[2] in self.files else one[0], code)) != code:
             rest, read = re.sub(r"\.write(lines)?\(", "", rest), True
         return read and _OF_HOSTS.search(command.statement.text) is not None and _ACTS.search(rest) is None
 
@@ -389,14 +382,12 @@ def target_of(redirect: Node) -> str | None:
     """Return the file that a redirection writes, without quotes; None if it writes none."""
     if not re.match(r"\d*(>|&>)", redirect.text) or re.match(r"\d*>&[\d-]", redirect.text):
         return None
-    target = redirect.get("destination")
-    return _plain(target.text) if target is not None else ""
+    return _plain(target.text) if (target := redirect.get("destination")) is not None else ""
 
 
 def _piped(node: Node) -> bool:
     """Return whether the output of a command goes into a pipe."""
-    pipeline = node.child_of("pipeline")
-    return pipeline is not None and pipeline.children[-1] is not node
+    return (pipeline := node.child_of("pipeline")) is not None and pipeline.children[-1] is not node
 
 
 def _prints(statement: Node) -> set[str]:
@@ -441,8 +432,7 @@ def _on_failure(command: Command, statement: Node) -> bool:
 def _descriptors(tree: Node) -> Iterator[tuple[str, int]]:
     """Yield the descriptors (``&3``), or their variables (``{NAME}<FILE``), and the places."""
     for found in _DESCRIPTOR.finditer(tree.source, tree.start, tree.end):
-        number = (found[1] or found[2] or b"").decode()
-        if number not in _STANDARD:
+        if (number := (found[1] or found[2] or b"").decode()) not in _STANDARD:
             yield (f"&{number}" if number else found[3].decode()), found.start()
 
 

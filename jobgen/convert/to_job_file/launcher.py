@@ -79,8 +79,7 @@ _PLACES = {
 
 def write(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]:
     """Set the arguments of the launcher and the variables that it hands on; return lines for setup."""
-    arguments: list[str] = []
-    lines: list[str] = []
+    arguments, lines = list[str](), list[str]()
     by_aprun = name_of(launch) == aprun.NAME
     for words in _options(script, launch):
         texts = [known(script, word) for word in words]
@@ -217,9 +216,7 @@ def _aprun_remark(launch: Launch, kind: str, name: str, given: str) -> Remark | 
     """Return the remark on an option that only aprun has; None for another option."""
     if name in aprun.NOTES or name in _PLACES_OF_APRUN:
         return hint(launch.line, given, aprun.NOTES.get(name, _ITSELF))
-    if name in aprun.FLAGS:
-        return Remark(launch.line, given, f"jobgen starts {kind} without it")
-    return None
+    return Remark(launch.line, given, f"jobgen starts {kind} without it") if name in aprun.FLAGS else None
 
 
 def name_of(launch: Launch) -> str:
@@ -237,8 +234,7 @@ def set_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> None:
     if own and LAUNCHERS[kind].mpi_plugin and plugin in (None, own):
         file.try_add("launcher_arg", [*file.list("launcher_arg"), f"--mpi={own}"])
         if not plugin:
-            why = f"--mpi={own} is added, which clusters with these modules have"
-            file.hint(launch.line, kind, why)
+            file.hint(launch.line, kind, f"--mpi={own} is added, which clusters with these modules have")
     elif LAUNCHERS[kind].mpi_plugin and plugin and plugin != new:
         file.hint(launch.line, f"{by}={plugin}", f"becomes --mpi={new}")
     elif LAUNCHERS[kind].mpi_plugin and not plugin and recognized_mpi(script) and "mpi" in file.values:
@@ -315,8 +311,7 @@ def _choose_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> Non
     for why in other_options(script, named) if named else ():
         file.lose(launch.line, f"mpi = {named}", why, lost=not LAUNCHERS[kind].mpi_plugin)
     for name, other in DIALECTS.items() if named else ():
-        key = recognized_mpi(script, target=name)
-        if key and key != named and MPI_FLAVOURS[key].dialects:
+        if (key := recognized_mpi(script, target=name)) and key != named and MPI_FLAVOURS[key].dialects:
             why = f"jobs for {other.title} need the launcher of {MPI_FLAVOURS[key].title}: mpi = {key}"
             file.hint(launch.line, f"mpi = {named}", why)
     several = len(list(by_command(script))) > 1 and not named_mpi(script, options, target=script.scheduler)

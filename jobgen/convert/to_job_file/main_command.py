@@ -59,8 +59,7 @@ def last_program(script: Script) -> Command | None:
     others = (one for one in others if not _is_tool(script, one) or _runs_program(one))
     others = (one for one in others if not any(misread(node) for _, _, node in assignments(one.node)))
     last = [one for one in found if _python(one)] or list(others)
-    work = [one for one in last if not _calls_tools(script, one)]
-    if work and not work[-1].node.under(*_BLOCKS):
+    if (work := [one for one in last if not _calls_tools(script, one)]) and not work[-1].node.under(*_BLOCKS):
         last = work
     return last[-1] if last else None
 
@@ -77,8 +76,7 @@ def _calls_tools(script: Script, command: Command) -> bool:
 
 def _is_tool(script: Script, command: Command) -> bool:
     """Return whether a command changes the shell, or runs common tools only, maybe behind a wrapper."""
-    inner = script.innermost(command)
-    return command.name in STATE | TOOLS or all(one.name in TOOLS for one in inner)
+    return command.name in STATE | TOOLS or all(one.name in TOOLS for one in script.innermost(command))
 
 
 def behind_exec(command: Command) -> Command:
@@ -107,8 +105,7 @@ def _named(command: Command) -> bool:
 def _python(command: Command) -> bool:
     """Return whether a command runs a program of Python, which installs nothing."""
     words = [literal(word) for word in command.words]
-    rest = words[command_start(words) :]
-    if not rest or not is_python(os.path.basename(rest[0] or "")):
+    if not (rest := words[command_start(words) :]) or not is_python(os.path.basename(rest[0] or "")):
         return False
     text = " ".join(word or "$" for word in rest[1:])
     setup = r"(\S*/)?setup\.py (-q )?(install|develop|build)"

@@ -41,17 +41,7 @@ from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
 from jobgen.script.script_arguments import first_read
-from jobgen.script.syntax import (
-    LATER,
-    LOOPS,
-    Node,
-    assignments,
-    expansions,
-    exported,
-    in_background,
-    is_prefix,
-    parse,
-)
+from jobgen.script.syntax import LATER, LOOPS, Node, assignments, expansions, exported, in_background, parse
 from jobgen.script.word_lists import code_text
 from jobgen.values.parsers import mebibytes, number
 
@@ -183,12 +173,10 @@ def _fails(script: Script, command: Command, status: Set[str]) -> bool:
     """Return whether an exit may have a status that is neither 0 nor that of the program."""
     if command.name != "exit":
         return False
-    text = " ".join(one.text.strip('"') for one in command.arguments)
-    if text in ("", "$?"):
+    if (text := " ".join(one.text.strip('"') for one in command.arguments)) in ("", "$?"):
         above = command.node.parent
         return above is not None and above.type == "list" and above.children[1].text == "||"
-    value = script.constants.value(command.arguments[0])
-    return value != "0" and re.sub("[${}]", "", text) not in status
+    return script.constants.value(command.arguments[0]) != "0" and re.sub("[${}]", "", text) not in status
 
 
 def _after_failure(node: Node, top: Node, status: Set[str]) -> bool:
@@ -203,8 +191,7 @@ def _after_failure(node: Node, top: Node, status: Set[str]) -> bool:
             if (failed if above.children[1].text == "&&" else worked).search(first):
                 return True
         elif above.type in ("if_statement", "elif_clause"):
-            condition = above.get("condition")
-            text = condition.text if condition is not None else ""
+            text = condition.text if (condition := above.get("condition")) is not None else ""
             is_else = node.type == "else_clause"
             if node is not condition and (worked if is_else else failed).search(text):
                 return True
@@ -254,8 +241,7 @@ def own_state(script: Script, file: JobFile, parts: Split) -> Iterator[Remark]:
 def left_running(file: JobFile, parts: Split, program: Command) -> Iterator[Remark]:
     """Yield a remark on a process that the program leaves in the background for the commands after it."""
     busy = {one.name for statement in parts.after for one in commands(statement)} - _BRIEF
-    started = unwaited([parse(file.shell_code.encode())]) if busy else []
-    if started:
+    if started := unwaited([parse(file.shell_code.encode())]) if busy else []:
         yield Remark(program.line, shown(started[0]), "ends with the program, before the commands after it")
 
 
@@ -288,9 +274,8 @@ def _own_paths(file: JobFile) -> set[str]:
 def own_path(script: Script, file: JobFile) -> Iterator[Remark]:
     """Yield a remark on the path of the script in other shells, and on its name where it is submitted."""
     for name in sorted(_own_paths(file)):
-        line = next((node.line for one, node in script.expansions if one == name), 1)
         why = "is the path of this script, which the commands of a job file do not have"
-        yield Remark(line, f"${name}", why)
+        yield Remark(next((node.line for one, node in script.expansions if one == name), 1), f"${name}", why)
     variable = script.dialect.variable("job_name")
     for one in script.running(script.dialect.command) if script.request.name is None else ():
         if any(re.fullmatch(rf"\$\{{?{variable}\}}?", word.text.strip('"')) for word in one.arguments):
@@ -352,8 +337,7 @@ def arguments(script: Script, file: JobFile) -> Iterator[Remark]:
     scheduler = script.dialect.scheduler
     if not scheduler.behaviour.passes_arguments or any(name.isdigit() for name in names(file.program)):
         return
-    in_blocks = any(first_read(file.text_of(key)) for key in CODE)
-    if in_blocks and (read := submission.argument(script)):
+    if any(first_read(file.text_of(key)) for key in CODE) and (read := submission.argument(script)):
         others = [one.title for one in DIALECTS.values() if not one.scheduler.behaviour.passes_arguments]
         why = f"reads arguments of the script: {scheduler.command} of the new script passes them, but "
         why += f"jobgen submit and {' and '.join(others)} pass none"
@@ -362,8 +346,7 @@ def arguments(script: Script, file: JobFile) -> Iterator[Remark]:
 
 def left_out(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
     """Yield a remark on each variable that the statement around the program sets, and setup does not."""
-    around = [one for one in program.node.above() if one.type in (*LATER, "subshell")]
-    if not around:
+    if not (around := [one for one in program.node.above() if one.type in (*LATER, "subshell")]):
         return
     setup, read = file.blocks[0], set[str]()
     for one in _other_code(file):
@@ -431,8 +414,7 @@ def set_again(script: Script, file: JobFile, program: Command) -> Iterator[Remar
 def timed(_: Script, file: JobFile, program: Command) -> Iterator[Remark]:
     """Yield a remark on a ``time`` that the program loses."""
     texts = [program.name, *map(os.path.basename, program.literals)]
-    kept = re.findall(r"(?:^|[\s;|&])(?:/\S*/)?time\s", " ".join(file.program))
-    if texts.count("time") > len(kept):
+    if texts.count("time") > len(re.findall(r"(?:^|[\s;|&])(?:/\S*/)?time\s", " ".join(file.program))):
         why = "is left out: the log of the job ends with the time of the whole job"
         yield hint(program.line, "time", why)
 
@@ -562,19 +544,17 @@ def _is_file(text: str, name: str) -> bool:
 
 def child_jobs(script: Script, file: JobFile) -> Iterator[Remark]:
     """Yield a remark on a job that the script submits with its environment, which jobgen extends."""
-    given = {*file.variables, *script.values}
-    threads = {"OMP_NUM_THREADS"} - given
+    threads = {"OMP_NUM_THREADS"} - {*file.variables, *script.values}
     without_devices = file.values.get("accelerator") == "cpu" and names_devices(script)
     devices = ["DS_ACCELERATOR=cpu"] * without_devices
     texts = (*file.blocks[1:], *_shell_code(file))
     code = "\n".join(text for text in texts if not re.search(r"(?m)^unset OMP_NUM_THREADS$", text))
-    scheduler = script.dialect.scheduler
     why = "of this one, too, which the script leaves unset"
     for call in of_engines(script, "snakemake") if threads else ():  # which sets it for its jobs
         what = call.path.rpartition(" ")[2]
         yield hint(call.line, what, f"the jobs that it submits get OMP_NUM_THREADS {why}")
         return
-    for one in script.running(scheduler.command):
+    for one in script.running(script.dialect.scheduler.command):
         passes = "-V" in one.literals if script.is_pbs else "--export" not in one.node.text
         after = threads if one.node.text in code else set[str]()
         found = sorted({*after, *devices}) if after or one.node.text in file.blocks[0] else []
@@ -603,9 +583,8 @@ def exported_too(script: Script, found: Sequence[str]) -> Iterator[Remark]:
         values = [value.text for one, value, _ in script.assignments if one == name]
         own = all(re.search(rf"\$\{{?{name}\b", text) for text in values)  # A=${A:-0}
         if _READ_BY_PROGRAMS.fullmatch(name) and name != "OMP_NUM_THREADS" and not own:
-            line = next((node.line for one, _, node in script.assignments if one == name), 1)
             why = "setup exports it for the other commands of the job, so that programs read it, too"
-            yield hint(line, name, why)
+            yield hint(next((node.line for one, _, node in script.assignments if one == name), 1), name, why)
 
 
 def contained(script: Script, file: JobFile) -> Iterator[Remark]:
@@ -636,8 +615,7 @@ def measured(script: Script, launch: Launch, words: Sequence[Node]) -> Iterator[
     """Yield a remark on a tool that watches the launcher in the script, and ranks in the job."""
     first = words[0].text.strip('"') if words and launch.outer is None else ""
     values = [one.text for one in script.values.get(re.sub(r"[${}]", "", first), ())]
-    found = re.findall(r"[\w.-]+", " ".join([os.path.basename(first), *values]))
-    if not _WATCH.isdisjoint(found):
+    if not _WATCH.isdisjoint(re.findall(r"[\w.-]+", " ".join([os.path.basename(first), *values]))):
         why = "watches the launcher in the script, and each rank in the job"
         yield hint(launch.line, os.path.basename(first), why)
 
@@ -658,8 +636,7 @@ def background(script: Script, parts: Split) -> Iterator[Remark]:
         busy = [one for has, one in beside if has - (_BRIEF - {"kill"})]
         if beside:
             why = f"the job starts it when the program of line {started.line} has ended, the script beside it"
-            first = (busy or [beside[0][1]])[0]
-            yield remark_on(first, why, lost=bool(busy))
+            yield remark_on((busy or [beside[0][1]])[0], why, lost=bool(busy))
         if not busy and not any(has & {"wait", "sleep"} for has, _ in names):
             why = "the script does not wait for it, and the scheduler ends it with the script; the job waits"
             yield remark_on(started, why)
@@ -690,8 +667,7 @@ def unwaited(statements: Sequence[Node]) -> list[Node]:
 
 def _running(started: list[Node], wait: Node) -> list[Node]:
     """Return the processes that a ``wait`` does not wait for."""
-    names = {name for name, _ in expansions(wait)}
-    if not names or wait.under(*LOOPS):
+    if not (names := {name for name, _ in expansions(wait)}) or wait.under(*LOOPS):
         return []
     running = started[:-1] if "!" in names else started
     return [one for one in running if _id_of(one) not in names]
@@ -711,8 +687,7 @@ def options(statements: Sequence[Node], strict: bool, of_sh: bool) -> Iterator[R
 
     A script ``of_sh`` ends at a file that ``.`` cannot read, too.
     """
-    kinds = ("command", "redirected_statement", "list")
-    plain = [one for one in statements if one.type in kinds]
+    plain = [one for one in statements if one.type in ("command", "redirected_statement", "list")]
     plain = [one for one in plain if one.type != "list" or one.children[1].text == "&&"]  # not || exit
     found = [command for one in plain for command in commands(one)]
     for one in found:
@@ -741,8 +716,7 @@ def in_blocks(before: Sequence[Node], setup: Sequence[Node], after: Sequence[Nod
         for one in (command for statement in block for command in commands(statement)):
             inside = one.node.under("function_definition", "subshell", "command_substitution")
             if not inside and one.name == "exit" and not re.match("[1-9]", "".join(one.literals)):
-                instead = "before the program, the job ends with status 71 instead"
-                yield hint(one.line, one.node.text, instead)
+                yield hint(one.line, one.node.text, "before the program, the job ends with status 71 instead")
             if not inside and one.name == "exec" and one.arguments:
                 yield remark_on(one, why, lost=block is before)
     own = [one for one in after if one.type not in SEPARATORS]
@@ -797,8 +771,7 @@ def python(script: Script, file: JobFile, command: Command) -> Iterator[Remark]:
     of an image in a container."""
     values = (value.text for name, value, _ in assignments(script.tree) if name == "PATH")
     paths = any(map(_OF_PYTHON.match, values))
-    in_image = "container" in file.values
-    if in_image or not (paths or any(map(_finds_python, script.running(*_FINDS_PYTHON)))):
+    if "container" in file.values or not (paths or any(map(_finds_python, script.running(*_FINDS_PYTHON)))):
         yield hint(command.line, "python", "jobgen runs it as python3")
 
 
@@ -903,7 +876,7 @@ def number_of_ranks(script: Script, file: JobFile, launch: Launch | None) -> Ite
     for value, node in ((value, node) for name, value, node in script.assignments if name == "WORLD_SIZE"):
         known = script.constants.value(value) or ""
         same = known == str(nodes * each) if known.isdecimal() else re.search("NTASKS|NPROCS", value.text)
-        if not same and exported(node) and not is_prefix(node):
+        if not same and exported(node) and not node.child_of("command"):
             yield hint(node.line, "WORLD_SIZE", f"is the number of ranks in the job, {nodes * each}")
 
 
@@ -911,8 +884,7 @@ def environment(script: Script, launch: Launch | None) -> Iterator[Remark]:
     """Yield a remark on a srun that passes less of the environment than jobgen's."""
     for one in launch.chain if launch is not None else ():
         if one.kind == script.dialect.node_step:
-            own = one.options.get("--export")
-            value = own if one.has("--export") else narrow_export(script)
+            value = one.options.get("--export") if one.has("--export") else narrow_export(script)
             if value and is_narrow(value):
                 yield hint(one.line, one.kind, WHOLE_ENVIRONMENT.format(value))
             return
@@ -932,13 +904,11 @@ def own_function(
     """Yield a remark on a function of a file that setup reads, in the program or behind it."""
     found = (command for one in statements for command in commands(one))
     read = [command for command in found if inherited.may_define_functions(command, of_system=False)]
-    words = file.program
-    called = words[command_start(words) :][:1] if file.values.get("launcher") == "none" else []
+    called = file.program[command_start(file.program) :][:1] if file.values.get("launcher") == "none" else []
     own_shell = any("-c" in one.literals for one in script.running("bash", "sh"))  # which has no functions
     codes = [*(parse(text.encode()) for text in _shell_code(file) if not own_shell), *after]
     called += [command.words[0].text for one in codes for command in commands(one)]
-    name = next((one for one in called if inherited.may_be_function(script, one)), "")
-    if name and read:
+    if (name := next((one for one in called if inherited.may_be_function(script, one)), "")) and read:
         why = f"if {name} is a function or an alias of this file, the job does not find it"
         yield remark_on(read[-1], why)
 
@@ -977,9 +947,8 @@ def tasks(script: Script, file: JobFile, program: Launch | None) -> Iterator[Rem
     each, nodes = request.ranks_per_node, request.nodes or 1
     total = request.ranks or (each and each * nodes)
     new_each, cores = file.count("ranks_per_node"), file.count("cpus_per_rank")
-    blocks = "\n".join(file.blocks)
     own = {one.command.node.start for one in (program, program and program.outer) if one}
-    words = " ".join([blocks, *file.program])
+    words = " ".join(["\n".join(file.blocks), *file.program])
     for launch in script.launches:
         # SLURM_NTASKS, which each job of jobgen has, limits --ntasks-per-node. Measured on Slurm 22.05.
         by_node = launch.kind == script.dialect.node_step and launch.has(*EACH) and not total
@@ -1019,14 +988,12 @@ def tasks(script: Script, file: JobFile, program: Launch | None) -> Iterator[Rem
 def _lines_of_hosts(script: Script, code: str, nodes: int, new: int) -> Iterator[Remark]:
     """Yield a remark on a command in the code of a job that counts the lines of the file of hosts, or on a
     variable with their number, if the job has ``new`` of them for a node, and the script another number."""
-    old = script.request.lines_per_node
-    if old is None or old == new or len(script.request.chunks) > 1:
+    if (old := script.request.lines_per_node) is None or old == new or len(script.request.chunks) > 1:
         return
     names = [name for name, value, _ in script.assignments if re.fullmatch(_NODE_FILE, value.text)]
     file = _NODE_FILE.replace("PBS_NODEFILE", "|".join(["PBS_NODEFILE", *names]))
     pattern = re.compile(_COUNTS_LINES.replace("FILE", file))
     for at, line in enumerate(script.lines, 1):
-        found = pattern.search(re.sub(r"(^|\s)#.*$", "", line))
-        if found and found[0] in code:
+        if (found := pattern.search(re.sub(r"(^|\s)#.*$", "", line))) and found[0] in code:
             yield hint(at, found[0], f"is {nodes * new} in the job, and {nodes * old} in the script")
             return

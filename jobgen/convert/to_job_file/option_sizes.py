@@ -78,8 +78,7 @@ def count_per_device(file: JobFile, row: Dialect, line: JobCommandLine) -> None:
     devices = _devices(file, line) or 1
     for name, key in row.per_device.items():
         for one in file.list("directive"):
-            each = number(one.removeprefix(f"{name}="))
-            if not each:
+            if not (each := number(one.removeprefix(f"{name}="))):
                 continue
             drop(file, one)
             ranks = _ranks(file, line)
@@ -116,8 +115,7 @@ def share_cores(file: JobFile, row: Dialect, line: JobCommandLine) -> None:
     named = "ranks_per_node" in file.values or line.whole("ranks_per_node")
     if not isinstance(cores, int) or not devices or devices == 1 or named or line.started:
         return
-    equal = row.scheduler.behaviour.equal_tasks
-    if cores < devices or (equal and cores % devices):
+    if cores < devices or (row.scheduler.behaviour.equal_tasks and cores % devices):
         file.values["ranks_per_node"] = 1
         why = f"{devices} ranks, one for each device, cannot share {counted(cores, 'core')}: this is one rank"
         file.lose(1, "", why)
@@ -160,8 +158,7 @@ def choose_launcher(file: JobFile, scheduler: Scheduler, line: JobCommandLine) -
     if not devices or ranks == devices or not foreign or "--launcher" in line.ours:
         return
     nodes = line.whole("nodes") or _number(file, "nodes") or 1
-    several = ranks * nodes > 1
-    file.values["launcher"] = default_launcher(("PROGRAM",), scheduler.command_name, several).name
+    file.values["launcher"] = default_launcher(("PROGRAM",), scheduler.command_name, ranks * nodes > 1).name
 
 
 def keep_devices(file: JobFile, scheduler: Scheduler, line: JobCommandLine) -> bool:

@@ -34,13 +34,12 @@ def remarks(script: Script, file: JobFile, text: str) -> Iterator[Remark]:
 
     There is none on what jobgen warns of when it makes the job for the other scheduler.
     """
-    source = script.dialect
     others = (one for one in DIALECTS.values() if one.scheduler.prefix)
-    target = next(one for one in others if one.family != source.family)
+    target = next(one for one in others if one.family != script.dialect.family)
     own_log = script.request.output and ("log" not in file.values or "log" in file.own)
     logs = {} if own_log else {"output": f"{file.values.get('name', _NAME)}-{{}}.log"}
     found = list(differences.remarks(script, target, logs))
-    index = source.variable("array_index")
+    index = script.dialect.variable("array_index")
     indexed = "array" in file.values  # setup sets its index
     found += differences.index(script, target) if not indexed else ()
     found += [one for one in variables.unprefixed(script, target) if isinstance(one, Remark)]
@@ -51,8 +50,7 @@ def remarks(script: Script, file: JobFile, text: str) -> Iterator[Remark]:
     found += launch_calls.without_hosts(script, target, {one.start for one in own})
     ranks = list(_ranks(script, file))
     warned = _warned(text, target)
-    commands = differences.commands(script)
-    found += [one for command, one in commands if command.name not in warned]
+    found += [one for command, one in differences.commands(script) if command.name not in warned]
     set_names = {*warned, *([index] if indexed else ())}
     if file.variables.get(CORES_OF_STEP) == str(file.count("cpus_per_rank")):
         warned.add(CORES_OF_STEP)  # the job requests them
@@ -87,8 +85,7 @@ def _launchers(script: Script) -> Iterator[Edit]:
     """Yield the ranges of the launchers of the program, in place of which jobgen has its own."""
     launch = last_launch(script)
     for one in launch.chain if launch is not None else ():
-        node = one.command.node
-        yield Edit(node.start, one.program[0].start if one.program else node.end, "")
+        yield Edit(one.command.node.start, one.program[0].start if one.program else one.command.node.end, "")
 
 
 def _ranks(script: Script, file: JobFile) -> Iterator[Remark]:
@@ -108,8 +105,7 @@ def _ranks(script: Script, file: JobFile) -> Iterator[Remark]:
     yield from differences.functions(script, mpi, launch.line, launch.command.node.text)
     if launch.row.by_scheduler and launch.has("--chdir", "-D"):
         yield hint(launch.line, "--chdir", f"{other.command} starts the ranks in the directory of the job")
-    ranks = launch.row.ranks
-    if ranks and launch.outer is None and of_python:
+    if (ranks := launch.row.ranks) and launch.outer is None and of_python:
         yield hint(launch.line, ranks.rank.strip("$"), "programs that read it find RANK, and so on")
 
 

@@ -133,8 +133,7 @@ def known(script: Script, word: Node) -> str | None:
 def option_text(script: Script, word: Node, depth: int = 0) -> str | None:
     """Return the value of a word for an option that ``--expand`` applies to, with ``$NAME`` for what only the
     job knows; None if a shell must read it, or if it differs between the ranks."""
-    text = known(script, word)
-    if text is not None or _begins_with_home(script, word, 0) or depth > _DEEPEST:
+    if (text := known(script, word)) is not None or _begins_with_home(script, word, 0) or depth > _DEEPEST:
         return None if text is None or names([text]) else text
     found = read(script, [word])
     if found.setup or found.several or len(found.words) != 1 or of_ranks().intersection(names(found.words)):
@@ -329,8 +328,7 @@ def _is_foreign(script: Script, text: str) -> bool:
 def _may_be_several(script: Script, text: str) -> bool:
     """Return whether a word is a variable that a sourced file may set to several words, or the submission."""
     name = text.removeprefix("$")
-    values = script.values.get(name, ())
-    if values and all(ARGUMENT.fullmatch(value.text) for value in values):
+    if (values := script.values.get(name, ())) and all(ARGUMENT.fullmatch(value.text) for value in values):
         return _OF_OPTIONS.search(name) is not None
     if not _is_foreign(script, text):
         return False
@@ -538,12 +536,10 @@ def of_script(script: Script, line: Node, nodes: Sequence[Node], of_rank: bool) 
     dialect, texts = script.dialect, [line] if of_rank else [line, *nodes]
     escaped = set(re.findall(r"\\\$\{?(\w+)", line.text)) if of_rank else set()
     read = {name for one in texts for name in read_by(one)} - escaped
-    of_ranks_here = frozenset(
-        read & of_ranks() & script.values.keys()
-    )  # to which each rank has a value of its own
+    own = read & of_ranks() & script.values.keys()  # of which each rank has a value of its own, too
     read -= script.values.keys()
     zeros = dialect.zeros & read if script.is_batch else frozenset[str]()
-    return OfScript(zeros, of_ranks_here.union(filter(_OF_SHELL.fullmatch, read - zeros)))
+    return OfScript(zeros, frozenset(own).union(filter(_OF_SHELL.fullmatch, read - zeros)))
 
 
 def has_signs(script: Script, nodes: Sequence[Node], depth: int = 0) -> bool:

@@ -83,8 +83,7 @@ def of_scheduler(
     row: Dialect, options: Sequence[OptionWords], line: JobCommandLine, target: Dialect | None
 ) -> Advice:
     alone = [(one[0], read_options(one[0], row.scheduler)[0]) for one in options if len(one) == 1]
-    takes_value = row.scheduler.grammar.takes_value
-    if bare := [word for word, one in alone if takes_value(one.flag) and not one.value]:
+    if bare := [word for word, one in alone if row.scheduler.grammar.takes_value(one.flag) and not one.value]:
         return Advice([row.command], {}, (f"{' '.join(bare)} needs a value",))
     outside = [_not_in_scripts(row, one) for one in options]
     options = [one for one, advice in zip(options, outside, strict=True) if advice is None]
@@ -239,8 +238,7 @@ def _replace_refused(file: JobFile, row: Dialect) -> Iterator[str]:
             if not fault:
                 continue
             sizes.drop(file, one)
-            own = row.option_of(key)
-            if own is None or (fault := refusal(own, part.value)):
+            if (own := row.option_of(key)) is None or (fault := refusal(own, part.value)):
                 yield fault
             else:
                 file.values[own] = part.value

@@ -290,8 +290,7 @@ def _devices(file: JobFile, script: Script, gpus: int, each: int) -> None:
         if not (others or unknown) and names_devices(script):
             file.hint(line, "accelerators", "the script requests none: the job of jobgen runs on CPUs")
         return
-    whole = _in_one_directive(file, script, alone=each > gpus)
-    if whole and each > gpus:
+    if (whole := _in_one_directive(file, script, alone=each > gpus)) and each > gpus:
         return
     for flag in ("--gres", "--gpus-per-node", "--gpus", "--gpus-per-task"):
         if (value := _given(script, flag)) and re.search(r"[^\w:,./()-]", value):
@@ -345,11 +344,9 @@ def _cores(file: JobFile, script: Script, launch: Launch | None, each: int, gpus
     request = script.request
     own = _own_cores(script, launch) if launch and not launch.row.once_a_node else None
     cores = of_chunk(request) or (request.cpus_per_rank or 1) * _tasks(request)
-    if launch is not None and own and request.cpus_per_rank is None:
-        cores = own * each
-        if cores > 1:
-            why = "only the launcher asks for them; jobgen's job does"
-            file.hint(launch.line, f"{own} cores of a rank", why)
+    if launch is not None and own and request.cpus_per_rank is None and (cores := own * each) > 1:
+        why = "only the launcher asks for them; jobgen's job does"
+        file.hint(launch.line, f"{own} cores of a rank", why)
     if (per_gpu := number(_given(script, "--cpus-per-gpu"))) and gpus:
         cores = per_gpu * gpus
         _drop(file, "--cpus-per-gpu")

@@ -35,14 +35,12 @@ class Split(NamedTuple):
 
 def split(script: Script, node: Node, remarks: list[Remark]) -> Split:
     """Return the statements before and after the statement of a command."""
-    before: list[Node] = []
-    after: list[Node] = []
+    before, after = list[Node](), list[Node]()
     block, path = script.tree, [node, *node.above()]
     while True:
         around = [one for one in block.children if one.type not in ("comment", "{", "}", "\n")]
         around = [one for one in around if one.text.strip(_NOTHING)]
-        top = next((one for one in around if one in path), None)
-        if top is None:
+        if (top := next((one for one in around if one in path), None)) is None:
             return Split((*before, *around), tuple(after))
         at = around.index(top)
         before += around[:at]
@@ -98,8 +96,7 @@ def _each(condition: Node) -> list[Node]:
 
 def _beside(node: Node, top: Node, remarks: list[Remark]) -> tuple[list[Node], list[tuple[str, Node]]]:
     """Return the conditions of a command and what depends on its status; add remarks on the rest."""
-    conditions: list[Node] = []
-    last: list[tuple[str, Node]] = []
+    conditions, last = list[Node](), list[tuple[str, Node]]()
     while node is not top and node.parent is not None:
         above = node.parent
         if above.type == "list":

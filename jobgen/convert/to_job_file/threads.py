@@ -98,8 +98,7 @@ class Threads:
         here, place = self.program, None
         if here is not None and here.node.source is self.script.tree.source:
             place = None if here.node.under("function_definition") else here.node
-        found = [one for name, _, one in self.script.assignments if name == _NAME]
-        if not found:
+        if not (found := [one for name, _, one in self.script.assignments if name == _NAME]):
             self._take_of_text()
         value = self._at(place, self.changes, self.start) if place else self.last
         before = [one for one in found if place is None or one.start < place.end]
@@ -121,8 +120,7 @@ class Threads:
     def _take_of_text(self) -> None:
         """Take the number that a text for each node exports out of setup, behind which jobgen sets it."""
         setup = str(self.file.values.get("setup", ""))
-        export = _EXPORT.search(setup)
-        if export is None or self.launch is None:
+        if (export := _EXPORT.search(setup)) is None or self.launch is None:
             return
         self.file.set_variable(_NAME, export[1] or export[2], self.launch.line)
         self.file.values["setup"] = setup[: export.start()] + setup[export.end() :]
@@ -181,8 +179,7 @@ class Threads:
             self.unset.add(key)
             if key == "command":
                 self.file.hide(_NAME)
-                own = [one._replace(why=_SETS.sub("", one.why)) for one in self.file.remarks]
-                self.file.remarks = own
+                self.file.remarks = [one._replace(why=_SETS.sub("", one.why)) for one in self.file.remarks]
             else:
                 self.file.values[key] = f"unset {_NAME}\n{self.file.values[key]}"
 
@@ -266,8 +263,7 @@ class Threads:
         launches = {one.command.node.start: one for one in self.script.launches}
         seen = set()
         for one in self.script.commands:
-            launch = launches.get(one.node.start)
-            words = launch.program[:1] if launch is not None else ()
+            words = launch.program[:1] if (launch := launches.get(one.node.start)) is not None else ()
             tool = any(os.path.basename(word.text) in TOOLS_OF_SYSTEM for word in words)
             if self._is_in_program(one) or tool or one.node.under("function_definition", "heredoc_body"):
                 continue

@@ -111,8 +111,7 @@ def _file(script: Script) -> JobFile:
         why = "has no effect in the script: it comes after the first command"
         file.remarks += [hint(one.number, one.text, why) for one in script.directives.late]
         _body(file, script, launch)
-        command = main_command(script, launch)
-        threads.Threads(file, script, command, launch).write()
+        threads.Threads(file, script, main_command(script, launch), launch).write()
         file.remarks += notes.child_jobs(script, file)
     sizes.variables(file, script)
     return file
@@ -283,12 +282,7 @@ _OF_ALL = "jobgen hands the environment of the script to the ranks of all nodes"
 
 
 def _without_host_code(
-    file: JobFile,
-    script: Script,
-    command: Command,
-    launch: Launch | None,
-    parts: Split,
-    words: ProgramWords,
+    file: JobFile, script: Script, command: Command, launch: Launch | None, parts: Split, words: ProgramWords
 ) -> tuple[Split, list[Node]]:
     """Leave out what only the launch line of the script reads: its file of hosts, and the like."""
     lines = "\n".join([*words.setup, *file.program, *file.container_texts])
@@ -307,10 +301,9 @@ def _without_host_code(
 
 def _without_arguments(file: JobFile, source: Dialect, command: Command | None) -> None:
     """Take the arguments of the script out of the program: this scheduler passes none."""
-    words = file.program
-    file.values["command"] = [re.sub(r"\$\{?[1-9]\}?", "", word) for word in words]
+    file.values["command"] = [re.sub(r"\$\{?[1-9]\}?", "", word) for word in file.program]
     why = f"{source.title} passes no arguments to a script"
-    file.lose(command.line if command else 1, shortened(" ".join(words)), why)
+    file.lose(command.line if command else 1, shortened(" ".join(file.program)), why)
 
 
 def _without_program(file: JobFile, script: Script) -> tuple[Split, ProgramWords]:
@@ -389,7 +382,6 @@ def _program(file: JobFile, script: Script, launch: Launch | None, command: Comm
         lines = [*_launcher(file, script, launch, kind), *(in_text.setup if in_text else ())]
         lines += environment_file.apply(file, script, launch)
     file.values["launcher"] = kind
-    of_python = launch is not None and launch.row.once_a_node
     words = program_line.read(script, nodes, own=own)
     if in_text is not None and in_text.words:
         words = replace(in_text, setup=[])
@@ -398,7 +390,7 @@ def _program(file: JobFile, script: Script, launch: Launch | None, command: Comm
     elif launch is not None and words.words:
         words.words = _of_launcher(launch, words.words, more)
     if wrapped:
-        words = program_line.wrapped(script, wrapped, words, of_python)
+        words = program_line.wrapped(script, wrapped, words, launch is not None and launch.row.once_a_node)
     words.setup += lines
     if not words.words or (words.words[0].startswith("-") and words.words[0] not in ("-m", "--module")):
         file.remarks.append(remark_on(command, "names no program", lost=True))
@@ -413,9 +405,8 @@ def _first_of_several(file: JobFile, launch: Launch, nodes: tuple[Node, ...]) ->
     at = next((i for i, node in enumerate(nodes) if node.text == ":"), len(nodes))
     if not launch.row.of_mpi or at == len(nodes):
         return nodes
-    others = " ".join(node.text for node in nodes[at:])
     why = "jobgen starts one program with all ranks: the others are missing"
-    file.lose(launch.line, shortened(others), why)
+    file.lose(launch.line, shortened(" ".join(node.text for node in nodes[at:])), why)
     return nodes[:at]
 
 

@@ -128,8 +128,7 @@ def _only_command(script: Script, shell: Sequence[Node]) -> Command | None:
 
 def _value_in(script: Script, match: re.Match[str]) -> str:
     """Return the value of a variable in a text, or the variable itself if it is not known."""
-    node = script.constants.node(match[1] or match[2])
-    return match[0] if node is None else shell_text(node)
+    return match[0] if (node := script.constants.node(match[1] or match[2])) is None else shell_text(node)
 
 
 def _in_front(script: Script, launch: Launch, call: Command) -> tuple[Node, ...]:
@@ -228,8 +227,7 @@ def _remarks(launch: Launch, name: str, boxed: bool) -> list[Remark]:
 
 def _size(texts: Sequence[str | None]) -> int:
     """Return the number of words of the first wrapper; all words if it is not known."""
-    name = os.path.basename(texts[0] or "")
-    if name not in WRAPPERS:
+    if (name := os.path.basename(texts[0] or "")) not in WRAPPERS:
         return len(texts)
     at = command_start([*texts, "PROGRAM"])
     behind = 1 + bool(WRAPPERS[name].subcommand)
@@ -239,11 +237,10 @@ def _size(texts: Sequence[str | None]) -> int:
 
 def _conda(texts: Sequence[str | None]) -> tuple[str, int] | None:
     """Return the environment of ``conda run -n NAME``, and the number of words."""
-    text = " ".join(word or "\0" for word in texts)
     match = re.match(
         r"(?:conda|mamba) run(?: --no-capture-output| --live-stream)* (?:-n|-p|--name|--prefix)[ =](\S+)"
         r"(?: --no-capture-output| --live-stream)*(?= |$)",
-        text,
+        " ".join(word or "\0" for word in texts),
     )
     return (match[1], len(match[0].split(" "))) if match and "\0" not in match[0] else None
 
@@ -288,8 +285,7 @@ def container(texts: Sequence[str | None]) -> Container | None:
 
 def binds(text: str, between: str = ",") -> list[str]:
     """Return the mounts of an option; a variable that may name several of them gets no valid form."""
-    found = text.split(between)
-    return [f"{one}:" if names([one]) and not _IS_MOUNT.match(one) else one for one in found]
+    return [f"{one}:" if names([one]) and not _IS_MOUNT.match(one) else one for one in text.split(between)]
 
 
 # A source and a target, or a variable of one directory.
@@ -356,8 +352,7 @@ def text_program(
         why = f"runs for each rank; in the script once for each {launch.kind}"
         if "container" in file.values and any(name in _ENVIRONMENT for name in before):
             why += ", which the container has to find without it"
-        names = ", ".join(dict.fromkeys(filter(None, others)))
-        file.hint(launch.line, shortened(names), why)
+        file.hint(launch.line, shortened(", ".join(dict.fromkeys(filter(None, others)))), why)
     read = expansions(parse(f'echo "{code}"'.encode())) if text.type != "raw_string" else ()
     used = [name for name, _ in read]
     # That bash replaces the values that the script would put into the text, and then runs it.

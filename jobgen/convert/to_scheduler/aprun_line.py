@@ -53,8 +53,7 @@ def read(words: LaunchWords) -> LaunchLine:
 def _option(word: Value, words: LaunchWords) -> tuple[str, Value]:
     """Return the short name of an option, and its value, which may be in the same word."""
     given, equals, _ = word.text.partition("=")
-    name = _LONG.get(given, given)
-    if name in aprun.FLAGS:
+    if (name := _LONG.get(given, given)) in aprun.FLAGS:
         return name, Value("", None)
     if name in _LONG.values():
         return name, word.after(len(given) + 1) if equals else words.next()
@@ -65,8 +64,7 @@ def _option(word: Value, words: LaunchWords) -> tuple[str, Value]:
 
 def _bind(line: LaunchLine, value: Value, text: str) -> None:
     """Read a binding: of a list, each rank has the next core, or the next cores between colons."""
-    cores = value.known or value.text
-    if cores in _BINDINGS:
+    if (cores := value.known or value.text) in _BINDINGS:
         line.values["bind"] = _BINDINGS[cores]
     elif re.fullmatch(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", cores, re.ASCII):
         ranges = [[int(end) for end in one.split("-")] for one in cores.split(",")]

@@ -27,8 +27,7 @@ def scripts_of(script: Script) -> list[Script]:
     """Return a script for each component, with its request and part of each launch; or the only one."""
     if script.components:
         return [_of_component(script, at) for at in range(len(script.components) + 1)]
-    option = chunks_option(script)
-    chunks = option.value.split("+") if option is not None else []
+    chunks = option.value.split("+") if (option := chunks_option(script)) is not None else []
     parts = [_of_chunk(script, option, one) for one in chunks if option is not None]
     if len(parts) < 2 or not all(len(one.request.chunks) == 1 for one in parts):
         return [script]

@@ -87,8 +87,7 @@ _OF_EACH = ("--constraint", "--exclusive", "--nodelist", "--exclude", "--reserva
 
 def _of_steps(script: Script, parts: Sequence[Script]) -> Refusal:
     """Refuse launches that are not one of all ranks of all components."""
-    steps = list(calls(script))
-    for call, *others in zip(steps, *(calls(one) for one in parts), strict=True):
+    for call, *others in zip(calls(script), *(calls(one) for one in parts), strict=True):
         line, found = call.command.line, parts_of(call)
         owners = [[at for at, one in enumerate(found) if one.is_for(n, at)] for n in range(len(parts))]
         order = [at for one in owners for at in one]
@@ -104,8 +103,7 @@ def _of_steps(script: Script, parts: Sequence[Script]) -> Refusal:
                 step = read(LaunchWords(own.words, part, {}), part.request)
             except Unreadable as error:
                 return line, str(error)
-            ranks = mpirun_line.ranks_of(step, part.request)
-            if ranks != str(ranks_of(part.request)):
+            if (ranks := mpirun_line.ranks_of(step, part.request)) != str(ranks_of(part.request)):
                 all_ranks = counted(ranks_of(part.request), "rank")
                 return line, f"{NAME} starts {ranks or 'other'} of the {all_ranks} of component {at}"
     row = next((one for one in script.launches if not one.row.by_scheduler and one.outer is None), None)
@@ -122,7 +120,7 @@ def _of_mpirun(script: Script, parts: Sequence[Script]) -> Refusal:
         if ":" in call.command.literals:
             return line, "several programs have no counterpart in a heterogeneous job"
         try:
-            given = mpirun_line.read(LaunchWords(call.words, script, {}), script.request)
+            given = mpirun_line.read(LaunchWords(call.words, script, {}))
         except Unreadable as error:
             return line, str(error)
         if {"each", "cyclic", "cpus"} & given.values.keys():
@@ -137,7 +135,7 @@ def unread_ranks(script: Script, parts: Sequence[Script]) -> Iterator[Remark]:
     total = sum(ranks_of(one.request) for one in parts)
     for call in launch_calls.calls(script, mpirun_line.NAMES):
         try:
-            given = mpirun_line.read(LaunchWords(call.words, script, {}), script.request)
+            given = mpirun_line.read(LaunchWords(call.words, script, {}))
         except Unreadable:
             continue
         number = given.values.get("ranks", "")
@@ -193,10 +191,8 @@ def request_lines(heads: Sequence[list[str]], target: Dialect) -> list[str]:
 def steps(whole: Script, requests: Sequence[Request], edits: Sequence[Edit], target: Dialect) -> list[Edit]:
     """Return the edits of a script with a part of each launch for each component, or with one for all."""
     found = list(edits)
-    names = mpirun_line.NAMES if target.scheduler.component_line else (NAME,)
-    for call in launch_calls.calls(whole, names):
-        edit = next((one for one in edits if one.start == call.start and one.text), None)
-        if edit is None:
+    for call in launch_calls.calls(whole, mpirun_line.NAMES if target.scheduler.component_line else (NAME,)):
+        if (edit := next((one for one in edits if one.start == call.start and one.text), None)) is None:
             continue
         found.remove(edit)
         if not target.scheduler.component_line:

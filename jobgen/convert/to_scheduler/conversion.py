@@ -130,8 +130,7 @@ def _requests(
         if source.component_words and part.request.mem is None:
             part.request.mem = mem  # of the component before
         mem = part.request.mem
-        of_part = request_reader.read(part, whole=True, totals=True)
-        head, found = _request(part, of_part, target)
+        head, found = _request(part, request_reader.read(part, whole=True, totals=True), target)
         heads.append(head)
         remarks += found
     for one in (source, target):

@@ -150,8 +150,7 @@ def _loop_in_background(node: Node) -> Node | None:
     for one in (node, *node.above()):
         if background and one.type in LOOPS:
             return one
-        after = one.next()
-        background |= after is not None and after.type == "&"
+        background |= (after := one.next()) is not None and after.type == "&"
     return None
 
 
@@ -159,18 +158,16 @@ def unused(script: Script, done: Collection[Call]) -> Iterator[Edit]:
     """Yield edits that empty the variables with a launcher which nothing reads any more, but no folders."""
     words = {id(node) for one in done for node in one.word.all()}
     names = {node.text for one in done for node in one.word.all("variable_name")}
+    names -= {name for name, use in script.expansions if id(use) not in words}
     for name, value, node in script.assignments:
         if name in names and value is not node and _LAUNCHER.search(value.text):
-            uses = [use for read, use in script.expansions if read == name]
-            if all(id(use) in words for use in uses):
-                yield Edit(value.start, value.end, "")
+            yield Edit(value.start, value.end, "")
 
 
 def completed(
     script: Script, target: Dialect, exports: Callable[[Call, MpiFlavour], list[str]]
 ) -> Iterator[Edit | Remark]:
     """Add to an mpirun what it gets from Slurm: the hosts, the environment, and the number of ranks."""
-    request = script.request
     short = {0: list[Remark]()}  # by the number of cores
     for call in calls(script, MPIRUNS):
         if is_contained(call, script):
@@ -178,7 +175,7 @@ def completed(
             continue
         line, fault = LaunchLine(), ""
         try:
-            mpirun_line.read(LaunchWords(call.words, script, {}), request, stays=True, line=line)
+            mpirun_line.read(LaunchWords(call.words, script, {}), stays=True, line=line)
         except Unreadable as error:
             fault = str(error)
         start = call.command.node.start
@@ -188,13 +185,12 @@ def completed(
         given = call.names if fault else {*line.marks}
         key = mpi_of(script, given, call.start, target.name)
         mpi = MPI_FLAVOURS[key]
-        for why in other_options(script, key):
-            yield call.hint(why, call.name)
+        yield from (call.hint(why, call.name) for why in other_options(script, key))
         passed = exports(call, mpi)
         counted = [] if fault else _ranks(line, given, script, target, mpi)
         by_lines = not given & mpirun_line.OF_NODE and "-ppn" not in " ".join(counted)
         hosts = f'{mpirun_line.hosts_option(mpi, by_lines)} "${target.variable("node_file")}"'
-        new = [hosts] * (not given & _HOSTS) + passed if request.nodes != 1 else []
+        new = [hosts] * (not given & _HOSTS) + passed if script.request.nodes != 1 else []
         if fault:
             yield call.hint(f"{fault.replace(' has no counterpart', ' is unchanged')}: look at its ranks")
         else:
@@ -203,7 +199,7 @@ def completed(
                 yield call.hint(why)
             new += counted
         if not fault or "ranks" in line.numbers:
-            short[_cores(line, request)[0]] = list(shortage(call, line, script))
+            short[_cores(line, script.request)[0]] = list(shortage(call, line, script))
         if passed and named_mpi(script, given) is None:
             why = f"no module or variable names the MPI: the options are for {mpi.title}"
             yield call.hint(why, call.name)
@@ -343,8 +339,7 @@ def in_words(script: Script) -> bool:
 def _is_text(node: Node) -> bool:
     """Return whether a text is printed or searched for, or is a script with directives of its own."""
     if node.type != "heredoc_body":
-        command = node.around("command")
-        searched = command is not None and command.name in TOOLS - PRINT
+        searched = (command := node.around("command")) is not None and command.name in TOOLS - PRINT
         return searched or is_printed(node) or is_of_other_job(node)
     statement = node.around("redirected_statement")
     if re.search(r"(?m)^\s*#(SBATCH|PBS) ", node.text) or statement is None:

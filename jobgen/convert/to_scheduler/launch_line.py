@@ -146,8 +146,7 @@ class LaunchWords:
 
 def value_text(word: Node, other: Mapping[str, str]) -> str:
     """Return the new text of a word: plain text without its quotes, variables with their new names."""
-    text = literal(word)
-    if text is not None and re.fullmatch(r"[\w=:.,/+@%-]+", text):
+    if (text := literal(word)) is not None and re.fullmatch(r"[\w=:.,/+@%-]+", text):
         return text
     nodes = (node for node in word.all("variable_name") if node.text in other)
     edits = [Edit(one.start - word.start, one.end - word.start, other[one.text]) for one in nodes]

@@ -32,13 +32,11 @@ _SRUN = LAUNCHERS["srun"].names
 
 def launches(script: Script, target: Dialect) -> Iterator[Edit | Remark]:
     """Yield the edits of all launchers that the other scheduler does not have."""
-    source = script.dialect
-    steps = {source.node_step, target.node_step}
+    steps = {script.dialect.node_step, target.node_step}
     if len(steps) == 1 or not steps <= {None, *_SRUN}:
         return
-    old = mpirun_line.NAMES if source.node_step is None else _SRUN
-    done: list[Call] = []
-    general: set[str] = set()
+    old = mpirun_line.NAMES if script.dialect.node_step is None else _SRUN
+    done, general = list[Call](), set[str]()
     beside = launch_calls.beside_others(script, launch_calls.MPIRUNS if old is mpirun_line.NAMES else old)
     by_cray = launch_calls.beside_others(script, (aprun.NAME,)) if old is mpirun_line.NAMES else set[int]()
     for call in launch_calls.calls(script, old):
@@ -83,10 +81,10 @@ def _replaced(
     try:
         if ":" in call.command.literals:
             raise Unreadable("several programs have no counterpart")
-        if call.name == "aprun" and to_srun:
-            line = aprun_line.read(words)
+        if to_srun:
+            line = (aprun_line if call.name == "aprun" else mpirun_line).read(words)
         else:
-            line = (mpirun_line if to_srun else srun_line).read(words, script.request)
+            line = srun_line.read(words, script.request)
         if line.program is None:
             raise Unreadable("it has no program")
         if line.program.start >= call.command.node.end > call.start:
@@ -155,8 +153,7 @@ def _of_own_hosts(line: LaunchLine, script: Script) -> dict[str, str]:
 def _of_run_time(line: LaunchLine, call: Call, script: Script) -> dict[str, str]:
     """Return that the ranks may be fewer than the slots of the job: their number is another one in each turn
     of a loop, or the script does not count it by the hosts of the job, or computes a part of it."""
-    text = line.values.get("ranks", "")
-    if not text or "ranks" in line.numbers:
+    if not (text := line.values.get("ranks", "")) or "ranks" in line.numbers:
         return {}
     loops = [one for one in call.command.node.above() if one.type in LOOPS]
     names = {name for one in loops for name in changed_variables(one)}
@@ -222,8 +219,7 @@ def _without_terminal(call: Call, line: LaunchLine, script: Script) -> Iterator[
     if is_python(name):
         line.exports.append("PYTHONUNBUFFERED=1")
     else:
-        why = f"{differences.NO_TERMINAL}, or PYTHONUNBUFFERED=1 for Python"
-        yield call.hint(why, "--unbuffered")
+        yield call.hint(f"{differences.NO_TERMINAL}, or PYTHONUNBUFFERED=1 for Python", "--unbuffered")
 
 
 def _program(call: Call, line: LaunchLine) -> list[Node]:
@@ -273,8 +269,7 @@ def _of_all(call: Call, line: LaunchLine, script: Script, target: Dialect) -> It
         what = f"--mpi={plugin} is" if to_srun else "the options are"
         why = f"no module or variable names the MPI: {what} for {mpi.title}"
         yield call.hint(why, call.name)
-    for why in other_options(script, key) if not to_srun else ():
-        yield call.hint(why, call.name)
+    yield from (call.hint(why, call.name) for why in other_options(script, key) if not to_srun)
     if not to_srun and (module := mpi_of_script.late_module(script, call.start)):
         why = f"is above the line that loads {module}, which may bring {mpi.command}: load it before"
         yield call.hint(why)
@@ -357,11 +352,10 @@ def _remarks(call: Call, line: LaunchLine, script: Script, target: Dialect) -> I
 
 def _beside_steps(call: Call, line: LaunchLine, script: Script) -> Iterator[Remark]:
     """Yield a remark on a step that may run at the same time as another one, which has other cores."""
-    request = script.request
-    of_job = {"ranks": request.ranks, "nodes": request.nodes}
+    of_job = {"ranks": script.request.ranks, "nodes": script.request.nodes}
     fewer = any(0 < line.numbers.get(key, 0) < (total or 0) for key, total in of_job.items())
     shared = any(word.text.startswith("--overlap") for word in call.words)
-    where = ", on the first node" if fewer and request.nodes != 1 else ""
+    where = ", on the first node" if fewer and script.request.nodes != 1 else ""
     if "hosts" not in line.values and (where or not shared):
         old = f"{srun_line.NAME} uses free cores of the job{'' if shared else ', and waits for them'}"
         yield call.hint(f"{old}; the new command starts at once{where}")

@@ -75,9 +75,7 @@ def exports_function(source: Dialect) -> list[str]:
     return [f"{why}all but a node's variables.", *_EXPORTS_LINES]
 
 
-def read(
-    words: LaunchWords, request: Request, stays: bool = False, line: LaunchLine | None = None
-) -> LaunchLine:
+def read(words: LaunchWords, stays: bool = False, line: LaunchLine | None = None) -> LaunchLine:
     """Return the options of mpirun; where the command ``stays``, those without a value need no counterpart.
 
     Raises:
@@ -93,8 +91,7 @@ def read(
             meaning, text = _SINGLE[name]
             line.set(meaning, Value(text, text))
         elif name in _VALUES:
-            value = word.after(len(name) + 1) if equals else words.next()
-            _set(line, words, name, _VALUES[name], value)
+            _set(line, words, name, _VALUES[name], word.after(len(name) + 1) if equals else words.next())
         elif name not in (_FLAGS + MPI if stays else _FLAGS) and f"-{name}" not in _FLAGS:
             raise Unreadable(f"{word.text} has no counterpart")
         if re.fullmatch("--?bynode", name):
@@ -191,12 +188,11 @@ def write(line: LaunchLine, request: Request, target: Dialect, mpi: MpiFlavour, 
         text += " --label" if mpi.by_scheduler else " -l" if mpi.passes_all else " --tag-output"
     env = ["env", *line.exports] if line.exports else []
     names = [one.partition("=")[0] for one in line.exports if not mpi.passes_all]
-    given = [mpi.export[0].format(name=name) for name in names]
     if "label" in line.values:
         label = "[RANK]" if mpi.passes_all else "[JOB,RANK]<stdout>:"
         label = "the host and the rank" if mpi.by_scheduler else label
         line.notes.append(("--label", f"{mpi.title} writes {label} before a line, not RANK:"))
-    return " ".join([*env, text, *given, *exports])
+    return " ".join([*env, text, *[mpi.export[0].format(name=name) for name in names], *exports])
 
 
 def hosts_option(mpi: MpiFlavour, counted: bool) -> str:
@@ -285,9 +281,7 @@ def _each(line: LaunchLine, nodes: int | None) -> str | None:
     if given or ("nodes" not in line.values and nodes in (None, 1)) or (nodes and "ranks" in line.numbers):
         return given
     ranks, number = (_bare(text) for text in (line.values["ranks"], line.values.get("nodes", str(nodes))))
-    if number == "1":
-        return line.values["ranks"]
-    return f"$((({ranks} + {number} - 1) / {number}))"
+    return line.values["ranks"] if number == "1" else f"$((({ranks} + {number} - 1) / {number}))"
 
 
 def _bare(text: str) -> str:

@@ -50,8 +50,7 @@ def remarks(script: Script, target: Dialect, text: str) -> Iterator[Remark]:
     local = {script.dialect.variable("node_file")} if script.request.several else set()
     yield from unread_files.remark(script, unread, target.title, set_here - local)
     yield from unread_files.of_programs(script, target.title, set_here - local)
-    known = {os.path.basename(one.path) for one in unread}
-    yield from alone(script, target, set_here, known)
+    yield from alone(script, target, set_here, {os.path.basename(one.path) for one in unread})
     if "export OMP_NUM_THREADS=" in text and not variable_names.is_exported(script, "OMP_NUM_THREADS"):
         for one in of_engines(script, "snakemake"):  # which sets it for its jobs
             why = f"{target.command} gives its jobs OMP_NUM_THREADS of this one"
@@ -123,6 +122,5 @@ def counterparts(script: Script, target: Dialect) -> Mapping[str, str]:
     """Return what has the value of each variable of the source under the target."""
     request, meanings = script.request, variable_names.meanings(script.dialect)
     counts = {name: target.counts[one] for name, one in meanings.items() if one in target.counts}
-    defined = variables.definitions(script, target)
     new = variables.names(request, script.dialect, target, mpi_of(script, target=target.name))
-    return {**target.foreign_variables, **counts, **defined, **new}
+    return {**target.foreign_variables, **counts, **variables.definitions(script, target), **new}

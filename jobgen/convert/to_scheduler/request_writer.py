@@ -37,8 +37,7 @@ def _values(
     """Return the values of the target's ``request_forms``."""
     request, queue = content.request, _queue(content.request.queue, target, lost)
     named = request.nodes is not None or request.ranks is not None or request.chunks
-    default = content.default_nodes or not named
-    resources = _resources(request, target, chunk, lost, default)
+    resources = _resources(request, target, chunk, lost, content.default_nodes or not named)
     array, depend = _array(request, target, lost), ",".join(dependencies(request, target))
     logs = _logs(content, source, target, lost)
     unnamed = content.joined_as_error and "output" not in logs and target.copies_logs
@@ -114,8 +113,7 @@ def listed(request: Request, target: Dialect) -> list[int]:
 def _array(request: Request, target: Dialect, lost: Lost) -> str | None:
     if request.array is None:
         return None
-    array = arrays.read(request.array)
-    text = target.scheduler.array(array) if array else None
+    text = target.scheduler.array(array) if (array := arrays.read(request.array)) else None
     if array and (indices := listed(request, target)):
         text = target.scheduler.array(arrays.Array(((0, len(indices) - 1, 1),), array.limit))
         why = f"becomes {text}, by which the script looks up its index; names of logs have the new one"
@@ -130,8 +128,7 @@ def _mail(content: ScriptRequest, source: Dialect, target: Dialect, lost: Lost) 
     request, of_array = content.request, content.request.array or content.index_needed
     given = request.mail or EVENT_LETTERS[source.default_mail] * bool(request.mail_user)
     events = target.scheduler.mail(event for event, letter in EVENT_LETTERS.items() if letter in given)
-    same = source.family == target.family
-    written = request.mail if same else events
+    written = request.mail if source.family == target.family else events
     if not of_array or not set(given) - set(EVENT_LETTERS["none"]):
         return written
     if request.mail_of_tasks and target.task_mail:
@@ -151,8 +148,7 @@ def _logs(content: ScriptRequest, source: Dialect, target: Dialect, lost: Lost) 
     of_tasks = "%[aA]" if request.array else "%[aAj]"  # that make a name of each task
     of_array = request.array is not None or (content.index_needed and target.percent_codes)
     for key, path in {"output": request.output, "error": None if request.join else request.error}.items():
-        own = "error" if content.joined_as_error else key
-        default = default_log(source, own, bool(path), of_array)
+        default = default_log(source, "error" if content.joined_as_error else key, bool(path), of_array)
         if "/" in (request.name or ""):  # a folder for Slurm, which PBS leaves out of the name
             default = default.replace("%x", os.path.basename(request.name or ""))
         if not path and source.family != target.family and not (request.join and key == "error"):

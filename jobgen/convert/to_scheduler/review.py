@@ -50,16 +50,14 @@ def remarks(script: Script, target: Dialect, content: ScriptRequest) -> Iterator
         yield from _slots(script, target)
     yield from _rank_remarks(script, target)
     fields = [one for one in ("output", "error") if one not in content.script_logs]
-    logs = {one: source.default_logs.get(one, "") for one in fields}
     yield from differences.index(script, target)
-    yield from differences.remarks(script, target, logs)
+    yield from differences.remarks(script, target, {one: source.default_logs.get(one, "") for one in fields})
     yield from _job_directory(script, target)
     yield from _devices(script, target, content)
     for field in content.script_logs:  # which the target cannot name
         why = f"the script opens it with exec; what is printed before that is in the log of {target.title}"
         yield from at_directive(script, field, why)
-    of_array = script.request.array is not None or content.index_later
-    yield from shared_log(script, target, of_array)
+    yield from shared_log(script, target, script.request.array is not None or content.index_later)
     if target.copies_logs > source.copies_logs:
         yield from start_directory.default_log(script, content.directory)
     if source.node_step and request.exclusive:
@@ -175,8 +173,7 @@ def _job_directory(script: Script, target: Dialect) -> Iterator[Remark]:
     kinds = {one.node.start: one.name for one in script.runs}
     for node, words in sorted(uses, key=lambda one: one[0].start):
         paths = (with_values(script, word) for word in words)
-        path = next((one.rstrip("/") for one in paths if directory.search(one)), "")
-        if path:
+        if path := next((one.rstrip("/") for one in paths if directory.search(one)), ""):
             is_made = _MAKES.match(node.text) and re.search(directory.pattern + "$", path)
             if kinds.get(node.start, "TMPDIR") in ("cd", "pushd", "TMPDIR", *_COPIES) and not is_made:
                 why = "the script does not make this directory, which only some sites do"

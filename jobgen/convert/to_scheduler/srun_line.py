@@ -274,9 +274,8 @@ def _each(line: LaunchLine, request: Request) -> int | None:
 
 def _uses_all(line: LaunchLine, request: Request) -> bool:
     """Return whether srun starts ranks on all nodes whose number is known only when the job runs."""
-    several = request.nodes is not None and request.nodes > 1
     own = {"own_hosts", "cyclic", "overcommit"} & line.values.keys()
-    return several and "varies" in line.values and not own
+    return request.nodes is not None and request.nodes > 1 and "varies" in line.values and not own
 
 
 def fills_whole_nodes(line: LaunchLine, request: Request) -> bool:
@@ -293,8 +292,7 @@ def fills_whole_nodes(line: LaunchLine, request: Request) -> bool:
 
 def _of_all_nodes(line: LaunchLine, request: Request) -> str:
     """Return the number of ranks if that of each node is given."""
-    each = line.numbers.get("each")
-    if each and request.nodes:
+    if (each := line.numbers.get("each")) and request.nodes:
         return str(each * request.nodes)
     return f'"$(({line.values["each"].strip(chr(34))} * SLURM_JOB_NUM_NODES))"'
 

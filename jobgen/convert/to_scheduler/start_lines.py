@@ -77,19 +77,15 @@ def line_starts(script: Script) -> list[int]:
 
 
 def start(
-    script: Script,
-    target: Dialect,
-    content: ScriptRequest,
-    defined: list[Definition],
-    edits: list[Edit],
+    script: Script, target: Dialect, content: ScriptRequest, defined: list[Definition], edits: list[Edit]
 ) -> list[Edit | Remark]:
     """Return the edit that inserts lines before the first command, but after ``set``.
 
     A script that is not for bash gets a remark on each line instead.
     """
-    lines, of_site = [], list[Edit | Remark]()
+    lines, of_site = list[str](), list[Edit | Remark]()
     if has_directives(script):
-        lines = _directory(script, target, content.directory)
+        lines += _directory(script, target, content.directory)
         if script.dialect.starts_at_home and not (target.starts_at_home or _changes_directory(script)):
             of_site += start_directory.at_home(script)  # of a site
         lines += [f"export {name}={_shell(value)}" for name, value in content.exports]
@@ -97,7 +93,7 @@ def start(
         of_site += _open_threads(script, target, content, lines, edits)
         of_site += _open_binding(script, target)
     node_file = _node_file(script, target, content)
-    lines += _redirections(script, content, target) + node_file
+    lines += [*_redirections(script, content, target), *node_file]
     index = f"${{{target.variable('array_index')}:-}}"
     later = [] if script.request.array else [name for name, value in defined if value == index]
     always = [(name, value) for name, value in defined if name not in later]
@@ -112,21 +108,19 @@ def start(
     at = _behind_set(script)
     is_open = at and not script.source[:at].endswith(b"\n")  # the last line of a script without commands
     text = "\n" * bool(is_open) + "".join(f"{line}\n" for line in lines)
-    traps = _own_traps(script, str(script.dialect.variable("node_file"))) if node_file else []
+    traps = _own_traps(script, str(script.dialect.variable("node_file"))) if node_file else ()
     return [*of_site, Edit(at, at, text), *traps] if lines else of_site
 
 
-def _own_traps(script: Script, variable: str) -> list[Edit | Remark]:
-    """Return edits by which traps remove the node file, too, and see the status of the script."""
+def _own_traps(script: Script, variable: str) -> Iterator[Edit]:
+    """Yield edits by which traps remove the node file, too, and see the status of the script."""
     removal = f'rm -f "${variable}"'
-    edits: list[Edit | Remark] = []
     for command in script.named("trap"):
         words = [word for word in command.arguments if word.text != "--"]
         if any(literal(word) in ("EXIT", "SIGEXIT", "0") for word in words[1:]):
             code, is_reset = words[0], words[0].text == "-"
             kept = f"'{removal}'" if is_reset else f"'(s=$?; {removal}; exit $s) && :; '"
-            edits.append(Edit(code.start, code.end if is_reset else code.start, kept))
-    return edits
+            yield Edit(code.start, code.end if is_reset else code.start, kept)
 
 
 def _shell(value: str) -> str:
@@ -134,21 +128,19 @@ def _shell(value: str) -> str:
     return value if is_plain else "'" + value.replace("'", "'\\''") + "'"
 
 
-def _directory(script: Script, target: Dialect, directory: str | None) -> list[str]:
-    """Return lines that change to the directory where the source starts the job."""
+def _directory(script: Script, target: Dialect, directory: str | None) -> Iterator[str]:
+    """Yield lines that change to the directory where the source starts the job."""
     source = script.dialect
-    lines = []
     moved = source.starts_at_home != target.starts_at_home
     known = source.starts_at_home and (_changes_directory(script) or script.starts_at_submission)
     own = directory or "" if "directory" not in target.scheduler.request_forms else ""
     if moved and not known and not own.startswith("/"):
         start = target.variable("home" if source.starts_at_home else "submit_dir")
-        lines.append(f'cd "${start}" || exit 1  # where {source.family} starts a job')
+        yield f'cd "${start}" || exit 1  # where {source.family} starts a job'
     if "wd" in script.request.totals and target.starts_at_home:
-        lines.append(f'cd "${target.variable("submit_dir")}" || exit 1  # -l wd')
+        yield f'cd "${target.variable("submit_dir")}" || exit 1  # -l wd'
     if own and not (moved and own == "."):
-        lines.append(f"cd {_shell(own)} || exit 1")
-    return lines
+        yield f"cd {_shell(own)} || exit 1"
 
 
 def _changes_directory(script: Script) -> bool:
@@ -156,8 +148,7 @@ def _changes_directory(script: Script) -> bool:
     if any(option.flag in ("-d", "-w") for option in script.options) or "wd" in script.request.totals:
         return True
     here = (one for one in script.commands if one.name not in _ANYWHERE or _writes_here(one.node))
-    first = next(here, None)
-    if first is None or first.name not in ("cd", "pushd"):
+    if (first := next(here, None)) is None or first.name not in ("cd", "pushd"):
         return False
     return start_directory.leaves_start(script, first) and not start_directory.reads_start(script, first)
 
@@ -279,9 +270,8 @@ def _open_threads(
 
 def _open_binding(script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield a remark on threads that the script binds to cores, of which Slurm gives each job its own."""
-    request = script.request
     alone = script.dialect.node_step is not None and target.node_step is None
-    alone &= not request.exclusive and (request.nodes or request.ranks or 1) == 1
+    alone &= not script.request.exclusive and (script.request.nodes or script.request.ranks or 1) == 1
     name = binds_threads(script)
     places = [(node.line, name) for one, _, node in script.assignments if name and one == name]
     options = ((one.line, _PINS.search(one.node.text)) for one in script.runs)
@@ -300,8 +290,7 @@ def _programs(script: Script) -> set[str]:
 def _cores_of_rank(script: Script, content: ScriptRequest) -> int:
     """Return the cores of a rank: the least number of those that the launchers and the directives name."""
     of_job = min(one.cpus_per_rank or 1 for one in content.components or [script.request])
-    steps = _steps(script)
-    return min((one.number("-c", "--cpus-per-task") or of_job for one in steps), default=of_job)
+    return min((one.number("-c", "--cpus-per-task") or of_job for one in _steps(script)), default=of_job)
 
 
 def _names_threads(script: Script, content: ScriptRequest) -> bool:
@@ -341,9 +330,8 @@ def _starts_on_others(script: Script) -> bool:
     """Return whether another launcher starts ranks on other nodes, where PBS Pro sets the threads again,
     unless it passes them on (start_process in src/resmom/start_exec.c)."""
     several_cores = any(_SEVERAL_CORES.search(one.command.node.text) for one in _others(script))
-    if several_cores or script.request.nodes == 1 or script.request.exclusive:
-        return False
-    return _has_other_launchers(script)
+    alone = several_cores or script.request.nodes == 1 or script.request.exclusive
+    return not alone and _has_other_launchers(script)
 
 
 def _has_other_launchers(script: Script) -> bool:
@@ -370,9 +358,8 @@ def _starts_several(launch: Launch, request: Request) -> bool:
 def _leaves_cores(script: Script) -> bool:
     """Return whether the launcher of the source binds the only rank of a node to no cores, of which no
     directive names a number: it may use all of them."""
-    request = script.request
     unbound = any(one.program and _is_unbound(one) for one in _steps(script))
-    return unbound and request.cpus_per_rank is None and (request.ranks_per_node or 1) == 1
+    return unbound and script.request.cpus_per_rank is None and (script.request.ranks_per_node or 1) == 1
 
 
 def _is_unbound(launch: Launch) -> bool:
@@ -380,8 +367,8 @@ def _is_unbound(launch: Launch) -> bool:
     return not {"none", "no"}.isdisjoint((launch.options.get("--cpu-bind") or "").split(","))
 
 
-def _redirections(script: Script, content: ScriptRequest, target: Dialect) -> list[str]:
-    """Return the lines that write the output to files whose names the scheduler does not support."""
+def _redirections(script: Script, content: ScriptRequest, target: Dialect) -> Iterator[str]:
+    """Yield the lines that write the output to files whose names the scheduler does not support."""
     mode = script.heeded.get("--open-mode")
     more = ">" * (mode is not None and mode.value.lower().startswith("a"))
     logs, index = content.script_logs, target.variable("array_index")
@@ -395,14 +382,12 @@ def _redirections(script: Script, content: ScriptRequest, target: Dialect) -> li
         "%": "%",
     }
     signs = {"output": ">", "error": "2>"}
-    lines = []
     for key, path in logs.items():
         quoted = re.sub(r'([\\$`"])', r"\\\1", path)
         own = {"j": f"{target.job_number}${{{index}:+_${index}}}"} if of_array else {}
         name = fill(quoted, codes if "%a" in path else codes | own)
         joined = " 2>&1" if key == "output" and content.request.join else ""
-        lines.append(f'exec {signs[key]}{more} "{name}"{joined}')
-    return lines
+        yield f'exec {signs[key]}{more} "{name}"{joined}'
 
 
 def _node_file(script: Script, target: Dialect, content: ScriptRequest) -> list[str]:
@@ -410,12 +395,10 @@ def _node_file(script: Script, target: Dialect, content: ScriptRequest) -> list[
     file = script.dialect.variable("node_file")
     if target.variable("node_file") or not any(name == file for name, _ in script.expansions):
         return []
-    request = script.request
-    counted = 1 if request.nodes is not None else None if request.ranks is not None else 0
-    slots = [one.lines_per_node or counted for one in content.components or [request]]
+    counted = 1 if script.request.nodes is not None else None if script.request.ranks is not None else 0
+    slots = [one.lines_per_node or counted for one in content.components or [script.request]]
     comment = f"# The hosts of the job, one line a slot, as {script.dialect.family} lists them."
-    lines = target.write_node_file(str(file), *slots)
-    return [comment, *lines] if lines else []
+    return [comment, *lines] if (lines := target.write_node_file(str(file), *slots)) else []
 
 
 def _behind_set(script: Script) -> int:

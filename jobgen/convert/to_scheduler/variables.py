@@ -236,8 +236,7 @@ def _shared(
     name: str, other: Mapping[str, str], defined: Mapping[str, str], target: Dialect, of_array: bool
 ) -> Iterator[Definition]:
     """Yield the definition of a variable that keeps its name, because the script may set it."""
-    new = other.get(name)
-    if new and new == target.variable("job_id") and target.job_number and not of_array:
+    if (new := other.get(name)) and new == target.variable("job_id") and target.job_number and not of_array:
         yield Definition(name, target.job_number)
     elif new or name in defined:
         yield Definition(name, f"${{{new}:-}}" if new else defined[name])
@@ -349,8 +348,7 @@ def _is_set(name: str, place: Node, script: Script) -> bool:
     condition is about something else, and not to a part of its own value (``TMPDIR=$TMPDIR/x``)."""
     own = re.compile(rf"\$(?:{name}\b|\{{{name}\}})")
     nodes = [node for one, _, node in script.assignments if one == name and not own.search(node.text)]
-    set_here = [node for node in nodes if _reaches(node, place, script)]
-    ways = [_branch(node, place) for node in set_here]
+    ways = [_branch(node, place) for node in nodes if _reaches(node, place, script)]
     branches = [branch for branch in ways if branch is not None]
     if len(branches) < len(ways) or any(branches.count(branch) > 1 for branch in branches):
         return True
@@ -389,8 +387,7 @@ def _prefixed(assignment: Node) -> Node | None:
 
 def _time(place: Node, script: Script, seen: frozenset[str] = frozenset()) -> int:
     """Return where in the text a place is run: for one in a function, where that is first called."""
-    function = place.around("function_definition")
-    if function is None:
+    if (function := place.around("function_definition")) is None:
         return place.start
     calls = [one.node for one in script.named(function.name) if one.node not in function]
     known = seen | {function.name}
