@@ -66,7 +66,7 @@ def index(script: Script, target: Dialect) -> Iterator[Remark]:
         return
     why = f"programs that read {old} find {new}"
     if script.request.array:
-        yield from at_directive(script, "array", why) if not _is_used(script, str(old)) else ()
+        yield from at_directive(script, "array", why)
     elif not _is_used(script, str(old)) and (read := index_read(script)):
         yield hint(*read, f"in an array, {why}")
 
