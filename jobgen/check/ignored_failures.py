@@ -207,7 +207,7 @@ def _runs(script: Script, works: Sequence[Command], own: Sequence[Command]) -> I
     waited = max((one.node.start for one in script.named("wait") if one.tested), default=0)
     started = min((one.node.end for one in run(script) if one.background), default=waited)
     for one in own:
-        if one not in works or is_judged(script, works, one) or _is_sent_again(script, one):
+        if one not in works or is_judged(script, works, one) or is_sent_again(script, one):
             continue
         if started < one.node.start < waited:
             continue  # beside the program whose status the script waits for
@@ -327,7 +327,7 @@ def is_judged(script: Script, works: Sequence[Command], work: Command) -> bool:
 _ITSELF = r"\$\{?0\b|BASH_SOURCE|JOB_?NAME"
 
 
-def _is_sent_again(script: Script, work: Command) -> bool:
+def is_sent_again(script: Script, work: Command) -> bool:
     """Return whether the script submits itself after a program: a chain may go on after a failure."""
     for one in script.named("sbatch", "qsub", "msub"):
         words = [word.text for word in (*one.arguments, *one.files("<"))]

@@ -11,14 +11,14 @@ from jobgen.convert.request_reader import at_directive
 from jobgen.convert.result import Remark, hint, remark_on
 from jobgen.convert.submission import discarded, index_read
 from jobgen.convert.to_scheduler.request_writer import listed
-from jobgen.convert.variable_names import directive_of_text, is_exported, names_read
+from jobgen.convert.variable_names import directive_of_text
 from jobgen.launch.launchers import MPI_FLAVOURS, MpiFlavour
 from jobgen.script.beside import programs
 from jobgen.script.command_kinds import STATE, TOOLS, is_printed
 from jobgen.script.commands import Command, names_command
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.script import Script
-from jobgen.script.syntax import Node, statement
+from jobgen.script.syntax import statement
 
 # Options of srun in variables that a script sets.
 _OF_SRUN = re.compile(
@@ -59,29 +59,16 @@ def remarks(script: Script, target: Dialect, logs: Mapping[str, str]) -> Iterato
 
 
 def index(script: Script, target: Dialect) -> Iterator[Remark]:
-    """Yield a remark on the index of an array that only programs of the script can read."""
+    """Yield a remark on the index of an array, which programs may read."""
     old, new = script.dialect.variable("array_index"), target.variable("array_index")
     programs = {command.name for command in script.runs} - STATE - TOOLS
     if old == new or not programs or listed(script.request, target):
         return
     why = f"programs that read {old} find {new}"
     if script.request.array:
-        yield from at_directive(script, "array", why) if not _is_used(script, str(old)) else ()
-    elif not _is_used(script, str(old)) and (read := index_read(script)):
+        yield from at_directive(script, "array", why)
+    elif read := index_read(script):
         yield hint(*read, f"in an array, {why}")
-
-
-def _is_used(script: Script, variable: str) -> bool:
-    """Return whether the code of a script uses a variable of the scheduler, and does not only print it."""
-    names, values = {variable}, list[Node]()
-    for name, value, node in script.assignments:
-        if re.search(rf"\b({'|'.join(names)})\b", value.text):
-            names.add(name)
-            values.append(node)
-    reads = [node for node, _ in names_read(script.tree) if node.text in names]
-    reads = [node for node in reads if not is_printed(node)]
-    others = any(not any(node in value for value in values) for node in reads)
-    return others or any(is_exported(script, name) for name in names)
 
 
 def _srun_variables(script: Script, target: Dialect) -> Iterator[Remark]:

@@ -105,7 +105,13 @@ def plugin_of(script: Script, key: str, at: int) -> str:
     if own_plugin(script, key):
         return "none"
     plugin = MPI_FLAVOURS[key].srun
+    if any(value.unquoted == "pmix" for name, value, _ in script.assignments if name in _OF_PMI):
+        return "pmix"
     return "pmi2" if plugin == "pmix" and first_open_mpi(script, at) else plugin
+
+
+# Variables of Cray's PALS and of oneCCL with the protocol by which ranks find each other.
+_OF_PMI = ("PALS_PMI", "CCL_PROCESS_LAUNCHER")
 
 
 def of_branch(script: Script, key: str) -> str:

@@ -222,6 +222,7 @@ def test_one_directive_alone(tmp_path: Path) -> None:
         (f"{JOB}a=1\n#SBATCH --mem=1G\n./a", "job.inp", "note"),
         ('#!/bin/bash\ncd "$SLURM_SUBMIT_DIR"\n#PBS -N a\n./a', "job.sh", "note"),
         ('#!/bin/bash\ncd "$PBS_O_WORKDIR"\n#PBS -N a\n./a', "job.sh", "error"),
+        ("#!/bin/bash\n#PBS -N a\ncd b\n#PBS -o a.o$PBS_JOBID\n./a", "job.sh", "note"),
     ],
 )
 def test_late_directives_of_a_text_that_is_not_submitted(

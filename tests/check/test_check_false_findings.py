@@ -649,6 +649,7 @@ def test_the_joined_log_of_nqsv() -> None:
         "srun ./a\n[ -f model.pt ] || exit 1\ncp model.pt /data",
         "srun ./a\nif [[ ! -s $out.tmp ]]; then\necho no results\nfi\nsrun ./b",
         "srun ./a\nif [ $n -lt 5 ]; then\nsbatch $0\nfi\ncp out /data",
+        "srun ./a\nif [ $n -gt 4 ]; then\nexit\nfi\nsbatch < $0\ndate",
         # Programs that fail themselves in a folder without the files
         "mkdir -p $RUN\ncd $RUN\ncp /data/a.in .\nsrun ./a",
         "cp -r /data $TMPDIR\npython3 a.py --data $TMPDIR/data",
@@ -747,6 +748,10 @@ def test_failures_on_which_later_commands_depend(lines: str, line: int) -> None:
         (
             "module load a\n. ~/.bashrc\nsource b/bin/activate\nsrun ./a\necho",
             "write set -eo pipefail behind line 4, which reads another file",
+        ),
+        (
+            "if b; then\neval $c\nelse\n. /opt/d.sh\nfi\nsrun ./a\necho",
+            "write set -eo pipefail behind line 7, which reads another file",
         ),
         (
             "sbatch <<END\n#!/bin/bash\n#SBATCH --time=1\n. ~/.bashrc\nsrun ./a\necho\nEND",

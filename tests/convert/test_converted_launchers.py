@@ -324,6 +324,8 @@ def test_a_step_with_fewer_ranks_a_node_than_the_job() -> None:
         ("mpirun_rsh -np 2 ./a", "pmi2", "MPICH"),
         ("mpiexec_mpt -n 2 ./a", "pmi2", "MPICH"),
         ("export MV2_X=1\nmpirun -np 2 ./a", "pmi2", ""),
+        ("mpirun -np 2 -genvall ./a", "pmi2", "MPICH"),
+        ("export CCL_PROCESS_LAUNCHER=pmix\nmpirun -np 2 -genvall ./a", "pmix", ""),
         ("module load cray-mpich\naprun -n 2 ./a", "", ""),
         ("module load PrgEnv-gnu\naprun -n 2 ./a", "", ""),
         ("module load mpich\naprun -n 2 ./a", "pmi2", ""),
@@ -687,6 +689,7 @@ def test_modules_that_are_unloaded_after_the_launcher(end: str) -> None:
         ("-N 2", "srun ./a", "-np 2 ppr:1:node"),
         ("-N 2 --ntasks-per-node=1", "srun --ntasks-per-node=4 ./a", "-np 2 ppr:1:node"),
         ("-N 2 -n 2", "srun --ntasks-per-node=4 ./a", "-np 2 ppr:1:node"),
+        ("-t 9", 'srun -n "$SLURM_JOB_NUM_NODES" ./a', "ppr:1:node"),
     ],
 )
 def test_ranks_of_a_step_in_a_job_that_counts_none(options: str, line: str, shape: str) -> None:

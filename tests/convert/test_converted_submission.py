@@ -77,14 +77,16 @@ def test_an_array_of_the_submission(target: str, expected: str) -> None:
     lines = [
         (False, 3, "--error=%j.err"),
         (False, 3, "--output=%A_%a.out"),
-        (False, 4, "$SLURM_ARRAY_TASK_ID"),
+        *2 * [(False, 4, "$SLURM_ARRAY_TASK_ID")],
     ]
     assert remarks(done) == lines
-    assert f"qsub {'-J' if target == 'pbspro' else '-t'} FIRST-LAST" in done.remarks[-1].why
+    assert f"qsub {'-J' if target == 'pbspro' else '-t'} FIRST-LAST" in str(done.remarks[2:])
+    assert "in an array, programs that read SLURM_ARRAY_TASK_ID find PBS_ARRAY" in str(done.remarks[2:])
 
 
 def test_an_array_of_a_directive_needs_no_word() -> None:
-    assert remarks(convert("#SBATCH -N 1 -a 0-3 -o a-%a\n./a $SLURM_ARRAY_TASK_ID", "pbspro")) == []
+    done = convert("#SBATCH -N 1 -a 0-3 -o a-%a\n./a $SLURM_ARRAY_TASK_ID", "pbspro")
+    assert [one.why for one in done.remarks] == ["programs that read SLURM_ARRAY_TASK_ID find PBS_ARRAY_INDEX"]
 
 
 READS = "M=$(scontrol show hostnames $SLURM_JOB_NODELIST | head -1)\n"

@@ -112,6 +112,8 @@ DIFFERENCES = {
     "output and errors behind a sign of csh": (SLURM, "", "srun ./a >& x\ncp x y", 4, "does not write", True),
     "output that is tested": (SLURM, "", "mpirun ./a 2> $E\nif [ -s $E ]; then ./b; fi", 4, "does not write", True),
     "output in an option": (SLURM, "", "srun ./a > d/x\ncd d\npython b.py --log=x", 5, "does not write", True),
+    "a folder of another tool": (SLURM, "", "python3 t.py $WORKSPACE/a", 3, "is not set anywhere in the script", False),
+    "a backend of MPI": (SLURM, "-n 1", "srun python3 t.py -d mpi", 3, "starts without an MPI", False),
     "a script that may use MPI": (SLURM, "-n 4", "srun ./a.sh", 3, "starts without an MPI", False),
     "GPUs of a task": (SLURM, "-n 4 --gpus-per-task=1", "srun ./a", 2, "its own GPUs only", False),
     "GPUs and others": (SLURM, "--gres=gpu:1,nvme:5", "srun ./a", 2, "stays a directive", False),

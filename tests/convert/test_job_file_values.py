@@ -153,6 +153,9 @@ VALUES: dict[str, tuple[str, str, str, dict[str, Any]]] = {
     "Python 2": (SLURM, "", "module load python/2.7\nsrun python t.py", {"command": ["python", "t.py"]}),
     "arguments behind a redirection": (SLURM, "", "srun ./a > log -x 3", {"command": ["./a", "-x", "3"]}),
     "a backslash in quotes": (SLURM, "", 'srun ./a "\\t%E"', {"command": ["./a", "\\t%E"]}),
+    "set -e behind another option": (
+        SLURM, "", "set -x\nset -e\nA=$(b | head -1)\nsrun ./a", {"setup": "set +e +o pipefail\nset -x\nset -e\nA=$(b | head -1)\n"},
+    ),
     "commands on one line": (SLURM, "", "umask 7 ; A=$(b) ; ulimit -s 9\nsrun ./a", {"setup": "set +e\numask 7; A=$(b); ulimit -s 9\n"}),
     "commands on one line after it": (
         SLURM, "", "srun ./a; cp a b ; wait; cp b c; exit 0", {"after": "set +eu +o pipefail\ncp a b; cp b c\n"},

@@ -165,6 +165,7 @@ def late_directive(script: Script) -> Iterator[Hit]:
             continue  # the same values are in effect
         fix, branch = _fix_of_late(script, line, late), late.branch(line)
         mild = (below if script.directives.live else elsewhere) or (branch is not None and branch[2])
+        mild = mild or fix == _SAME_NAME
         yield Hit(
             line.number,
             f"the directive is ignored: it follows the first command, in line {begin}",
@@ -250,7 +251,10 @@ def _fix_of_id(script: Script, option: DirectiveOption) -> str:
         return f"write {word} for the id of the job, and move it above the first command"
     if folder:
         return f"write {option.flag} {folder}/ above the first command: the name has the id of the job there"
-    return "remove it: the name that the scheduler gives the file has the id of the job"
+    return _SAME_NAME
+
+
+_SAME_NAME = "remove it: the name that the scheduler gives the file has the id of the job"
 
 
 def _late_values(script: Script) -> dict[str, set[str]]:

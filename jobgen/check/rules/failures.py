@@ -20,6 +20,7 @@ from jobgen.check.ignored_failures import (
     handled,
     ignored,
     is_judged,
+    is_sent_again,
     is_work,
     named,
     only_cleanup,
@@ -78,7 +79,8 @@ def no_errexit(script: Script) -> Iterator[Hit]:
     if not works:
         return
     work, end = works[-1], _end(script, works[-1])
-    hides = script.in_job and not repeats(works, work) and not _reports(script, work)
+    known = repeats(works, work) or _reports(script, work) or is_sent_again(script, work)
+    hides = script.in_job and not known
     lost = hides and end is not None and _is_lost(script, work, end)
     if lost and end is not None and not is_judged(script, works, work):
         yield Hit(
@@ -272,7 +274,9 @@ def _set(script: Script, options: str, work: Command | None = None) -> str:
     end with a failure. dash has no pipefail."""
     first = "make the first line #!/bin/bash, and " if plain_sh(script) else ""
     files = [one for one in script.named("source", ".") if work and one.node.start < work.node.start]
-    lines = [one.line for one in files if not activates(one) and not one.node.under("function_definition")]
+    files = [one for one in files if not activates(one) and not one.node.under("function_definition")]
+    ends = ([one.node, *one.node.above()][-2] for one in files)  # of the statements around them
+    lines = [end.line + end.text.count("\n") for end in ends]
     where = f"behind line {lines[-1]}, which reads another file" if lines else "after the directives"
     return f"{first}write set {options} pipefail {where}"
 

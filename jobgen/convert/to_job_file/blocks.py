@@ -186,7 +186,7 @@ class Body:
         self.file.remarks += notes.exported_too(self.script, unexported)
         strict = bool(statements) and self._strict(statements[0].start)
         piped = bool(statements) and self.script.has_option("", "pipefail", statements[0].start)
-        pipes = not piped and any(_reads_status(one, strict) for one in statements)
+        pipes = not piped and any(_reads_status(one, self._strict(one.start)) for one in statements)
         unset = ["+e"] * (not strict) + ["+o pipefail"] * pipes
         start = [f"set {' '.join(unset)}"] if unset and code else []
         if self._starts_at_home(statements):

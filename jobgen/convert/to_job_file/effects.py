@@ -94,7 +94,7 @@ OF_DEVICES = re.compile(r"(?i)(?!.*py)(cuda|cudnn|nccl|cudatoolkit|rocm)(/[\w.+-
 _IN_LOWER_CASE = re.compile(r"(?!\w+_proxy)[a-z_][a-z0-9_]*")  # which modules do not set
 # Variables of the login and the scheduler, which these do not set.
 LOGIN = re.compile(
-    r"HOME|USER|LOGNAME|HOSTNAME|SHELL|PWD|TMP(DIR)?|\w*(SCRATCH|WORK)\w*|\w+_VISIBLE_DEVICES|NCPUS"
+    r"HOME|USER|LOGNAME|HOSTNAME|SHELL|PWD|TMP(DIR)?|\w*SCRATCH\w*|(\w+_)?WORK(\d|_?DIR)?|(PROJ|MEMBER|WORLD|GROUP)WORK|\w+_VISIBLE_DEVICES|NCPUS"
     r"|SECONDS|RANDOM|UID|EUID|BASH\w*|PBS_\w+|(SLURM|SALLOC|SBATCH)\w*|\W|\d+"
 )
 _HARMLESS = frozenset({"text", "report", "shell", "variable", "export", "product", "function"})

@@ -293,7 +293,7 @@ def _choose_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> Non
             return
         is_python = re.match(r"(\S+/)?python\S* |\S+\.py\b|(bash|sh) -c .*python|-m ", words)
         is_mpi = given or not is_python or re.search(r"mpi4py|horovod|hvd", script.tree.text)
-        is_mpi = is_mpi or re.search("(?i)mpi", words.partition(".py")[0])
+        is_mpi = is_mpi or re.search(r"(?i)mpi\S*\.py|[ =]mpi\b|^[^.]*mpi", words)
         ranks = file.count("ranks_per_node") * (script.request.nodes or 1)
         if not given and not is_mpi and (ranks < 2 or _meets_by_address(script)):
             return

@@ -265,7 +265,7 @@ def _of_all(call: Call, line: LaunchLine, script: Script, target: Dialect) -> It
     elif to_srun and plugin == "none":
         why = "MpiDefault of the cluster must fit the MPI of the program: srun --mpi=list shows the others"
         yield call.hint(why, call.name)
-    elif named_mpi(script, line.marks, target=target.name) is None:
+    elif named_mpi(script, () if to_srun and plugin == "pmi2" else line.marks, target=target.name) is None:
         what = f"--mpi={plugin} is" if to_srun else "the options are"
         why = f"no module or variable names the MPI: {what} for {mpi.title}"
         yield call.hint(why, call.name)

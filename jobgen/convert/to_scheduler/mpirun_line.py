@@ -303,6 +303,8 @@ def _shape(line: LaunchLine, request: Request) -> tuple[str | None, str | None]:
         return values.get("ranks", str(of_job or 1)), None
     if "ranks" in values:
         known = numbers.get("ranks")
+        if nodes is None and "each" not in values and _NODES.fullmatch(values["ranks"]):
+            return values["ranks"], "1"
         if request.submitted and nodes is None and "each" not in values:
             return values["ranks"], "1" if values["ranks"] == values.get("nodes") else None
         return values["ranks"], str(-(-known // nodes)) if known and nodes else _each(line, nodes)
@@ -317,6 +319,9 @@ def _shape(line: LaunchLine, request: Request) -> tuple[str | None, str | None]:
         return None, values["each"]
     each = numbers.get("each", 1)
     return str(each * (nodes or 1)), str(each)
+
+
+_NODES = re.compile(r"\"?\$\{?SLURM_(JOB_NUM_NODES|NNODES)\}?\"?")
 
 
 def _note_tasks_of_job(line: LaunchLine, request: Request, of_job: int, nodes: int | None) -> None:

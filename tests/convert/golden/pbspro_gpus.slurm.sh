@@ -33,6 +33,7 @@ echo "task $SLURM_ARRAY_TASK_ID of job $SLURM_JOB_ID, submitted in $SLURM_SUBMIT
 srun --ntasks=8 --ntasks-per-node=4 --cpus-per-task=8 --cpu-bind=cores --kill-on-bad-exit=1 --mpi=pmix python "$SLURM_SUBMIT_DIR/train.py" --fold "$SLURM_ARRAY_TASK_ID"
 # 5: look: -l select=2:ncpus=32:mpiprocs=4:ngpus=4:mem=480gb: is for ALCF Crux, ALCF Polaris or ALCF Sophia, which gives whole nodes: add --exclusive
 # 8: -l filesystems=home:eagle: has no counterpart in Slurm
+# 9: look: -J 0-9:3%2: programs that read PBS_ARRAY_INDEX find SLURM_ARRAY_TASK_ID
 # 10: look: -W depend=afterok:4711.server: names a job of PBS Pro: write the number of a job of Slurm
 # 20: look: "$PBS_NODEFILE": srun uses the hosts of the job
 # 20: look: OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_LOCAL_RANK: programs that read them find SLURM_PROCID, and so on

@@ -24,5 +24,6 @@ mpirun -np 8 --hostfile "$PBS_NODEFILE" --map-by ppr:4:node --bind-to core -x MA
   python "$PBS_O_WORKDIR/train.py" --fold "$PBS_ARRAYID"
 # 5: look: 8 cores for each of 4 ranks: Torque counts cores only: ppn is their product
 # 8: -l filesystems=home:eagle: has no counterpart in Torque
+# 9: look: -J 0-9:3%2: programs that read PBS_ARRAY_INDEX find PBS_ARRAYID
 # 10: look: -W depend=afterok:4711.server: names a job of PBS Pro: write the number of a job of Torque
 # 11: look: -m ae: Torque sends it for each task of the array, PBS Pro for the array as a whole

@@ -22,5 +22,6 @@ export NCCL_DEBUG=WARN
 cd "$PBS_O_WORKDIR/work"
 mpirun -np 8 --hostfile "$PBS_NODEFILE" --map-by ppr:4:node --bind-to core $(mpi_exports) python3 train.py --seed "$PBS_ARRAY_INDEX" --data /data/digits
 # 7: the output file digits-%j.log: PBS Pro does not support %j in a name; remove it
+# 8: look: --array=1,3,5: programs that read SLURM_ARRAY_TASK_ID find PBS_ARRAY_INDEX
 # 12: look: SLURM_PROCID: programs that read it find OMPI_COMM_WORLD_RANK, and so on
 # 12: look: srun: no module or variable names the MPI: the options are for Open MPI

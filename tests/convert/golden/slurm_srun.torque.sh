@@ -20,5 +20,6 @@ mpi_exports() {
 export NCCL_DEBUG=WARN
 cd "$PBS_O_WORKDIR/work"
 mpirun -np 8 --hostfile "$PBS_NODEFILE" --map-by ppr:4:node --bind-to core $(mpi_exports) python3 train.py --seed "$PBS_ARRAYID" --data /data/digits
+# 8: look: --array=1,3,5: programs that read SLURM_ARRAY_TASK_ID find PBS_ARRAYID
 # 12: look: SLURM_PROCID: programs that read it find OMPI_COMM_WORLD_RANK, and so on
 # 12: look: srun: no module or variable names the MPI: the options are for Open MPI
