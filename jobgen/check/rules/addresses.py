@@ -209,11 +209,8 @@ def _waiting(script: Script) -> str:
 def ephemeral_port(script: Script) -> Iterator[Hit]:
     for one, least, greatest in port_ranges(script):
         if least < greatest <= _GREATEST and greatest >= _FIRST and least <= _LAST:
-            yield Hit(
-                one.line,
-                f"{one.name} is from {least} to {greatest}: Linux gives the ports from {_FIRST} to {_LAST} to "
-                "outgoing connections",
-            )
+            reason = f"{one.name} is from {least} to {greatest}: Linux gives the ports from {_FIRST} to {_LAST} to outgoing connections"
+            yield Hit(one.line, reason)
 
 
 _FIRST, _LAST = 32768, 60999  # net.ipv4.ip_local_port_range

@@ -59,11 +59,8 @@ def missing_hostfile(script: Script) -> Iterator[Hit]:
     for launch in script.launched("deepspeed"):
         given = launch.unknown or launch.has("--hostfile", "-H", "--no-ssh", "--node-rank")
         if not given and script.starts(launch):
-            yield Hit(
-                launch.line,
-                "without a hostfile deepspeed prints a warning and uses only the first of the "
-                f"{script.request.nodes} nodes",
-            )
+            reason = f"without a hostfile deepspeed prints a warning and uses only the first of the {script.request.nodes} nodes"
+            yield Hit(launch.line, reason)
 
 
 @rule(

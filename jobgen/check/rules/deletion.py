@@ -123,10 +123,8 @@ def rm_at_requeue(script: Script) -> Iterator[Hit]:
             later = (one for one in ranks(script) if one.start > place.end)
             writer = next((one for one in later if _saves(script, one, text)), None)
             if writer is not None and text:
-                yield Hit.at(
-                    command.node,
-                    f"a second start of the job deletes {word.unquoted}, to which {writer.name} saves in line {writer.line}",
-                )
+                reason = f"a second start of the job deletes {word.unquoted}, to which {writer.name} saves in line {writer.line}"
+                yield Hit.at(command.node, reason)
 
 
 _SOMETIMES = (*LOOPS, "if_statement", "case_statement", "function_definition", "subshell")

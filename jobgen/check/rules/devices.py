@@ -58,12 +58,8 @@ def task_devices(script: Script) -> Iterator[Hit]:
         if how:
             near = option.endswith(_CLOSEST)
             sees = "the devices close to its cores, often one, number 0" if near else "one device, number 0"
-            yield Hit(
-                one.line,
-                f"with {option} each task sees {sees}, but {how}: all tasks of a node but the first one "
-                f"{'then ' * near}fail",
-                level=ERROR if sure and not near else None,
-            )
+            reason = f"with {option} each task sees {sees}, but {how}: all tasks of a node but the first one {'then ' * near}fail"
+            yield Hit(one.line, reason, level=ERROR if sure and not near else None)
             return
 
 

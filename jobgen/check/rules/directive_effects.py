@@ -453,12 +453,8 @@ def repeated(script: Script) -> Iterator[Hit]:
         if once and seen.setdefault(key, option.value) != option.value:
             label = key in (script.dialect.key("name"), *_LABELS)
             empty = re.search(r"\w", seen[key]) is None  # as of -w, --nodelist=NAME
-            yield Hit.at(
-                option,
-                f"{key} has the value {shown(seen[key])} above: {script.dialect.title} uses the {which} of "
-                "repeated directives",
-                level=NOTE if label or empty else None,
-            )
+            reason = f"{key} has the value {shown(seen[key])} above: {script.dialect.title} uses the {which} of repeated directives"
+            yield Hit.at(option, reason, level=NOTE if label or empty else None)
 
 
 _LABELS = ("--comment", "--mail-type", "--mail-user", "-m", "-M")  # the job runs in the same way

@@ -39,13 +39,13 @@ def shared_log(script: Script) -> Iterator[Hit]:
         if option.flag in script.dialect.log_options[:2] and _is_one_file(script, option.value):
             if _is_given(script, option):
                 return
-            yield Hit.at(
-                option,
-                f"all jobs of this script write to {shown(option.value)}: a later one overwrites it",
+            reason = f"all jobs of this script write to {shown(option.value)}: a later one overwrites it"
+            fix = (
                 "write %j into the name"
                 if script.dialect.percent_codes
-                else "remove it: PBS names the file NAME.oJOBID",
+                else "remove it: PBS names the file NAME.oJOBID"
             )
+            yield Hit.at(option, reason, fix)
 
 
 @rule(

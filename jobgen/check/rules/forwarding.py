@@ -226,11 +226,9 @@ def _of_started(script: Script) -> Iterator[Hit]:
         if known or not is_plain(node) or name not in exported_names:
             continue
         seen.add(name)
-        yield Hit.at(
-            node,
-            f"{start} passes no variables to the other nodes: ${name}, which {above.name or 'another script'} exports, is not set here",
-            f"write it as an argument of this script, or set it here: {start} ... {name}=...",
-        )
+        reason = f"{start} passes no variables to the other nodes: ${name}, which {above.name or 'another script'} exports, is not set here"
+        fix = f"write it as an argument of this script, or set it here: {start} ... {name}=..."
+        yield Hit.at(node, reason, fix)
 
 
 def _on_other_nodes(script: Script) -> Iterator[tuple[Command, str, tuple[Node, ...]]]:
@@ -290,11 +288,9 @@ def _of_files(script: Script) -> Iterator[Hit]:
             for variable, node in expansions(tree):
                 of_script = variable in script.values and variable not in known
                 if of_script and is_plain(node) and "PATH" not in variable:
-                    yield Hit.at(
-                        node,
-                        f"${variable} is empty in {name}, which {start} starts on another node: it is set in this script",
-                        "leave out the quotes around the word behind <<: this script then writes the value",
-                    )
+                    reason = f"${variable} is empty in {name}, which {start} starts on another node: it is set in this script"
+                    fix = "leave out the quotes around the word behind <<: this script then writes the value"
+                    yield Hit.at(node, reason, fix)
                     return
 
 

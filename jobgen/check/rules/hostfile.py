@@ -278,11 +278,8 @@ def duplicate_hosts(script: Script) -> Iterator[Hit]:
     for node, _ in hostfile_statements(script):
         whole = node.around("for_statement", "while_statement") or node.parent or node
         if "slots=" in whole.text:
-            yield Hit.at(
-                node,
-                f"$PBS_NODEFILE lists each host {script.request.lines_per_node} times, and DeepSpeed refuses "
-                "a host that is listed twice",
-            )
+            reason = f"$PBS_NODEFILE lists each host {script.request.lines_per_node} times, and DeepSpeed refuses a host that is listed twice"
+            yield Hit.at(node, reason)
 
 
 @rule_once(

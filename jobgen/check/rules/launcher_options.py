@@ -82,13 +82,9 @@ def _without_hosts(script: Script) -> Iterator[Hit]:
         other = any(re.match(r"--?host(s=|-?file|-discovery)", word or "") or word is None for word in words)
         local = all(_LOCAL_HOSTS.fullmatch(one or "") for one in given)
         if local and not other:
-            yield Hit(
-                command.line,
-                "horovodrun starts all ranks on the first node only, unless it gets the other hosts: "
-                f"{idle_others(script)}",
-                "add --hostfile, or start the ranks with "
-                f"{script.dialect.scheduler.node_step or 'mpirun'} instead of horovodrun",
-            )
+            reason = f"horovodrun starts all ranks on the first node only, unless it gets the other hosts: {idle_others(script)}"
+            fix = f"add --hostfile, or start the ranks with {script.dialect.scheduler.node_step or 'mpirun'} instead of horovodrun"
+            yield Hit(command.line, reason, fix)
 
 
 def _on_this_host(script: Script) -> Iterator[Hit]:

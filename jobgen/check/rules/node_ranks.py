@@ -186,12 +186,9 @@ def missing_master(script: Script) -> Iterator[Hit]:
         return  # pyxis sets it in the containers of PyTorch
     for one in ranks(script):
         if one.outer is not None and not one.sets_ranks and _lacks_address(script, one):
-            yield Hit(
-                one.line,
-                f"nothing sets MASTER_ADDR, which init_process_group in {one.program.file} reads: it fails in each rank",
-                "above the launcher, export MASTER_ADDR=$(hostname) and a MASTER_PORT",
-                WARNING,
-            )
+            reason = f"nothing sets MASTER_ADDR, which init_process_group in {one.program.file} reads: it fails in each rank"
+            fix = "above the launcher, export MASTER_ADDR=$(hostname) and a MASTER_PORT"
+            yield Hit(one.line, reason, fix, WARNING)
 
 
 def _lacks_address(script: Script, one: RankGroup) -> bool:

@@ -159,11 +159,9 @@ def signal_without_trap(script: Script) -> Iterator[Hit]:
     others |= any(one.arguments for one in script.named("exec"))  # the shell becomes the program
     for signal in _signals(script):
         if signal.to_shell and signal.name in _ENDING and signal.name not in own and not others:
-            yield Hit(
-                signal.line,
-                f"{signal.name} goes to this script only, which has no trap for it: the script ends, and the job with it",
-                f"catch it: trap ... {signal.name}, with the training in the background, or remove B:",
-            )
+            reason = f"{signal.name} goes to this script only, which has no trap for it: the script ends, and the job with it"
+            fix = f"catch it: trap ... {signal.name}, with the training in the background, or remove B:"
+            yield Hit(signal.line, reason, fix)
 
 
 _ENDING = ("HUP", "INT", "USR1", "USR2", "TERM", "ALRM", "QUIT")

@@ -277,9 +277,5 @@ def mpi_plugin(script: Script) -> Iterator[Hit]:
         for module, pattern in modules:
             usual = ("", pattern.rstrip("2"), "none", "cray_shasta", "cray_shast")
             if plugin.rstrip("_v0123456789") not in usual:
-                yield Hit(
-                    launch.line,
-                    f"--mpi={plugin} is not the usual plug-in of {module}: if it was built without this one, each "
-                    "rank gets a world size of 1",
-                    f"write --mpi={pattern}",
-                )
+                reason = f"--mpi={plugin} is not the usual plug-in of {module}: if it was built without this one, each rank gets a world size of 1"
+                yield Hit(launch.line, reason, f"write --mpi={pattern}")
