@@ -206,9 +206,8 @@ def compressed_number(script: Script) -> Iterator[Hit]:
         if match and (number or threads) and match[1] not in script.values:
             each = script.request.ranks_per_node or 1
             shown = f"{each}(x{script.request.nodes})" if match[1].startswith("SLURM_TASKS") else "32(x2)"
-            reason = f"${match[1]} is a list of all nodes, such as {shown}, and no number" + (
-                ": bash refuses it" if number else ""
-            )
+            reason = f"${match[1]} is a list of all nodes, such as {shown}, and no number"
+            reason += ": bash refuses it" if number else ""
             yield Hit.at(node, reason, f"use ${_NUMBERS[match[1]]}", None if number else WARNING)
             return
 

@@ -285,12 +285,9 @@ def slurm_runner(script: Script) -> Iterator[Hit]:
         if script.request.nodes == 1 and not launch.has("--force-multi"):
             continue  # deepspeed starts the ranks itself
         lost = [name for name in ("--module", "--master-addr", "--master-port") if launch.has(name)]
-        yield Hit(
-            launch.line,
-            "--launcher slurm calls srun without cores, splits variables at commas and sets no "
-            "rank variables" + (f"; it drops {', '.join(lost)}" if lost else ""),
-            level=ERROR if lost else None,
-        )
+        drops = f"; it drops {', '.join(lost)}" if lost else ""
+        reason = f"--launcher slurm calls srun without cores, splits variables at commas and sets no rank variables{drops}"
+        yield Hit(launch.line, reason, level=ERROR if lost else None)
 
 
 @rule(

@@ -84,12 +84,10 @@ def _seen_by_number(script: Script) -> Iterator[Hit]:
         if source is not None and not opens:
             opens = "LOCAL_RANK" in source.reads and bool(_CHOOSES.search(source.text))
         if opens and not (source is not None and COPES.search(source.text)):
+            effect = "its program gets LOCAL_RANK as the number of its device, too: all tasks of a node but the first one fail"
+            reason = f"with this {device} each task sees one device, number 0, but {effect}"
             yield Hit(
-                numbered[device].line,
-                f"with this {device} each task sees one device, number 0, but its program gets LOCAL_RANK as the number "
-                "of its device, too: all tasks of a node but the first one fail",
-                "leave one of the two out",
-                None if source is None else ERROR,
+                numbered[device].line, reason, "leave one of the two out", None if source is None else ERROR
             )
             return
 

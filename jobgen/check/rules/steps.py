@@ -188,12 +188,8 @@ def daemon_step(script: Script) -> Iterator[Hit]:
             reason = (
                 f"{found[0]} starts a daemon and returns: the step ends, and Slurm ends the daemon with it"
             )
-            fix = (
-                "add --block, and & behind srun"
-                if name == "ray"
-                else "keep the program in the foreground, with & behind srun"
-            )
-            yield Hit(launch.line, reason, fix)
+            own = "add --block, and" if name == "ray" else "keep the program in the foreground, with"
+            yield Hit(launch.line, reason, f"{own} & behind srun")
 
 
 # Commands that return while what they have started runs on.

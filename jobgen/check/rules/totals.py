@@ -334,15 +334,13 @@ def _beyond_cores(script: Script, launch: Launch) -> Iterator[Hit]:
     elif width == 1:
         counts_cores = request.ranks_per_node
     if launch.row.of_mpi and each and cores and counts_cores and each * width > cores:
-        of_cores = f" of {width} cores" if width > 1 else ""
-        yield Hit(
-            launch.line,
-            f"{launch.kind} gets {each} ranks{of_cores} on a node, but the job requests {counted(cores, 'core')} there",
-            f"write {max(cores // each, 1)} cores for each rank, or request {each * width}"
-            if width > 1
-            else f"write {cores}, or request {each} cores",
-            place=launch.place("--map-by", "-map-by", "--depth", "-d", *A_NODE),
-        )
+        of_cores, fix = "", f"write {cores}, or request {each} cores"
+        if width > 1:
+            of_cores = f" of {width} cores"
+            fix = f"write {max(cores // each, 1)} cores for each rank, or request {each * width}"
+        reason = f"{launch.kind} gets {each} ranks{of_cores} on a node, but the job requests {counted(cores, 'core')} there"
+        place = launch.place("--map-by", "-map-by", "--depth", "-d", *A_NODE)
+        yield Hit(launch.line, reason, fix, place=place)
 
 
 def _counts_from_job(script: Script, launch: Launch) -> bool:
