@@ -75,14 +75,14 @@ def forced_devices(script: Script) -> Iterator[Hit]:
         own = numbers <= set(range(count))
         if script.request.has_whole_nodes or (own and apart):
             continue  # no other job is on the node, or each process gets its part of the devices
-        reason, fix = (
-            "the scheduler may have allocated other devices, and the job then uses those of another job",
-            "",
-        )
-        if not requested:
-            reason, fix = "another job may use these", "request the devices: the scheduler sets it"
-        effect = f": {reason}" if requested else f", and the job requests no devices: {reason}"
-        yield Hit.at(node, f"{name} is set by hand{effect}", fix, level=NOTE if own else None)
+        reason = f"{name} is set by hand, and the job requests no devices: another job may use these"
+        if requested:
+            effect = (
+                "the scheduler may have allocated other devices, and the job then uses those of another job"
+            )
+            reason = f"{name} is set by hand: {effect}"
+        fix = "" if requested else "request the devices: the scheduler sets it"
+        yield Hit.at(node, reason, fix, NOTE if own else None)
 
 
 @rule_once(

@@ -68,11 +68,8 @@ def interface(script: Script) -> Iterator[Hit]:
                     yield Hit(line, reason, "remove it", ERROR)
                 continue
             effect = "a node without it fails at the start, and one where it has no route hangs"
-            reason, fix = (
-                f"the interface {shown(text)} is written by hand: {effect}",
-                _REMEDIES.get(name, _EACH_NODE),
-            )
-            yield Hit(line, reason, fix, None if local else NOTE)
+            reason = f"the interface {shown(text)} is written by hand: {effect}"
+            yield Hit(line, reason, _REMEDIES.get(name, _EACH_NODE), None if local else NOTE)
 
 
 def _is_distributed(script: Script) -> bool:

@@ -97,10 +97,7 @@ def output_directory(script: Script) -> Iterator[Hit]:
         if _exists(script, folder) or (made is None and os.path.isabs(folder)) or (made and copied):
             continue
         filled = script.placeholders or script.is_template  # the folder may be another one
-        beside = (
-            made is None and script.folder is not None and makes_folder(script.folder, script.name, folder)
-        )
-        if made is None and (filled or beside or (copied and _makes_below(script, folder))):
+        if made is None and (filled or _is_made_elsewhere(script, folder)):
             continue
         why = f"mkdir in line {made.line} is too late" if made else "the scheduler does not create it"
         reason = (
@@ -131,8 +128,13 @@ def _above(script: Script) -> Iterator[str]:
         yield from found
 
 
-def _makes_below(script: Script, folder: str) -> bool:
-    """Return whether the job makes a folder below this one: ``mkdir -p logs/$PBS_JOBID``."""
+def _is_made_elsewhere(script: Script, folder: str) -> bool:
+    """Return whether a file beside the script makes a folder, before it submits the script perhaps, or whether a
+    job whose logs are copied at its end makes one below it: ``mkdir -p logs/$PBS_JOBID``."""
+    if script.folder is not None and makes_folder(script.folder, script.name, folder):
+        return True
+    if not script.dialect.copies_logs:
+        return False
     words = (word for command in script.named("mkdir") for word in command.arguments)
     return any(os.path.normpath(script.constants.text(word)).startswith(f"{folder}/") for word in words)
 
