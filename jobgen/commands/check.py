@@ -122,13 +122,12 @@ def _check(
     say = partial(click.echo, err=True)
     checks = _at(files.FileChecks(scheduler, scheduler_version, (), style, say), site)
     chosen = ({*chain(*select)} or {*RULES}) - {*chain(*ignore)}
+    others, unread, messages = 0, False, set[str]()
 
     def findings(path: str, source: bytes | None = None) -> list[Finding]:
         reported = _SEVERITIES[: _SEVERITIES.index(severity) + 1]
         every = checks.findings(path, source)
         return [one for one in every if one.rule in chosen and one.severity in reported]
-
-    others, unread, said = 0, False, set[str]()
 
     def checked(path: str) -> list[Finding]:
         """Return the findings of a file; what is no script, or cannot be read, has a message."""
@@ -137,13 +136,13 @@ def _check(
             return _fix(path, findings, write) if fix else findings(path)
         except JobgenError as error:
             others += 1
-            if len(scripts) == others and not said:  # nothing was checked
+            if len(scripts) == others and not messages:  # nothing was checked
                 raise
             unread |= not isinstance(error, files.NoScript)
             text = f"jobgen: {visible(str(error))}"
-            if text not in said:  # a fault of a table [check] is that of many scripts
+            if text not in messages:  # a fault of a table [check] is that of many scripts
                 say(text)
-            said.add(text)
+            messages.add(text)
             return []
 
     with progress("checking scripts", "-" not in scripts) as work:  # a script may be typed
@@ -151,11 +150,9 @@ def _check(
     if not fix:
         _print(report, form)
     if form == "text" and others < len(scripts):
-        count = formats.summary(report, len(scripts) - others) + " after these fixes" * fix
         advice = "; jobgen help RULE explains a rule" if report and is_terminal(sys.stdout) else ""
-        say(count + advice)
-    wrong = any(found.severity in ("error", *(["warning"] if strict else [])) for found in report)
-    return 2 if unread else int(wrong)
+        say(formats.summary(report, len(scripts) - others) + " after these fixes" * fix + advice)
+    return 2 if unread else int(any(one.severity in ("error", *["warning"] * strict) for one in report))
 
 
 def _at(checks: FileChecks, site: str | None) -> FileChecks:
