@@ -186,13 +186,8 @@ def ignored(script: Script, works: Sequence[Command]) -> Ignored | None:
     own = [one for one in run(script) if not handled(one) and not alternative(one, works[-1])]
     own = [one for one in own if _may_fail(script, one) and not has_gap(_unquoted(one))]
     own = [one for one in own if one.node.start >= works[-1].node.start or not _INSTALLS.match(one.node.text)]
-    finders = {
-        Reason.STATUS: _runs,
-        Reason.ENVIRONMENT: _environments,
-        Reason.DEVICES: _modules_of_gpus,
-        Reason.INPUT: _inputs,
-    }
-    for reason, find in finders.items():
+    finders = (_runs, _environments, _modules_of_gpus, _inputs)  # in the order of the reasons
+    for reason, find in zip(Reason, finders, strict=True):
         if first := next(find(script, works, own), None):
             return Ignored(first, reason)
     return None

@@ -390,14 +390,8 @@ class _Reader:
         compound = word in _BODIES or word in ("(", "((", "{")
         around = self.open[-1] if self.open and self.open[-1].word == "$(" else None
         substitution = around if around and around.line == self.line else None
-        opening = _Opening(
-            word,
-            self.line,
-            self._indent(word),
-            _BODIES.get(word, ""),
-            command=compound,
-            substitution=substitution,
-        )
+        place = (word, self.line, self._indent(word), _BODIES.get(word, ""))
+        opening = _Opening(*place, command=compound, substitution=substitution)
         opening.in_word = self._is_in_word(self.at - len(word) - 1)
         self.open.append(opening)
         self.too_deep = len(self.open) > _DEEPEST

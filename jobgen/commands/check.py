@@ -122,16 +122,15 @@ def _check(
     say = partial(click.echo, err=True)
     checks = _at(files.FileChecks(scheduler, scheduler_version, (), style, say), site)
     chosen = ({*chain(*select)} or {*RULES}) - {*chain(*ignore)}
-    reported = _SEVERITIES[: _SEVERITIES.index(severity) + 1]
-
-    def findings(path: str, source: bytes | None = None) -> list[Finding]:
-        found = (one for one in checks.findings(path, source) if one.severity in reported)
-        return [one for one in found if one.rule in chosen]
-
     others, unread, messages = 0, False, set[str]()
 
+    def findings(path: str, source: bytes | None = None) -> list[Finding]:
+        reported = _SEVERITIES[: _SEVERITIES.index(severity) + 1]
+        every = checks.findings(path, source)
+        return [one for one in every if one.rule in chosen and one.severity in reported]
+
     def checked(path: str) -> list[Finding]:
-        """Return the findings of a file; a fault, such as that it is no script, has one message for all."""
+        """Return the findings of a file; what is no script, or cannot be read, has a message."""
         nonlocal others, unread
         try:
             return _fix(path, findings, write) if fix else findings(path)
@@ -140,7 +139,8 @@ def _check(
             if len(scripts) == others and not messages:  # nothing was checked
                 raise
             unread |= not isinstance(error, files.NoScript)
-            if (text := f"jobgen: {visible(str(error))}") not in messages:
+            text = f"jobgen: {visible(str(error))}"
+            if text not in messages:  # a fault of a table [check] is that of many scripts
                 say(text)
             messages.add(text)
             return []
@@ -152,7 +152,7 @@ def _check(
     if form == "text" and others < len(scripts):
         advice = "; jobgen help RULE explains a rule" if report and is_terminal(sys.stdout) else ""
         say(formats.summary(report, len(scripts) - others) + " after these fixes" * fix + advice)
-    return 2 if unread else int(any(found.severity in _SEVERITIES[: 1 + strict] for found in report))
+    return 2 if unread else int(any(one.severity in ("error", *["warning"] * strict) for one in report))
 
 
 def _at(checks: FileChecks, site: str | None) -> FileChecks:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
@@ -102,17 +102,13 @@ class Constants:
         """Return the constants in the code that gets these arguments, from a script with other constants."""
         new = copy.copy(self)
         new.arguments, new._known, new._caller = arguments, {}, caller or self
-        new._nodes = self._nodes | dict(self._of_function(arguments))
+        place, found = arguments.place, self._in_functions.get(arguments.start, ())
+        above = (row for row in found if row[2].start < place.start and row[2].source is place.source)
+        new._nodes = self._nodes | {name: value for name, value, _ in above}
         if not arguments.shifts:
             values = {str(at): self.value(word) for at, word in enumerate(arguments.words, 1)}
             new._given = self._given | {name: value for name, value in values.items() if value is not None}
         return new
-
-    def _of_function(self, arguments: Arguments) -> Iterator[tuple[str, Node]]:
-        """Yield the variables that a function sets once above a command with arguments, and their values."""
-        for name, value, assignment in self._in_functions.get(arguments.start, ()):
-            if assignment.start < arguments.place.start and assignment.source is arguments.place.source:
-                yield name, value
 
     @cached_property
     def _in_functions(self) -> dict[int, list[tuple[str, Node, Node]]]:
@@ -243,7 +239,7 @@ class Constants:
                 return None if word is None else self._caller.value(word, depth + 1)
             if has_default and names[0] in self._unset and names[0] not in self._given:
                 return self.value(node.children[3], depth + 1)
-            return self._named(names[0], depth) if len(names) == 1 and (is_plain or has_default) else None
+            return self.named(names[0], depth) if len(names) == 1 and (is_plain or has_default) else None
         if node.type == "arithmetic_expansion":
             total = self._number(node, depth)
             return None if total is None else str(total)
@@ -253,10 +249,6 @@ class Constants:
             count = self._counts.get(command_key(node.text))
             return None if count is None else str(count)
         return None
-
-    def named(self, name: str) -> str | None:
-        """Return the value of a variable, also of the scheduler; None if the text does not determine it."""
-        return self._named(name, 0)
 
     def is_dead(self, node: Node) -> bool:
         """Return whether a node is in a branch of ``if [ A = B ]`` that known values exclude."""
@@ -296,7 +288,8 @@ class Constants:
                 text += part
         return text
 
-    def _named(self, name: str, depth: int) -> str | None:
+    def named(self, name: str, depth: int = 0) -> str | None:
+        """Return the value of a variable, also of the scheduler; None if the text does not determine it."""
         if name in self._given:
             return self._given[name]
         if name not in self._known:
@@ -311,7 +304,7 @@ class Constants:
         if depth > _DEPTH:
             return None
         if node.type in (*_NUMBERS, "variable_name"):
-            text = self._named(node.text, depth) if node.type == "variable_name" else self.value(node, depth)
+            text = self.named(node.text, depth) if node.type == "variable_name" else self.value(node, depth)
             return int(text) if text is not None and re.fullmatch(r"[0-9]{1,9}", text) else None
         inner = [child for child in node.children if child.type not in ("$((", "))", "(", ")")]
         if len(inner) == 1:

@@ -146,13 +146,8 @@ def _by_marks(rows: Sequence[Dialect], directives: Sequence[str], commands: Sequ
     texts = found.get(best.name, {})
     shown = sorted(texts, key=lambda text: -texts[text])[:3]
     others = " and ".join(row.title for row in rows if row is not best)
-    return Guess(
-        best.name,
-        f"read as {best.title}"
-        + (f" because of {', '.join(shown)}" if shown else f": nothing distinguishes it from {others}")
-        + "; --scheduler overrides this",
-        sure=bool(shown),
-    )
+    why = f" because of {', '.join(shown)}" if shown else f": nothing distinguishes it from {others}"
+    return Guess(best.name, f"read as {best.title}{why}; --scheduler overrides this", sure=bool(shown))
 
 
 def read(lines: list[str], scheduler: Dialect) -> Directives:

@@ -66,12 +66,10 @@ def may_have_reader(script: Script, node: Node) -> bool:
 
 @lru_cache(maxsize=4)
 def _last_reader(script: Script) -> int:
-    starts = (
-        one.node.start
-        for one in script.commands
-        if one.name in _SHELLS or re.match(r"\.{0,2}/", one.words[0].text)
+    shells = (
+        one for one in script.commands if one.name in _SHELLS or re.match(r"\.{0,2}/", one.words[0].text)
     )
-    return max(starts, default=-1)
+    return max((one.node.start for one in shells), default=-1)
 
 
 _SHELLS = {"bash", "sh", "source", "."}
@@ -88,13 +86,10 @@ def is_shared(script: Script, path: Node) -> bool:
         return False
     if path.unquoted.startswith(("/", "~")):
         return True
-    moves = [one for one in _moves(script) if one.node.start < path.start]
-    return not script.has_own_folder and all(
-        len(one.arguments) == 1
-        and _is_fixed(script, one.arguments[0])
-        and not _is_new(script, one.arguments[0])
-        for one in moves
-    )
+    moves = [one.arguments for one in _moves(script) if one.node.start < path.start]
+    folders = [words[0] for words in moves if len(words) == 1]
+    known = all(_is_fixed(script, one) and not _is_new(script, one) for one in folders)
+    return not script.has_own_folder and len(folders) == len(moves) and known
 
 
 def _is_new(script: Script, folder: Node) -> bool:

@@ -86,7 +86,9 @@ def test_an_array_of_the_submission(target: str, expected: str) -> None:
 
 def test_an_array_of_a_directive_needs_no_word() -> None:
     done = convert("#SBATCH -N 1 -a 0-3 -o a-%a\n./a $SLURM_ARRAY_TASK_ID", "pbspro")
-    assert [one.why for one in done.remarks] == ["programs that read SLURM_ARRAY_TASK_ID find PBS_ARRAY_INDEX"]
+    assert [one.why for one in done.remarks] == [
+        "programs that read SLURM_ARRAY_TASK_ID find PBS_ARRAY_INDEX"
+    ]
 
 
 READS = "M=$(scontrol show hostnames $SLURM_JOB_NODELIST | head -1)\n"

@@ -144,7 +144,7 @@ def _in_background(script: Script, calls: bool) -> list[tuple[Node, RankGroup]]:
     found: list[tuple[Node, RankGroup]] = []
     groups: dict[int, list[RankGroup]] = {}
     for one in ranks(script):
-        if not _in_function(one.command):
+        if not one.command.node.under("function_definition"):
             found += [(one.command.node, one)] if one.command.background else []
         elif calls:
             groups.setdefault(one.command.node.start, []).append(one)
@@ -156,7 +156,7 @@ def _in_background(script: Script, calls: bool) -> list[tuple[Node, RankGroup]]:
         command = together[0].command
         around = _function(command)
         own = by_name.get(around.name, []) if around is not None and around.start not in waits else []
-        if len(together) in (1, len(own)) and not any(map(_in_function, own)):
+        if len(together) in (1, len(own)) and not any(map(_function, own)):
             both = zip(own, together * len(own), strict=False)
             found += [(call.node, one) for call, one in both if command.background or call.background]
     return sorted(found, key=lambda row: row[0].start)
@@ -164,10 +164,6 @@ def _in_background(script: Script, calls: bool) -> list[tuple[Node, RankGroup]]:
 
 def _function(command: Command) -> Node | None:
     return command.node.around("function_definition")
-
-
-def _in_function(command: Command) -> bool:
-    return command.node.under("function_definition")
 
 
 _BRANCHES = ("if_statement", "elif_clause", "else_clause", "case_item")

@@ -83,19 +83,15 @@ def _of_container(script: Script, container: Container) -> Filter | None:
         return None
     sealed = container.name in SEALED
     more = {match[1]: name for name in script.values if (match := _OF_APPTAINER.match(name))}
-    if (not sealed and None in more) or any(name.endswith("*") for name in container.variables):
+    is_open = (not sealed and None in more) or any(name.endswith("*") for name in container.variables)
+    if is_open or not container.is_new:
         return None
-    if not container.is_new:
-        return None
-    return Filter(
-        f"{container.name} passes no variables to its container"
-        if sealed
-        else f"--cleanenv and --containall keep the variables from the container of {container.name}",
-        "add -e NAME for each" if sealed else "leave it out, or add --env NAME=VALUE for each",
-        container.variables | (set() if sealed else more.keys()),
-        of_tasks=True,
-        around_code=container.around,
-    )
+    cause = f"--cleanenv and --containall keep the variables from the container of {container.name}"
+    fix, passed = "leave it out, or add --env NAME=VALUE for each", container.variables | more.keys()
+    if sealed:
+        cause, fix = f"{container.name} passes no variables to its container", "add -e NAME for each"
+        passed = container.variables
+    return Filter(cause, fix, passed, of_tasks=True, around_code=container.around)
 
 
 def _of_remote(script: Script, group: RankGroup, start: str) -> Filter | None:
@@ -103,30 +99,21 @@ def _of_remote(script: Script, group: RankGroup, start: str) -> Filter | None:
     command = group.command
     if command.node.under("function_definition"):
         return None  # it may be in the arguments of the function
-    values = (
-        value.text for used in _READ.findall(command.node.text) for value in script.values.get(used, ())
-    )
+    used = _READ.findall(command.node.text)
+    values = (value.text for name in used for value in script.values.get(name, ()))
     text = "\n".join([command.statement.text, *values])
     if _SETS_ANY.search(text) or any(not ACTIVATES.search(file) for file in _SOURCE.findall(text)):
         return None
-    return Filter(
-        f"{start} passes no variables to the other nodes",
-        f"set them in the command that {start} starts, or in a file that it sources",
-        frozenset(_SET.findall(text)),
-    )
+    fix = f"set them in the command that {start} starts, or in a file that it sources"
+    return Filter(f"{start} passes no variables to the other nodes", fix, frozenset(_SET.findall(text)))
 
 
 def _of_step(script: Script, launch: Launch) -> Iterator[Filter]:
     passed = RankEnvironment.of(script).passed(launch) if launch.has("--export") else None
     if passed is not None and (not passed or "PATH" in passed):  # else see export-names
         value = launch.options["--export"]
-        yield Filter(
-            f"--export={value} passes none but these variables to the tasks"
-            if passed
-            else f"--export={value} passes no variables of the script to the tasks",
-            "write --export=ALL",
-            passed,
-        )
+        others = "none but these variables" if passed else "no variables of the script"
+        yield Filter(f"--export={value} passes {others} to the tasks", "write --export=ALL", passed)
 
 
 def _of_hydra(words: Sequence[str]) -> Filter | None:

@@ -56,11 +56,13 @@ def master_local(script: Script) -> Iterator[Hit]:
         text = host(script, one)
         own = one.name.startswith("--") and one.line in alone
         if text in ("localhost", "127.0.0.1", "::1") and not own:
+            effect = f"the ranks of the other nodes {_NO_MASTER}"
             yield Hit(
-                one.line,
-                f"{text} is another machine on each of the {script.request.nodes} nodes: the ranks of the other "
-                "nodes wait for a master that is not there",
+                one.line, f"{text} is another machine on each of the {script.request.nodes} nodes: {effect}"
             )
+
+
+_NO_MASTER = "wait for a master that is not there"
 
 
 def _meets_others(launch: Launch) -> bool:
@@ -152,13 +154,8 @@ def master_address(script: Script) -> Iterator[Hit]:
             reason = f"{one.name} is the last host: {_waiting(script)} there for rank 0, which runs on the first one"
             yield Hit(one.line, reason, fix, WARNING)
         if loopback(script, one):
-            yield Hit(
-                one.line,
-                "hostname --ip-address is 127.0.0.1 where /etc/hosts has the name of the host: the other nodes "
-                "then wait for a master that is not there",
-                fix,
-                NOTE,
-            )
+            reason = "hostname --ip-address is 127.0.0.1 where /etc/hosts has the name of the host: the other nodes then"
+            yield Hit(one.line, f"{reason} {_NO_MASTER}", fix, NOTE)
 
 
 def _beside_first(script: Script) -> Iterator[Hit]:
@@ -209,11 +206,8 @@ def _waiting(script: Script) -> str:
 def ephemeral_port(script: Script) -> Iterator[Hit]:
     for one, least, greatest in port_ranges(script):
         if least < greatest <= _GREATEST and greatest >= _FIRST and least <= _LAST:
-            yield Hit(
-                one.line,
-                f"{one.name} is from {least} to {greatest}: Linux gives the ports from {_FIRST} to {_LAST} to "
-                "outgoing connections",
-            )
+            reason = f"{one.name} is from {least} to {greatest}: Linux gives the ports from {_FIRST} to {_LAST} to outgoing connections"
+            yield Hit(one.line, reason)
 
 
 _FIRST, _LAST = 32768, 60999  # net.ipv4.ip_local_port_range

@@ -45,12 +45,9 @@ def repeated_count(script: Script) -> Iterator[Hit]:
         for names, number in ((line.ranks, total), (line.nodes, request.nodes)):
             count = launch.number(*names)
             if count is not None and count > 1 and count == number and _by_hand(script, launch, names):
-                yield Hit(
-                    launch.line,
-                    f"{launch.kind} gets {count}, a number that the directives have, too: they may differ after a change",
-                    _fix(script, launch, names is line.nodes),
-                    place=launch.place(*names),
-                )
+                reason = f"{launch.kind} gets {count}, a number that the directives have, too: they may differ after a change"
+                fix = _fix(script, launch, names is line.nodes)
+                yield Hit(launch.line, reason, fix, place=launch.place(*names))
 
 
 def _by_hand(script: Script, launch: Launch, names: tuple[str, ...]) -> bool:
@@ -166,11 +163,8 @@ def node_total(script: Script) -> Iterator[Hit]:
         value = origin.text.rpartition("=")[2].strip("\"'")
         name = value.strip("${}")
         if name in _OF_NODE and value in (f"${name}", f"${{{name}}}") and not launch.command.background:
-            yield Hit.at(
-                word,
-                f"${name} is a number of one node, and {launch.kind} gets it as that of all ranks on {script.request.nodes} nodes",
-                _fix(script, launch, nodes=False),
-            )
+            reason = f"${name} is a number of one node, and {launch.kind} gets it as that of all ranks on {script.request.nodes} nodes"
+            yield Hit.at(word, reason, _fix(script, launch, nodes=False))
 
 
 _OF_NODE = (
@@ -212,13 +206,9 @@ def compressed_number(script: Script) -> Iterator[Hit]:
         if match and (number or threads) and match[1] not in script.values:
             each = script.request.ranks_per_node or 1
             shown = f"{each}(x{script.request.nodes})" if match[1].startswith("SLURM_TASKS") else "32(x2)"
-            yield Hit.at(
-                node,
-                f"${match[1]} is a list of all nodes, such as {shown}, and no number"
-                + (": bash refuses it" if number else ""),
-                f"use ${_NUMBERS[match[1]]}",
-                None if number else WARNING,
-            )
+            reason = f"${match[1]} is a list of all nodes, such as {shown}, and no number"
+            reason += ": bash refuses it" if number else ""
+            yield Hit.at(node, reason, f"use ${_NUMBERS[match[1]]}", None if number else WARNING)
             return
 
 

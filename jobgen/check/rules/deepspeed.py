@@ -59,11 +59,8 @@ def missing_hostfile(script: Script) -> Iterator[Hit]:
     for launch in script.launched("deepspeed"):
         given = launch.unknown or launch.has("--hostfile", "-H", "--no-ssh", "--node-rank")
         if not given and script.starts(launch):
-            yield Hit(
-                launch.line,
-                "without a hostfile deepspeed prints a warning and uses only the first of the "
-                f"{script.request.nodes} nodes",
-            )
+            reason = f"without a hostfile deepspeed prints a warning and uses only the first of the {script.request.nodes} nodes"
+            yield Hit(launch.line, reason)
 
 
 @rule(
@@ -288,12 +285,9 @@ def slurm_runner(script: Script) -> Iterator[Hit]:
         if script.request.nodes == 1 and not launch.has("--force-multi"):
             continue  # deepspeed starts the ranks itself
         lost = [name for name in ("--module", "--master-addr", "--master-port") if launch.has(name)]
-        yield Hit(
-            launch.line,
-            "--launcher slurm calls srun without cores, splits variables at commas and sets no "
-            "rank variables" + (f"; it drops {', '.join(lost)}" if lost else ""),
-            level=ERROR if lost else None,
-        )
+        drops = f"; it drops {', '.join(lost)}" if lost else ""
+        reason = f"--launcher slurm calls srun without cores, splits variables at commas and sets no rank variables{drops}"
+        yield Hit(launch.line, reason, level=ERROR if lost else None)
 
 
 @rule(

@@ -123,10 +123,8 @@ def rm_at_requeue(script: Script) -> Iterator[Hit]:
             later = (one for one in ranks(script) if one.start > place.end)
             writer = next((one for one in later if _saves(script, one, text)), None)
             if writer is not None and text:
-                yield Hit.at(
-                    command.node,
-                    f"a second start of the job deletes {word.unquoted}, to which {writer.name} saves in line {writer.line}",
-                )
+                reason = f"a second start of the job deletes {word.unquoted}, to which {writer.name} saves in line {writer.line}"
+                yield Hit.at(command.node, reason)
 
 
 _SOMETIMES = (*LOOPS, "if_statement", "case_statement", "function_definition", "subshell")
@@ -181,11 +179,8 @@ def skipped_cleanup(script: Script) -> Iterator[Hit]:
     if not script.errexit or not script.is_batch or trapped or submits:
         return
     work = [one.node.end for one in script.commands if one.works and not one.guarded and not one.background]
-    made = {
-        word.unquoted.replace("{", "").replace("}", "")
-        for one in script.own_running("mkdir")
-        for word in one.arguments
-    }
+    words = (word.unquoted for one in script.own_running("mkdir") for word in one.arguments)
+    made = {word.replace("{", "").replace("}", "") for word in words}
     made |= {f"${name}" for name, value, _ in script.assignments if "mktemp" in value.text}
     for command in script.own_running("rm"):
         own = [word.unquoted.rstrip("/*").replace("{", "").replace("}", "") for word in command.arguments]
@@ -223,11 +218,8 @@ def lost_output(script: Script) -> Iterator[Hit]:
                 continue
             line = _deletion(script, path, one.start)
             if line or _LOCAL.match(path) or _LOCAL.match(whole):
-                where = (
-                    f"which line {line} deletes: nothing keeps the results"
-                    if line
-                    else "on the disk of the node: nothing copies the results from there"
-                )
+                where = "on the disk of the node: nothing copies the results from there"
+                where = f"which line {line} deletes: nothing keeps the results" if line else where
                 yield Hit(one.line, f"{option} is {path}, {where}", _KEEP)
 
 

@@ -58,12 +58,8 @@ def task_devices(script: Script) -> Iterator[Hit]:
         if how:
             near = option.endswith(_CLOSEST)
             sees = "the devices close to its cores, often one, number 0" if near else "one device, number 0"
-            yield Hit(
-                one.line,
-                f"with {option} each task sees {sees}, but {how}: all tasks of a node but the first one "
-                f"{'then ' * near}fail",
-                level=ERROR if sure and not near else None,
-            )
+            reason = f"with {option} each task sees {sees}, but {how}: all tasks of a node but the first one {'then ' * near}fail"
+            yield Hit(one.line, reason, level=ERROR if sure and not near else None)
             return
 
 
@@ -88,12 +84,10 @@ def _seen_by_number(script: Script) -> Iterator[Hit]:
         if source is not None and not opens:
             opens = "LOCAL_RANK" in source.reads and bool(_CHOOSES.search(source.text))
         if opens and not (source is not None and COPES.search(source.text)):
+            effect = "its program gets LOCAL_RANK as the number of its device, too: all tasks of a node but the first one fail"
+            reason = f"with this {device} each task sees one device, number 0, but {effect}"
             yield Hit(
-                numbered[device].line,
-                f"with this {device} each task sees one device, number 0, but its program gets LOCAL_RANK as the number "
-                "of its device, too: all tasks of a node but the first one fail",
-                "leave one of the two out",
-                None if source is None else ERROR,
+                numbered[device].line, reason, "leave one of the two out", None if source is None else ERROR
             )
             return
 

@@ -57,26 +57,19 @@ def inert(script: Script) -> Iterator[Hit]:
         if own and all(key in dialect.log_options and option.value in logs for key, option in own):
             continue  # the log is there anyway
         more = f", and {counted(len(apart) - 1, 'more line')} like it" if line in apart and apart[1:] else ""
-        yield Hit(
-            line.number,
-            f"{shown(line.text.strip())} is a comment{more}: a directive begins with {prefix}, in capitals and "
-            "without a blank" + ("" if dialect.indented_directives else ", at the beginning of the line"),
-            f"write {prefix} {line.rest}, or remove the line",
-            NOTE if line in apart and (read.live or read.late) else None,
-            () if line in apart else (_rewritten(script, line),),
-        )
+        where = "" if dialect.indented_directives else ", at the beginning of the line"
+        form = f"a directive begins with {prefix}, in capitals and without a blank{where}"
+        reason, fix = f"{shown(line.text.strip())} is a comment{more}: {form}", f"write {prefix} {line.rest}"
+        level = NOTE if line in apart and (read.live or read.late) else None
+        start, end = script.start_of(line.number), script.start_of(line.number + 1)
+        edit = Edit(start, end, f"{prefix} {line.rest}\n".encode())
+        yield Hit(line.number, reason, f"{fix}, or remove the line", level, () if line in apart else (edit,))
 
 
 def _begin(line: Line) -> str:
     """Return the option of a directive, and of ``-l`` the resource."""
     match = re.match(r"\s*(-l\s*\w+|--?[\w-]+)", line.rest)
     return "" if match is None else re.sub(r"\s", "", match[1])
-
-
-def _rewritten(script: Script, line: Line) -> Edit:
-    """Return the edit that makes a line a directive."""
-    start, end = script.start_of(line.number), script.start_of(line.number + 1)
-    return Edit(start, end, f"{script.dialect.scheduler.prefix} {line.rest}\n".encode())
 
 
 @rule(
@@ -166,13 +159,9 @@ def late_directive(script: Script) -> Iterator[Hit]:
         fix, branch = _fix_of_late(script, line, late), late.branch(line)
         mild = (below if script.directives.live else elsewhere) or (branch is not None and branch[2])
         mild = mild or fix == _SAME_NAME
-        yield Hit(
-            line.number,
-            f"the directive is ignored: it follows the first command, in line {begin}",
-            fix,
-            level=NOTE if mild or writes_job or _loses_nothing(script, line, late) else None,
-            edits=() if fix else _move(script, line),
-        )
+        reason = f"the directive is ignored: it follows the first command, in line {begin}"
+        level = NOTE if mild or writes_job or _loses_nothing(script, line, late) else None
+        yield Hit(line.number, reason, fix, level, () if fix else _move(script, line))
 
 
 class _Late(NamedTuple):
@@ -242,9 +231,8 @@ def _is_unexpanded(option: DirectiveOption, script: Script) -> bool:
 def _fix_of_id(script: Script, option: DirectiveOption) -> str:
     """Return the fix of a late directive with the id of the job, which its command does not know yet."""
     dialect, folder = script.dialect, option.value.rpartition("/")[0]
-    word = (
-        "%j" if dialect.percent_codes else f"${dialect.variable('job_id')}" if dialect.log_variables else ""
-    )
+    word = f"${dialect.variable('job_id')}" if dialect.log_variables else ""
+    word = "%j" if dialect.percent_codes else word
     if option.flag not in dialect.log_options or has_variable(folder):
         return "remove it: directives expand no variables of the script"
     if word:
@@ -283,11 +271,8 @@ def _values_in_turn(script: Script) -> set[str]:
         for key in {key for key, _ in _settings(script, line)}:
             lines.setdefault(key, []).append(line.number)
     programs = [one.line for one in script.commands if one.name not in TOOLS | STATE]
-    return {
-        key
-        for key, numbers in lines.items()
-        if sum(any(a < one < b for one in programs) for a, b in pairwise(numbers)) > 1
-    }
+    turns = {key: sum(any(a < one < b for one in programs) for a, b in pairwise(lines[key])) for key in lines}
+    return {key for key, count in turns.items() if count > 1}
 
 
 def _is_unset(script: Script, text: str) -> bool:
@@ -457,12 +442,8 @@ def repeated(script: Script) -> Iterator[Hit]:
         if once and seen.setdefault(key, option.value) != option.value:
             label = key in (script.dialect.key("name"), *_LABELS)
             empty = re.search(r"\w", seen[key]) is None  # as of -w, --nodelist=NAME
-            yield Hit.at(
-                option,
-                f"{key} has the value {shown(seen[key])} above: {script.dialect.title} uses the {which} of "
-                "repeated directives",
-                level=NOTE if label or empty else None,
-            )
+            reason = f"{key} has the value {shown(seen[key])} above: {script.dialect.title} uses the {which} of repeated directives"
+            yield Hit.at(option, reason, level=NOTE if label or empty else None)
 
 
 _LABELS = ("--comment", "--mail-type", "--mail-user", "-m", "-M")  # the job runs in the same way

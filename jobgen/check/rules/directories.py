@@ -122,13 +122,9 @@ def remote_directory(script: Script) -> Iterator[Hit]:
             text += script.starter.script.line(script.starter.call.file.line)
             text += "".join(f"{one.node.text};" for one in script.named("cd", "pushd"))
         if not _MOVES.search(text):
-            yield Hit(
-                launch.line,
-                f"{launch.remote} starts in the home directory of the node, and {shown(named.unquoted)} is resolved there",
-                "begin the command with cd: "
-                + ("pbsdsh -- bash -c" if launch.remote == "pbsdsh" else f"{launch.remote} HOST")
-                + ' "cd $PWD && ..."',
-            )
+            start = "pbsdsh -- bash -c" if launch.remote == "pbsdsh" else f"{launch.remote} HOST"
+            reason = f"{launch.remote} starts in the home directory of the node, and {shown(named.unquoted)} is resolved there"
+            yield Hit(launch.line, reason, f'begin the command with cd: {start} "cd $PWD && ..."')
 
 
 @rule_once(

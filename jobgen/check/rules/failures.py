@@ -83,12 +83,9 @@ def no_errexit(script: Script) -> Iterator[Hit]:
     hides = script.in_job and not known
     lost = hides and end is not None and _is_lost(script, work, end)
     if lost and end is not None and not is_judged(script, works, work):
-        yield Hit(
-            work.line,
-            f"if {work.program or work.words[0].text} fails, the job counts as successful: its status is that of the last command, "
-            f"{_shown(end.last)}",
-            _remedy(script, work, goes_on(script, work)),
-        )
+        failure = f"if {work.program or work.words[0].text} fails, the job counts as successful"
+        reason = f"{failure}: its status is that of the last command, {_shown(end.last)}"
+        yield Hit(work.line, reason, _remedy(script, work, goes_on(script, work)))
     elif found := ignored(script, works):
         yield _note(script, works, *found)
 

@@ -39,13 +39,10 @@ def shared_log(script: Script) -> Iterator[Hit]:
         if option.flag in script.dialect.log_options[:2] and _is_one_file(script, option.value):
             if _is_given(script, option):
                 return
-            yield Hit.at(
-                option,
-                f"all jobs of this script write to {shown(option.value)}: a later one overwrites it",
-                "write %j into the name"
-                if script.dialect.percent_codes
-                else "remove it: PBS names the file NAME.oJOBID",
-            )
+            reason = f"all jobs of this script write to {shown(option.value)}: a later one overwrites it"
+            by_code = script.dialect.percent_codes
+            fix = "write %j into the name" if by_code else "remove it: PBS names the file NAME.oJOBID"
+            yield Hit.at(option, reason, fix)
 
 
 @rule(
@@ -182,21 +179,13 @@ def _values(redirection: Node) -> Iterator[str]:
 )
 def appended_ds_env(script: Script) -> Iterator[Hit]:
     emptied = [text for _, sign, text in written(script) if sign != ">>"]
-    emptied += [
-        word.text
-        for one in script.named("rm", "truncate", "cp", "mv", "tee")
-        for word in one.arguments
-        if "-a" not in one.literals
-    ]
+    writers = (one for one in script.named("rm", "truncate", "cp", "mv", "tee") if "-a" not in one.literals)
+    emptied += [word.text for one in writers for word in one.arguments]
     if any(".deepspeed_env" in text for text in emptied):
         return
     appended = [(node.line, _path(script, text)) for node, sign, text in written(script) if sign == ">>"]
-    appended += [
-        (one.line, word.unquoted)
-        for one in script.named("tee")
-        if {"-a", "--append"} & set(one.literals)
-        for word in one.arguments
-    ]
+    adding = (one for one in script.named("tee") if {"-a", "--append"} & set(one.literals))
+    appended += [(one.line, word.unquoted) for one in adding for word in one.arguments]
     others = any(script.launches) and not any(script.launched("deepspeed"))
     for line, text in (
         appended if not others or may_have_reader(script, script.launches[-1].command.node) else ()

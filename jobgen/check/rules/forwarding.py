@@ -193,12 +193,9 @@ def unpassed(script: Script) -> Iterator[Hit]:
             if lost:
                 more = " and others" if len(lost) > _NAMED else ""
                 level = None if found.certain else NOTE
-                yield Hit(
-                    one.line,
-                    f"{found.cause}: {one.name} does not get {', '.join(lost[:_NAMED])}{more}",
-                    found.fix,
-                    ERROR if found.certain and proof.intersection(lost) else level,
-                )
+                level = ERROR if found.certain and proof.intersection(lost) else level
+                reason = f"{found.cause}: {one.name} does not get {', '.join(lost[:_NAMED])}{more}"
+                yield Hit(one.line, reason, found.fix, level)
                 break
 
 
@@ -214,23 +211,18 @@ def _of_started(script: Script) -> Iterator[Hit]:
     start, seen = os.path.basename(call.remote), set[str]()
     exported_names = environment.exported_before(call.file.start)
     lost = sorted(name for name in exported_names - own if OF_LIBRARIES.fullmatch(name))
+    effect = f"{start} passes no variables to the other nodes"
+    exports = f"which {above.name or 'another script'} exports"
     if lost and (first := next(iter(ranks(script)), None)):
-        yield Hit(
-            first.line,
-            f"{start} passes no variables to the other nodes: {first.name} does not get {', '.join(lost[:_NAMED])}, "
-            f"which {above.name or 'another script'} exports",
-            "set them in this script",
-        )
+        reason = f"{effect}: {first.name} does not get {', '.join(lost[:_NAMED])}, {exports}"
+        yield Hit(first.line, reason, "set them in this script")
     for name, node in script.expansions:
         known = name in own or name in seen or name in _OF_LOGIN or name.endswith("PATH")
         if known or not is_plain(node) or name not in exported_names:
             continue
         seen.add(name)
-        yield Hit.at(
-            node,
-            f"{start} passes no variables to the other nodes: ${name}, which {above.name or 'another script'} exports, is not set here",
-            f"write it as an argument of this script, or set it here: {start} ... {name}=...",
-        )
+        fix = f"write it as an argument of this script, or set it here: {start} ... {name}=..."
+        yield Hit.at(node, f"{effect}: ${name}, {exports}, is not set here", fix)
 
 
 def _on_other_nodes(script: Script) -> Iterator[tuple[Command, str, tuple[Node, ...]]]:
@@ -262,15 +254,12 @@ def _of_quotes(script: Script) -> Iterator[Hit]:
                 if name in {*known, *_OF_LOGIN} or name.endswith("PATH") or not (of_script or of_job):
                     continue
                 whose = "a variable of the job" if of_job else "set in this script"
-                single = text.type == "raw_string"
-                yield Hit.at(
-                    text,
-                    f"${name} is empty in the code that {start} starts on another node: it is {whose}, and "
-                    + ("single quotes pass its name" if single else "the backslash passes its name"),
-                    "write the code in double quotes: this script then expands it"
-                    if single
-                    else "leave the backslash out",
-                )
+                why, fix = "the backslash passes its name", "leave the backslash out"
+                if text.type == "raw_string":
+                    why = "single quotes pass its name"
+                    fix = "write the code in double quotes: this script then expands it"
+                where = f"in the code that {start} starts on another node"
+                yield Hit.at(text, f"${name} is empty {where}: it is {whose}, and {why}", fix)
                 return
 
 
@@ -290,11 +279,9 @@ def _of_files(script: Script) -> Iterator[Hit]:
             for variable, node in expansions(tree):
                 of_script = variable in script.values and variable not in known
                 if of_script and is_plain(node) and "PATH" not in variable:
-                    yield Hit.at(
-                        node,
-                        f"${variable} is empty in {name}, which {start} starts on another node: it is set in this script",
-                        "leave out the quotes around the word behind <<: this script then writes the value",
-                    )
+                    reason = f"${variable} is empty in {name}, which {start} starts on another node: it is set in this script"
+                    fix = "leave out the quotes around the word behind <<: this script then writes the value"
+                    yield Hit.at(node, reason, fix)
                     return
 
 
@@ -356,12 +343,9 @@ def remote_environment(script: Script) -> Iterator[Hit]:
         sets = _ANY_ENVIRONMENT.search(whole) or not named
         if active and not sets:
             how = active[-1].node.text.split("\n")[0]
-            yield Hit(
-                one.line,
-                f"{os.path.basename(launch.remote)} starts {launch.title} without the environment of this script ({shown(how)}): it "
-                "is not found there, or another one",
-                "activate it in the command, too",
-            )
+            start = f"{os.path.basename(launch.remote)} starts {launch.title}"
+            reason = f"{start} without the environment of this script ({shown(how)}): it is not found there, or another one"
+            yield Hit(one.line, reason, "activate it in the command, too")
 
 
 def _activates(command: Command) -> bool:

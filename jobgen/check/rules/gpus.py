@@ -75,15 +75,14 @@ def forced_devices(script: Script) -> Iterator[Hit]:
         own = numbers <= set(range(count))
         if script.request.has_whole_nodes or (own and apart):
             continue  # no other job is on the node, or each process gets its part of the devices
-        yield Hit.at(
-            node,
-            f"{name} is set by hand: the scheduler may have allocated other devices, and the job then "
-            "uses those of another job"
-            if requested
-            else f"{name} is set by hand, and the job requests no devices: another job may use these",
-            "" if requested else "request the devices: the scheduler sets it",
-            level=NOTE if own else None,
-        )
+        reason = f"{name} is set by hand, and the job requests no devices: another job may use these"
+        if requested:
+            effect = (
+                "the scheduler may have allocated other devices, and the job then uses those of another job"
+            )
+            reason = f"{name} is set by hand: {effect}"
+        fix = "" if requested else "request the devices: the scheduler sets it"
+        yield Hit.at(node, reason, fix, NOTE if own else None)
 
 
 @rule_once(

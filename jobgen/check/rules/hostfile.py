@@ -36,10 +36,8 @@ def _is_hostfile(script: Script, name: str) -> bool:
 
 def _is_read(script: Script, last: str) -> bool:
     """Return whether a program, an exported variable or a redirection of input names a file by its last part."""
-    readers = (
-        one for one in script.commands if one.name not in _NO_READERS and not _IN_PLACE.match(one.node.text)
-    )
-    words = [word for one in readers for word in one.arguments]
+    readers = (one for one in script.commands if one.name not in _NO_READERS)
+    words = [word for one in readers if not _IN_PLACE.match(one.node.text) for word in one.arguments]
     for _, value, node in assignments(script.tree):
         exported = node.parent is not None and node.parent.type in ("declaration_command", "command")
         words += [value] if exported else []
@@ -66,11 +64,8 @@ def _last_launch(script: Script) -> int:
     """Return where the last program starts, if all have their nodes from the scheduler or another file; otherwise -1."""
     launches = [one for one in script.launches if not one.command.node.under("command_substitution")]
     starts = [one.command.node.start for one in launches]
-    return (
-        max(starts, default=-1)
-        if all(one.row.by_scheduler or one.has(*HOSTFILES) for one in launches)
-        else -1
-    )
+    known = all(one.row.by_scheduler or one.has(*HOSTFILES) for one in launches)
+    return max(starts, default=-1) if known else -1
 
 
 @rule(
@@ -278,11 +273,8 @@ def duplicate_hosts(script: Script) -> Iterator[Hit]:
     for node, _ in hostfile_statements(script):
         whole = node.around("for_statement", "while_statement") or node.parent or node
         if "slots=" in whole.text:
-            yield Hit.at(
-                node,
-                f"$PBS_NODEFILE lists each host {script.request.lines_per_node} times, and DeepSpeed refuses "
-                "a host that is listed twice",
-            )
+            reason = f"$PBS_NODEFILE lists each host {script.request.lines_per_node} times, and DeepSpeed refuses a host that is listed twice"
+            yield Hit.at(node, reason)
 
 
 @rule_once(
@@ -334,20 +326,17 @@ def hostfile_slots(script: Script) -> Iterator[Hit]:
 def _slots_written(script: Script) -> Iterator[tuple[int, int]]:
     """Yield the line and the number of each ``slots=N`` that the script writes into a hostfile."""
     for node, text in hostfile_statements(script):
-        printed = (
-            f"slots={match[2].split()[at]}"
-            for match in _PRINTED.finditer(text)
-            if (at := match[1].count("%")) < len(match[2].split())
-        )
+        found = ((match[1].count("%"), match[2].split()) for match in _PRINTED.finditer(text))
+        printed = (f"slots={words[at]}" for at, words in found if at < len(words))
         for match in re.finditer(r"slots=(?:(\d+)\b|\$\{?(\w+)\}?)", " ".join((text, *printed))):
             slots = number(match[1] or script.constants.named(match[2]), 3)
             if slots is not None:
                 yield node.line, slots
     for command in script.named("sed"):
-        found = re.search(r"slots=(\d{1,3})\b", command.node.text)
-        for file in command.arguments[-1:] if found else ():
-            if found and _is_hostfile(script, script.constants.value(file) or file.unquoted):
-                yield command.line, int(found[1])
+        sets = re.search(r"slots=(\d{1,3})\b", command.node.text)
+        for file in command.arguments[-1:]:
+            if sets and _is_hostfile(script, script.constants.value(file) or file.unquoted):
+                yield command.line, int(sets[1])
 
 
 # The words of printf before the number of slots, and its arguments.

@@ -82,13 +82,9 @@ def _without_hosts(script: Script) -> Iterator[Hit]:
         other = any(re.match(r"--?host(s=|-?file|-discovery)", word or "") or word is None for word in words)
         local = all(_LOCAL_HOSTS.fullmatch(one or "") for one in given)
         if local and not other:
-            yield Hit(
-                command.line,
-                "horovodrun starts all ranks on the first node only, unless it gets the other hosts: "
-                f"{idle_others(script)}",
-                "add --hostfile, or start the ranks with "
-                f"{script.dialect.scheduler.node_step or 'mpirun'} instead of horovodrun",
-            )
+            reason = f"horovodrun starts all ranks on the first node only, unless it gets the other hosts: {idle_others(script)}"
+            fix = f"add --hostfile, or start the ranks with {script.dialect.scheduler.node_step or 'mpirun'} instead of horovodrun"
+            yield Hit(command.line, reason, fix)
 
 
 def _on_this_host(script: Script) -> Iterator[Hit]:
@@ -147,13 +143,10 @@ def no_launcher(script: Script) -> Iterator[Hit]:
     named = re.search(r"train|tune|sft|fit", last.program.file, re.I)
     trains = last.program.source is not None or bool(last.program.frameworks) or named is not None
     step = script.dialect.scheduler.node_step or "mpirun"
-    yield Hit(
-        last.line,
-        f"this runs once, on the first node: {effect}"
-        + ("" if trains else ", unless it starts processes there itself"),
-        f"start it with {step}, once for each rank, or request one node",
-        ERROR if waits and last.program.source is not None else None if trains else NOTE,
-    )
+    effect += "" if trains else ", unless it starts processes there itself"
+    fix = f"start it with {step}, once for each rank, or request one node"
+    level = ERROR if waits and last.program.source is not None else None if trains else NOTE
+    yield Hit(last.line, f"this runs once, on the first node: {effect}", fix, level)
 
 
 _DISTRIBUTES = re.compile(
@@ -171,12 +164,8 @@ def _starts_others(script: Script, one: RankGroup) -> bool:
     if source is not None:
         return source.imports(*_STARTERS)
     texts = script.tree.all("string_content", "raw_string")
-    return (
-        not one.program.file
-        or _DISTRIBUTES.search(words) is not None
-        or any(_STARTS.search(node.text) for node in texts)
-        or any(_DISTRIBUTES.search(command.name) for command in script.commands)
-    )
+    distributes = any(map(_DISTRIBUTES.search, (words, *(command.name for command in script.commands))))
+    return not one.program.file or distributes or any(_STARTS.search(node.text) for node in texts)
 
 
 _REMOTE = (
@@ -248,12 +237,9 @@ def standalone_nodes(script: Script) -> Iterator[Hit]:
         alone = launch.has("--standalone") or one_node or not launch.has(*launch.row.line.nodes, *_JOINS)
         own = own and alone
         if own and not re.search(r"NODEID|PROCID|NODENAME|RANK|hostname|ARGS|OPT", words):
-            yield Hit(
-                launch.line,
-                f"{outer.kind} starts {launch.kind} on each of the {one.nodes} nodes, and each starts a training of "
-                "its own, which does not know the others",
-                _JOINED.get(launch.kind, ""),
-            )
+            effect = "each starts a training of its own, which does not know the others"
+            reason = f"{outer.kind} starts {launch.kind} on each of the {one.nodes} nodes, and {effect}"
+            yield Hit(launch.line, reason, _JOINED.get(launch.kind, ""))
 
 
 _JOINS = ("--rdzv-endpoint", "--hostfile", "-H", "--node-rank", "--no-ssh", "--host")
@@ -306,11 +292,8 @@ def identical_tasks(script: Script) -> Iterator[Hit]:
                 fix = f"write {script.dialect.once_a_node}"
             yield Hit(one.line, f"{outer.title} starts {name} {effect}", fix)
         if one.program.is_single and one.total and one.total > 1:
-            yield Hit(
-                one.line,
-                f"{outer.title} starts {one.program.file} {one.total} times, and nothing tells these runs apart: each does "
-                "the same, and writes the same files",
-            )
+            effect = "nothing tells these runs apart: each does the same, and writes the same files"
+            yield Hit(one.line, f"{outer.title} starts {one.program.file} {one.total} times, and {effect}")
 
 
 _OF_TASK = re.compile(r"PROCID|LOCALID|NODEID|RANK|multi-prog|TASK_PID|\$\$")  # it differs in each task

@@ -67,13 +67,9 @@ def interface(script: Script) -> Iterator[Hit]:
                 if script.in_job and script.request.several and _is_distributed(script):
                     yield Hit(line, reason, "remove it", ERROR)
                 continue
-            yield Hit(
-                line,
-                f"the interface {shown(text)} is written by hand: a node without it fails at the start, and one "
-                "where it has no route hangs",
-                fix=_REMEDIES.get(name, _EACH_NODE),
-                level=None if local else NOTE,
-            )
+            effect = "a node without it fails at the start, and one where it has no route hangs"
+            reason = f"the interface {shown(text)} is written by hand: {effect}"
+            yield Hit(line, reason, _REMEDIES.get(name, _EACH_NODE), None if local else NOTE)
 
 
 def _is_distributed(script: Script) -> bool:
@@ -81,11 +77,8 @@ def _is_distributed(script: Script) -> bool:
     by an address, or as a program of Python and no script with programs of its own."""
     names = {name for name, _, _ in script.assignments} | {name for name, _ in script.expansions}
     programs = (word.text for one in script.launches for word in one.program[:1])
-    return (
-        "MASTER_ADDR" in names
-        or any(not one.row.by_scheduler for one in script.launches)
-        or any(map(is_python, programs))
-    )
+    others = any(not one.row.by_scheduler for one in script.launches)
+    return "MASTER_ADDR" in names or others or any(map(is_python, programs))
 
 
 @rule(

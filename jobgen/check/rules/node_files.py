@@ -194,11 +194,8 @@ def rm_in_ranks(script: Script) -> Iterator[Hit]:
             own = any(_RANKED.search(path) or _LOCAL.match(path) for path in paths)
             own |= code.group is None and _is_open(inner[:at], paths)
             if deletes and tasks > 1 and not on_condition(command.node) and not own and at + 1 < len(inner):
-                yield Hit.at(
-                    command.node,
-                    f"each of the {tasks} tasks deletes {words[0].text if words else 'it'}, and what the others have written "
-                    "there since they started",
-                )
+                deleted = f"{words[0].text if words else 'it'}, and what the others have written there since they started"
+                yield Hit.at(command.node, f"each of the {tasks} tasks deletes {deleted}")
 
 
 @rule_once(

@@ -122,12 +122,9 @@ def _is_for_all(launch: Launch) -> bool:
 def missing_node_rank(script: Script) -> Iterator[Hit]:
     for launch in _on_each_node(script):
         if not _is_numbered(launch):
-            yield Hit(
-                launch.line,
-                f"{launch.title} runs on each node as node 0, without a node rank or a rendezvous backend: each node "
-                "waits for the ranks of the others, which never come",
-                _RENDEZVOUS.get(launch.kind, ""),
-            )
+            effect = "each node waits for the ranks of the others, which never come"
+            reason = f"{launch.title} runs on each node as node 0, without a node rank or a rendezvous backend: {effect}"
+            yield Hit(launch.line, reason, _RENDEZVOUS.get(launch.kind, ""))
 
 
 def _on_each_node(script: Script) -> Iterator[Launch]:
@@ -176,22 +173,19 @@ def missing_master(script: Script) -> Iterator[Hit]:
         meets = "--rdzv-endpoint" in launch.row.line.from_script and option and _is_numbered(launch)
         if meets and not (launch.unknown or launch.has(option or "", "--rdzv-endpoint", "--standalone")):
             host = "127.0.0.1" if backend == "static" else "localhost"
+            effect = f"waits for the ranks of the others at {host}, its own address"
             yield Hit(
                 launch.line,
-                f"{launch.title} has no {option}: each of the {script.request.nodes} nodes waits for the ranks of the "
-                f"others at {host}, its own address",
+                f"{launch.title} has no {option}: each of the {script.request.nodes} nodes {effect}",
             )
     environment = RankEnvironment.of(script)
     if environment.is_open or "--container-image" in script.tree.text or not script.is_batch:
         return  # pyxis sets it in the containers of PyTorch
     for one in ranks(script):
         if one.outer is not None and not one.sets_ranks and _lacks_address(script, one):
-            yield Hit(
-                one.line,
-                f"nothing sets MASTER_ADDR, which init_process_group in {one.program.file} reads: it fails in each rank",
-                "above the launcher, export MASTER_ADDR=$(hostname) and a MASTER_PORT",
-                WARNING,
-            )
+            reason = f"nothing sets MASTER_ADDR, which init_process_group in {one.program.file} reads: it fails in each rank"
+            fix = "above the launcher, export MASTER_ADDR=$(hostname) and a MASTER_PORT"
+            yield Hit(one.line, reason, fix, WARNING)
 
 
 def _lacks_address(script: Script, one: RankGroup) -> bool:
@@ -205,10 +199,8 @@ def _lacks_address(script: Script, one: RankGroup) -> bool:
     if one.text is not None and re.search(r"\bsource\b|\.sh\b|(^|;)\s*\.\s", one.text.unquoted):
         return False
     calls = re.search(r"\binit_process_group\(", source.text)
-    other = re.search(
-        r"init_method\s*=(?!\s*[\"']env:)|(tcp|file)://|[\"']mpi[\"']|MASTER_|store\s*=|\bspawn\(",
-        source.text,
-    )
+    ways = r"init_method\s*=(?!\s*[\"']env:)|(tcp|file)://|[\"']mpi[\"']|MASTER_|store\s*=|\bspawn\("
+    other = re.search(ways, source.text)
     return calls is not None and other is None and source.is_plain and "MASTER_ADDR" not in script.tree.text
 
 

@@ -97,17 +97,13 @@ def output_directory(script: Script) -> Iterator[Hit]:
         if _exists(script, folder) or (made is None and os.path.isabs(folder)) or (made and copied):
             continue
         filled = script.placeholders or script.is_template  # the folder may be another one
-        if made is None and (filled or _is_made_beside(script, folder)):
+        if made is None and (filled or _is_made_elsewhere(script, folder)):
             continue
-        if made is None and copied and _makes_below(script, folder):
-            continue
-        yield Hit.at(
-            option,
-            f"the directory {shown(folder)} must exist when the job {'ends' if copied else 'starts'}: "
-            + (f"mkdir in line {made.line} is too late" if made else "the scheduler does not create it"),
-            f"mkdir -p {folder} before you submit",
-            None if made else NOTE,
+        why = f"mkdir in line {made.line} is too late" if made else "the scheduler does not create it"
+        reason = (
+            f"the directory {shown(folder)} must exist when the job {'ends' if copied else 'starts'}: {why}"
         )
+        yield Hit.at(option, reason, f"mkdir -p {folder} before you submit", None if made else NOTE)
 
 
 def _exists(script: Script, folder: str) -> bool:
@@ -132,13 +128,13 @@ def _above(script: Script) -> Iterator[str]:
         yield from found
 
 
-def _is_made_beside(script: Script, folder: str) -> bool:
-    """Return whether a file beside the script makes a folder, before it submits the script perhaps."""
-    return script.folder is not None and makes_folder(script.folder, script.name, folder)
-
-
-def _makes_below(script: Script, folder: str) -> bool:
-    """Return whether the job makes a folder below this one: ``mkdir -p logs/$PBS_JOBID``."""
+def _is_made_elsewhere(script: Script, folder: str) -> bool:
+    """Return whether a file beside the script makes a folder, before it submits the script perhaps, or whether a
+    job whose logs are copied at its end makes one below it: ``mkdir -p logs/$PBS_JOBID``."""
+    if script.folder is not None and makes_folder(script.folder, script.name, folder):
+        return True
+    if not script.dialect.copies_logs:
+        return False
     words = (word for command in script.named("mkdir") for word in command.arguments)
     return any(os.path.normpath(script.constants.text(word)).startswith(f"{folder}/") for word in words)
 
@@ -257,11 +253,8 @@ def unread_index(script: Script) -> Iterator[Hit]:
     for one in groups:
         names = [option for option, name, value in one.program.options if value and _SAME.search(name)]
         if names:
-            yield Hit.at(
-                option,
-                f"nothing here reads the index of the array: all tasks run {one.name} with the same {names[-1]}, unless it "
-                "reads the index itself",
-            )
+            same = f"all tasks run {one.name} with the same {names[-1]}, unless it reads the index itself"
+            yield Hit.at(option, f"nothing here reads the index of the array: {same}")
 
 
 def _has_several(array: str) -> bool:
@@ -322,12 +315,8 @@ def array_range(script: Script) -> Iterator[Hit]:
             fix = "give the array as many tasks as the list has items"
             if min(ends) == 1 and max(ends) == len(items) and shift == 0:
                 fix = f"write {option.flag if option else ''}{' ' if script.is_pbs else '='}0-{last}"
-            yield Hit.at(
-                node,
-                f"task {max(ends)} of the array gets nothing: {name} has {counted(len(items), 'item')}, with the numbers "
-                f"from 0 to {last}",
-                fix,
-            )
+            items_of = f"{name} has {counted(len(items), 'item')}, with the numbers from 0 to {last}"
+            yield Hit.at(node, f"task {max(ends)} of the array gets nothing: {items_of}", fix)
 
 
 # The line of a file with a number, as sed and awk print it.

@@ -227,12 +227,8 @@ def export_names(script: Script) -> Iterator[Hit]:
         passed = environment.passed(launch) if launch.has("--export") else None
         if passed and not {"PATH", "LD_LIBRARY_PATH"} & passed and is_work(script, launch):
             value = launch.options["--export"]
-            yield Hit(
-                launch.line,
-                "the tasks get the variables in --export and those of Slurm only: PATH, LD_LIBRARY_PATH and all that "
-                "modules set are missing",
-                f"write --export=ALL,{value}",
-            )
+            reason = "the tasks get the variables in --export and those of Slurm only: PATH, LD_LIBRARY_PATH and all that modules set are missing"
+            yield Hit(launch.line, reason, f"write --export=ALL,{value}")
 
 
 @rule_once(
@@ -277,13 +273,9 @@ def too_many_threads(script: Script) -> Iterator[Hit]:
             continue
         # Other programs than those of Python may use both threads of a core.
         if threads >= 2 * one.cores + (0 if trains else 1):
-            yield Hit(
-                one.line,
-                f"{one.each} ranks on a node start {threads} threads each ({name}), and each has "
-                f"{counted(one.cores, 'core')}",
-                f"export OMP_NUM_THREADS={one.cores}" if name != "-ntomp" else f"write -ntomp {one.cores}",
-                NOTE if of_pbs and "ompthreads" not in chunk else None,
-            )
+            reason = f"{one.each} ranks on a node start {threads} threads each ({name}), and each has {counted(one.cores, 'core')}"
+            fix = f"export OMP_NUM_THREADS={one.cores}" if name != "-ntomp" else f"write -ntomp {one.cores}"
+            yield Hit(one.line, reason, fix, NOTE if of_pbs and "ompthreads" not in chunk else None)
 
 
 def _omp_threads(script: Script, environment: RankEnvironment, one: RankGroup) -> int | None:

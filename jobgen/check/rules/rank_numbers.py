@@ -73,12 +73,10 @@ def rank_number(script: Script) -> Iterator[Hit]:
                 yield Hit(line, reason, f"use {_right(name, variable)}", WARNING if is_device else None)
         for node, each in _of_sum(script, code.tree):
             if code.nodes and code.nodes > 1 and code.tasks and each != code.tasks:
+                effect = "some numbers are missing" if each > code.tasks else "some numbers are there twice"
+                reason = f"RANK counts {each} ranks on a node, but {code.tasks} start there: {effect}"
                 yield Hit(
-                    node.line,
-                    f"RANK counts {each} ranks on a node, but {code.tasks} start there: "
-                    + ("some numbers are missing" if each > code.tasks else "some numbers are there twice")
-                    + ", and the rendezvous hangs",
-                    f"use {_right('RANK', 'SLURM_PROCID')}",
+                    node.line, f"{reason}, and the rendezvous hangs", f"use {_right('RANK', 'SLURM_PROCID')}"
                 )
     yield from _same_rank(script)
     yield from _of_launcher(script)
@@ -90,21 +88,18 @@ def _of_launcher(script: Script) -> Iterator[Hit]:
         source, inner = one.program.source, one.inner
         if source is None or inner is None or inner.row.by_scheduler or script.is_pbs or (one.each or 0) < 2:
             continue
-        read = next(
-            (name for name in ("SLURM_PROCID", "SLURM_LOCALID") if name in source.needs | source.reads), ""
-        )
-        own = source.needs | source.reads | source.sets
+        own = source.needs | source.reads
+        read = next((name for name in ("SLURM_PROCID", "SLURM_LOCALID") if name in own), "")
+        own |= source.sets
         if "lightning" in one.program.frameworks and inner.row.of_mpi and not own:
             read = "SLURM_PROCID"
         others = any(re.match(r"(LOCAL_)?RANK$|OMPI_|PMI|MPI_|MV2_", name) for name in own)
         if read and not others:
             reads = one.program.file + ("" if read in own else ", by Lightning,")
+            same = f"the {one.each} ranks that {inner.title} starts on a node have the same"
+            fix = "start the program with srun, once for each rank, or let it read RANK and LOCAL_RANK"
             yield Hit(
-                one.line,
-                f"{reads} reads {read}, which is that of a task of srun: the {one.each} ranks that {inner.title} starts "
-                "on a node have the same",
-                "start the program with srun, once for each rank, or let it read RANK and LOCAL_RANK",
-                WARNING,
+                one.line, f"{reads} reads {read}, which is that of a task of srun: {same}", fix, WARNING
             )
 
 
@@ -236,21 +231,16 @@ def no_rank_variables(script: Script) -> Iterator[Hit]:
             continue
         if one.sets_ranks or not one.total or one.total == 1:
             continue
-        if _sets_ranks(script, one):
-            if "LOCAL_RANK" in row.variables and _lacks_local_rank(script, one):
-                reason = (
-                    f"nothing sets LOCAL_RANK in the {one.total} ranks, which {row.title} reads: {row.alone}"
-                )
-                yield Hit(one.line, reason, f"set it beside RANK: {_LOCAL_RANK[outer.row.by_scheduler]}")
-            continue
-        of_torch = row.title == "torch.distributed"
-        names = "RANK and WORLD_SIZE" if of_torch else "RANK, WORLD_SIZE and LOCAL_RANK"
-        yield Hit(
-            one.line,
-            f"{outer.kind} sets no {names} in its {one.total} ranks, which {row.title} reads: {row.alone}",
-            "start it with torchrun once a node, or set them in each rank: "
-            f"{outer.kind} bash -c 'RANK=... LOCAL_RANK=... WORLD_SIZE=... exec python ...'",
-        )
+        where = f"{one.total} ranks, which {row.title} reads: {row.alone}"
+        if not _sets_ranks(script, one):
+            of_torch = row.title == "torch.distributed"
+            names = "RANK and WORLD_SIZE" if of_torch else "RANK, WORLD_SIZE and LOCAL_RANK"
+            start = f"{outer.kind} bash -c 'RANK=... LOCAL_RANK=... WORLD_SIZE=... exec python ...'"
+            fix = f"start it with torchrun once a node, or set them in each rank: {start}"
+            yield Hit(one.line, f"{outer.kind} sets no {names} in its {where}", fix)
+        elif "LOCAL_RANK" in row.variables and _lacks_local_rank(script, one):
+            reason = f"nothing sets LOCAL_RANK in the {where}"
+            yield Hit(one.line, reason, f"set it beside RANK: {_LOCAL_RANK[outer.row.by_scheduler]}")
 
 
 def _framework(one: RankGroup) -> Framework | None:

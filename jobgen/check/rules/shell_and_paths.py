@@ -196,18 +196,16 @@ def blank_after_backslash(script: Script) -> Iterator[Hit]:
     for node in script.tree.all("string", "raw_string", "heredoc_body", "comment") if found else ():
         texts |= set(range(node.line, node.line + node.text.count("\n") + (node.type == "comment")))
     texts -= _lines_of_code(script) if texts else set()
-    level = (
-        NOTE if script.tree.damaged and not script.is_batch and not script.line(1).startswith("#!") else None
-    )
+    collection = script.tree.damaged and not script.is_batch and not script.line(1).startswith("#!")
+    level = NOTE if collection else None
     for at, blank in found:
         if at + 1 in texts or lines[at].lstrip().startswith("#"):
             continue
         after = lines[at + 1].strip() if at + 1 < len(lines) else ""
         option = re.match(r"[-|&<>$\"']|\S+\.(py|jl|sh|R)\b", after)
         deeper = at + 1 < len(lines) and _indent(lines[at + 1]) > _indent(lines[at])
-        continues = bool(
-            option or (after and deeper) or re.search(r"(\||&&)\s*$", lines[at][: blank.start()])
-        )
+        joined = re.search(r"(\||&&)\s*$", lines[at][: blank.start()])
+        continues = bool(option or (after and deeper) or joined)
         start = script.start_of(at + 1) + len(lines[at][: blank.start() + 1].encode())
         end = start + len(lines[at][blank.start() + 1 :].rstrip("\r").encode())
         items = any(one.line <= at + 1 < one.line + one.text.count("\n") for one in script.tree.all("array"))
@@ -219,12 +217,11 @@ def blank_after_backslash(script: Script) -> Iterator[Hit]:
         if items:
             yield Hit(at + 1, _ITEM, level=WARNING, edits=(Edit(start, end),))
             continue
-        yield Hit(
-            at + 1,
-            "" if continues else "the command gets an argument that is a blank: one is behind the backslash",
-            level=level or (None if continues else WARNING),
-            edits=(Edit(start, end),) if continues else (),
+        reason = (
+            "" if continues else "the command gets an argument that is a blank: one is behind the backslash"
         )
+        edits = (Edit(start, end),) if continues else ()
+        yield Hit(at + 1, reason, level=level or (None if continues else WARNING), edits=edits)
 
 
 _BLANK = re.compile(r"(?<!\\)\\[ \t]+(?:#.*)?\r?$")

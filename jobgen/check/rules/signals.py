@@ -159,11 +159,9 @@ def signal_without_trap(script: Script) -> Iterator[Hit]:
     others |= any(one.arguments for one in script.named("exec"))  # the shell becomes the program
     for signal in _signals(script):
         if signal.to_shell and signal.name in _ENDING and signal.name not in own and not others:
-            yield Hit(
-                signal.line,
-                f"{signal.name} goes to this script only, which has no trap for it: the script ends, and the job with it",
-                f"catch it: trap ... {signal.name}, with the training in the background, or remove B:",
-            )
+            reason = f"{signal.name} goes to this script only, which has no trap for it: the script ends, and the job with it"
+            fix = f"catch it: trap ... {signal.name}, with the training in the background, or remove B:"
+            yield Hit(signal.line, reason, fix)
 
 
 _ENDING = ("HUP", "INT", "USR1", "USR2", "TERM", "ALRM", "QUIT")
@@ -198,21 +196,16 @@ def signal_receiver(script: Script) -> Iterator[Hit]:
             before = before.previous()
         if value.strip('"') not in ("$!", "${!}") or before is None or len(script.values.get(name, ())) != 1:
             continue
-        signals = {
-            one.upper().removeprefix("SIG")
-            for one in re.findall(rf"\bkill\s+(?:-s\s+|-)(\w+)\s+[\"']?\$\{{?{name}\b", script.tree.text)
-        }
+        sends = re.findall(rf"\bkill\s+(?:-s\s+|-)(\w+)\s+[\"']?\$\{{?{name}\b", script.tree.text)
+        signals = {one.upper().removeprefix("SIG") for one in sends}
         last = [one for one in script.commands if before.start <= one.node.start < before.end]
         if not signals or not last:
             continue
         lost = sorted({_NUMBERS.get(one, one) for one in signals} & {"USR1", "USR2"})
         launch = next((swallowers[one.node.start] for one in last if one.node.start in swallowers), None)
         if before.type == "pipeline":
-            yield Hit.at(
-                node,
-                f"${name} is {last[-1].name}, the last command of the pipeline: the signal ends it, and {last[0].name} gets none",
-                "write > >(...) instead of the pipe",
-            )
+            reason = f"${name} is {last[-1].name}, the last command of the pipeline: the signal ends it, and {last[0].name} gets none"
+            yield Hit.at(node, reason, "write > >(...) instead of the pipe")
         elif launch is not None and lost:
             reason = f"{launch.kind} does not forward {lost[0]}: it ends at once, and its ranks before they have saved"
             yield Hit.at(node, reason, "send TERM, or let the program look for a file that the trap makes")

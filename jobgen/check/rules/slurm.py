@@ -33,11 +33,8 @@ def gres_total(script: Script) -> Iterator[Hit]:
     of_task, tasks = script.heeded.get("--gpus-per-task"), request.ranks_per_node
     if of_task and tasks and tasks > 1 and (request.gpus_per_node or 0) > GPUS_OF_NODE:
         of_one = (request.gpus_per_node or 0) // tasks
-        yield Hit.at(
-            of_task,
-            f"{of_task.flag} counts for each of the {tasks} tasks of a node: this requests {tasks * of_one} GPUs of one node",
-            f"for {of_one} in total, write --gpus-per-node={of_one}",
-        )
+        reason = f"{of_task.flag} counts for each of the {tasks} tasks of a node: this requests {tasks * of_one} GPUs of one node"
+        yield Hit.at(of_task, reason, f"for {of_one} in total, write --gpus-per-node={of_one}")
     if not request.several or not request.nodes:
         return
     count = request.gpus_per_node or 0
@@ -116,12 +113,9 @@ def task_total(script: Script) -> Iterator[Hit]:
             return
         if not steps and nodes == 1 and (tasks == 1 or not request.gpus_per_node):
             return  # the most that a node gets, or the first job of a series with more tasks
-        yield Hit.at(
-            total,
-            f"the job has {counted(tasks, 'task')}, not {nodes} x {each}: beside --ntasks, --ntasks-per-node={each} is only "
-            "the most that a node gets",
-            level=None if steps else NOTE,
-        )
+        limit = f"beside --ntasks, --ntasks-per-node={each} is only the most that a node gets"
+        reason = f"the job has {counted(tasks, 'task')}, not {nodes} x {each}: {limit}"
+        yield Hit.at(total, reason, level=None if steps else NOTE)
 
 
 _SIZES = ("-n", "--ntasks", "--ntasks-per-node", "-N", "--nodes")

@@ -163,7 +163,7 @@ def early_expansion(script: Script) -> Iterator[Hit]:
     dynamic = any(launch.options.get("--rdzv-backend") not in (None, "static") for launch in script.launches)
     files = {file.text for command in script.commands for file in command.files()}
     for name, node in script.expansions:
-        if name not in _TASK or name in single or any(above.type == "heredoc_body" for above in node.above()):
+        if name not in _TASK or name in single or node.under("heredoc_body"):
             continue
         words = (one for one in (node, *node.above()) if one.type in ("expansion", "string", "concatenation"))
         if not node.under("file_redirect") and any(word.text in files for word in words):
@@ -175,12 +175,10 @@ def early_expansion(script: Script) -> Iterator[Hit]:
         read = assigned is not None and assigned.name in used
         passed = assigned is not None and exported(assigned) and bool(in_sruns)
         if inside or ((read or passed) and not node.under("function_definition")):
-            yield Hit.at(
-                node,
-                f"${name} is expanded once, before srun starts the tasks: all tasks get the first one's",
-                f"expand it in each task: srun bash -c '... ${name} ...', in single quotes",
-                NOTE if _in_file_name(node) or dynamic else _level(assigned, inside or read, pyxis),
-            )
+            reason = f"${name} is expanded once, before srun starts the tasks: all tasks get the first one's"
+            fix = f"expand it in each task: srun bash -c '... ${name} ...', in single quotes"
+            level = NOTE if _in_file_name(node) or dynamic else _level(assigned, inside or read, pyxis)
+            yield Hit.at(node, reason, fix, level)
 
 
 def _of_document(script: Script) -> Iterator[Hit]:
@@ -277,9 +275,5 @@ def mpi_plugin(script: Script) -> Iterator[Hit]:
         for module, pattern in modules:
             usual = ("", pattern.rstrip("2"), "none", "cray_shasta", "cray_shast")
             if plugin.rstrip("_v0123456789") not in usual:
-                yield Hit(
-                    launch.line,
-                    f"--mpi={plugin} is not the usual plug-in of {module}: if it was built without this one, each "
-                    "rank gets a world size of 1",
-                    f"write --mpi={pattern}",
-                )
+                reason = f"--mpi={plugin} is not the usual plug-in of {module}: if it was built without this one, each rank gets a world size of 1"
+                yield Hit(launch.line, reason, f"write --mpi={pattern}")

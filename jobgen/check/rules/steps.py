@@ -185,13 +185,11 @@ def daemon_step(script: Script) -> Iterator[Hit]:
         text = " ".join(word or "$" for word in words)
         known = None not in words or name != "ray"
         if known and (found := re.match(_DAEMONS, f"{name}{text.removeprefix((words or [''])[0] or '')}")):
-            yield Hit(
-                launch.line,
-                f"{found[0]} starts a daemon and returns: the step ends, and Slurm ends the daemon with it",
-                "add --block, and & behind srun"
-                if name == "ray"
-                else "keep the program in the foreground, with & behind srun",
+            reason = (
+                f"{found[0]} starts a daemon and returns: the step ends, and Slurm ends the daemon with it"
             )
+            own = "add --block, and" if name == "ray" else "keep the program in the foreground, with"
+            yield Hit(launch.line, reason, f"{own} & behind srun")
 
 
 # Commands that return while what they have started runs on.

@@ -54,11 +54,8 @@ def syntax_error(script: Script) -> Iterator[Hit]:
         if _PLACEHOLDER.search(script.line(found.line)):
             yield Hit(found.line, reason, "fill in the placeholder", NOTE)
         else:
-            fix = (
-                "resolve the conflict that git has left"
-                if _CONFLICT.match(script.line(found.line))
-                else found.fix
-            )
+            conflict = _CONFLICT.match(script.line(found.line))
+            fix = "resolve the conflict that git has left" if conflict else found.fix
             yield Hit(found.line, reason, fix, WARNING if found.runs else None)
 
 

@@ -2,55 +2,9 @@
 
 import re
 from collections.abc import Iterator
+from importlib import import_module
 
 from jobgen.check.rule import WARNING, Rule, rule
-from jobgen.check.rules import (
-    addresses,
-    bash_pitfalls,
-    chunks,
-    conda,
-    containers,
-    counts,
-    credentials,
-    deepspeed,
-    deepspeed_config,
-    deletion,
-    devices,
-    directive_effects,
-    directories,
-    downloads,
-    environment,
-    failures,
-    files,
-    forwarding,
-    gpus,
-    hostfile,
-    launcher_options,
-    network,
-    node_files,
-    node_list,
-    node_ranks,
-    options,
-    outputs,
-    pbs,
-    placeholders,
-    policy,
-    processes,
-    qsub,
-    rank_environment,
-    rank_numbers,
-    rendezvous,
-    shell_and_paths,
-    signals,
-    slurm,
-    srun,
-    steps,
-    syntax_errors,
-    totals,
-    traps,
-    variables,
-    walltime,
-)
 from jobgen.errors import nearest, shown
 from jobgen.script.script import Hit, Script
 
@@ -88,14 +42,13 @@ def unknown_rule(script: Script) -> Iterator[Hit]:
 
 
 # In the order of `jobgen check --list`; in a module, the order is that of the functions.
-_MODULES = (
-    directive_effects, placeholders, options, walltime, outputs, qsub, chunks, pbs, slurm, signals, srun,
-    steps, node_list, hostfile, totals, launcher_options, counts, rendezvous, addresses, node_ranks,
-    deepspeed, forwarding, network, downloads, conda, environment, syntax_errors,
-    shell_and_paths, bash_pitfalls, files, deletion, node_files, credentials, gpus, containers, devices,
-    rank_environment, rank_numbers, failures, directories, variables, processes, traps, deepspeed_config,
-    policy,
-)  # fmt: skip
-RULES: dict[str, Rule] = {
-    found.id: found for module in _MODULES for found in vars(module).values() if isinstance(found, Rule)
-} | {unknown_rule.id: unknown_rule}
+_MODULES = """
+directive_effects placeholders options walltime outputs qsub chunks pbs slurm signals srun steps
+node_list hostfile totals launcher_options counts rendezvous addresses node_ranks deepspeed forwarding
+network downloads conda environment syntax_errors shell_and_paths bash_pitfalls files deletion
+node_files credentials gpus containers devices rank_environment rank_numbers failures directories
+variables processes traps deepspeed_config policy
+"""
+_FOUND = (vars(import_module(f"jobgen.check.rules.{name}")).values() for name in _MODULES.split())
+RULES: dict[str, Rule] = {one.id: one for found in _FOUND for one in found if isinstance(one, Rule)}
+RULES[unknown_rule.id] = unknown_rule

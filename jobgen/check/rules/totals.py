@@ -224,13 +224,9 @@ def _shared_cores(script: Script, one: RankGroup) -> Iterator[Hit]:
     """Yield a launcher of Python with more ranks on a node than the job has cores there."""
     if one.cores == 0 and one.sets_ranks and one.inner and script.request.cpus_per_rank:
         cores = cores_of_script(script) or 1
-        yield Hit(
-            one.line,
-            f"{one.inner.title} starts {one.each} ranks on a node, but the job requests {counted(cores, 'core')} "
-            "there: they share them",
-            f"request a core for each rank at least: {one.each}",
-            place=one.inner.place(*one.inner.row.line.local_ranks),
-        )
+        reason = f"{one.inner.title} starts {one.each} ranks on a node, but the job requests {counted(cores, 'core')} there: they share them"
+        fix = f"request a core for each rank at least: {one.each}"
+        yield Hit(one.line, reason, fix, place=one.inner.place(*one.inner.row.line.local_ranks))
 
 
 def _of_numbers(script: Script, one: RankGroup, gpus: int) -> Iterator[Hit]:
@@ -338,15 +334,13 @@ def _beyond_cores(script: Script, launch: Launch) -> Iterator[Hit]:
     elif width == 1:
         counts_cores = request.ranks_per_node
     if launch.row.of_mpi and each and cores and counts_cores and each * width > cores:
-        of_cores = f" of {width} cores" if width > 1 else ""
-        yield Hit(
-            launch.line,
-            f"{launch.kind} gets {each} ranks{of_cores} on a node, but the job requests {counted(cores, 'core')} there",
-            f"write {max(cores // each, 1)} cores for each rank, or request {each * width}"
-            if width > 1
-            else f"write {cores}, or request {each} cores",
-            place=launch.place("--map-by", "-map-by", "--depth", "-d", *A_NODE),
-        )
+        of_cores, fix = "", f"write {cores}, or request {each} cores"
+        if width > 1:
+            of_cores = f" of {width} cores"
+            fix = f"write {max(cores // each, 1)} cores for each rank, or request {each * width}"
+        reason = f"{launch.kind} gets {each} ranks{of_cores} on a node, but the job requests {counted(cores, 'core')} there"
+        place = launch.place("--map-by", "-map-by", "--depth", "-d", *A_NODE)
+        yield Hit(launch.line, reason, fix, place=place)
 
 
 def _counts_from_job(script: Script, launch: Launch) -> bool:
@@ -362,14 +356,9 @@ def _beyond_devices(script: Script, launch: Launch) -> Iterator[Hit]:
         number = _number_of_devices(launch, option)
         most = (has or 0) * (nodes if option == "--gpus" else 1)
         if number and number > most:
-            yield Hit(
-                launch.line,
-                f"{launch.kind} asks for {number} GPUs{' on each node' * (option != '--gpus')}, but the job has {most}: the "
-                "step is refused",
-                f"leave {option} out, or request as many",
-                ERROR,
-                place=launch.place(option),
-            )
+            reason = f"{launch.kind} asks for {number} GPUs{' on each node' * (option != '--gpus')}, but the job has {most}: the step is refused"
+            fix = f"leave {option} out, or request as many"
+            yield Hit(launch.line, reason, fix, ERROR, place=launch.place(option))
 
 
 def _number_of_devices(launch: Launch, option: str) -> int | None:
@@ -447,11 +436,8 @@ def _of_ray(script: Script, gpus: int | None) -> Iterator[Hit]:
     for node in script.tree.all("command"):
         match = re.search(r"\bray\s+start\b.*?--num-gpus[= ](\d{1,3})\b", node.text, re.S)
         if gpus and match and int(match[1]) > gpus:
-            yield Hit.at(
-                node,
-                f"ray start gets {match[1]} GPUs, but a node of the job has {gpus}: Ray starts workers on devices that are not there",
-                f"write --num-gpus={gpus}",
-            )
+            reason = f"ray start gets {match[1]} GPUs, but a node of the job has {gpus}: Ray starts workers on devices that are not there"
+            yield Hit.at(node, reason, f"write --num-gpus={gpus}")
             return
 
 
@@ -537,12 +523,9 @@ def _of_parallel(one: RankGroup) -> Iterator[Hit]:
         reduced = fewer > 0 and one.total % (others * fewer) == 0
         effect = f", or has {fewer} stages in older versions" if reduced else ""
         reason = f"the parallel sizes of {one.program.file or 'the program'} need a multiple of {product} = {size} ranks"
-        yield Hit(
-            one.line,
-            f"{reason}, but {one.total} start: it refuses that{effect}",
-            f"write sizes whose product divides {one.total}",
-            level=WARNING if reduced else None,
-        )
+        reason = f"{reason}, but {one.total} start: it refuses that{effect}"
+        fix = f"write sizes whose product divides {one.total}"
+        yield Hit(one.line, reason, fix, level=WARNING if reduced else None)
 
 
 def _devices(one: RankGroup) -> tuple[str, int]:

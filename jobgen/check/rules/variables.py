@@ -58,16 +58,13 @@ def foreign_variable(script: Script) -> Iterator[Hit]:
         if name in script.dialect.local_variables and re.search(script.dialect.local_words, script.tree.text):
             continue
         seen.add(name)
-        if not any(above.type == "expansion" for above in node.above()):
+        if not node.under("expansion"):
             unsure = name in foreign and (name in script.dialect.local_variables or not script.is_sure)
             others = (one.job_variables.get(name, "") for one in DIALECTS.values())
             counterpart = script.dialect.variable(next(filter(None, others), "")) or "PBS_* variables"
-            yield Hit.at(
-                node,
-                f"{script.dialect.title} does not set {name}",
-                f"use {foreign.get(name, counterpart)}",
-                NOTE if script.for_another_scheduler or name in printed else WARNING if unsure else None,
-            )
+            level = NOTE if script.for_another_scheduler or name in printed else WARNING if unsure else None
+            reason = f"{script.dialect.title} does not set {name}"
+            yield Hit.at(node, reason, f"use {foreign.get(name, counterpart)}", level)
 
 
 def _is_tested(node: Node, name: str) -> bool:
@@ -132,17 +129,14 @@ def unquoted(script: Script) -> Iterator[Hit]:
     for name, node in found:
         if name == "PWD" and fixed is not None and fixed < node.start:
             continue
-        if name in split and not (
-            idle and any(above.start in idle for above in node.above() if above.type == "command")
-        ):
-            yield Hit.at(
-                node,
+        stays_there = any(above.start in idle for above in node.above() if above.type == "command")
+        if name in split and not stays_there:
+            reason, fix = (
                 f"without quotes a blank in ${name} splits the path",
                 f'write "${name}" in double quotes',
-                edits=()
-                if _in_backquotes(node)
-                else (Edit(node.start, node.end, f'"{node.text}"'.encode()),),
             )
+            edit = Edit(node.start, node.end, f'"{node.text}"'.encode())
+            yield Hit.at(node, reason, fix, edits=() if _in_backquotes(node) else (edit,))
 
 
 def _at_fixed_path(script: Script) -> int | None:

@@ -221,13 +221,10 @@ def short_walltime(script: Script) -> Iterator[Hit]:
             hours = int(first) in _HOURS or total < 300
             if not hours and int(first) < 60:
                 continue
-            yield Hit.at(
-                option,
-                f"{text} is {int(first)} minutes and {int(rest)} seconds, not hours and minutes",
-                f"write {int(first):02}:{int(rest):02}:00 for hours, 00:{int(first):02}:{int(rest):02} "
-                "for minutes",
-                None if hours else NOTE,
-            )
+            reason = f"{text} is {int(first)} minutes and {int(rest)} seconds, not hours and minutes"
+            time = f"{int(first):02}:{int(rest):02}"
+            fix = f"write {time}:00 for hours, 00:{time} for minutes"
+            yield Hit.at(option, reason, fix, None if hours else NOTE)
         elif script.dialect.bare_seconds and not colon and total < 300:
             yield Hit.at(option, f"{text} is {total} seconds for PBS", "write HH:MM:SS")
         elif script.dialect.bare_seconds or text not in _DAYS:

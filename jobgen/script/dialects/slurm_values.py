@@ -141,10 +141,7 @@ FORMS: Mapping[str, Form] = {
     "--open-mode": (r"[aAtT].*", "append or truncate"),
     "--exclusive": (r"(?i:user|mcs)?", "user or mcs"),
     "--mail-type": (_mail, "words such as END,FAIL"),
-    "--dependency": (
-        rf"(?:{_WAIT}|\d+)(?:[,?](?:{_WAIT}))*|",
-        "KIND:ID, such as afterok:1234",
-    ),
+    "--dependency": (rf"(?:{_WAIT}|\d+)(?:[,?](?:{_WAIT}))*|", "KIND:ID, such as afterok:1234"),
     "--distribution": (
         rf"(?i:(?:{_DIST})(?<!arbitrary)(?::(?:block|cyclic|fcyclic|\*)){{0,2}}(?:,(?:no)?pack)?"
         r"|arbitrary|(?:no)?pack)",
@@ -167,14 +164,10 @@ FORMS: Mapping[str, Form] = {
         "low, medium, high, a number of kilohertz, or a governor",
     ),
     "--gpu-freq": (
-        listed(rf"(?i:(?:memory=)?(?:{_FREQUENCY})|verbose)"),
-        "low, medium, high or a number of megahertz",
+        listed(rf"(?i:(?:memory=)?(?:{_FREQUENCY})|verbose)"), "low, medium, high or a number of megahertz"
     ),
     "--gpu-bind": (_gpu_bind("c.*|n.*"), _GPU_BIND),
-    "--gres-flags": (
-        listed("(?i:(?:enforce|disable)-binding)"),
-        "enforce-binding or disable-binding",
-    ),
+    "--gres-flags": (listed("(?i:(?:enforce|disable)-binding)"), "enforce-binding or disable-binding"),
     "--mem-bind": (
         listed(r"(?i:v(?:erbose)?|q(?:uiet)?|(?:no)?sort|n(?:o|one)?|y(?:es)?|rank|local|p(?:refer)?"
                rf"|(?:(?:map|mask)_mem:)?{_HEX})"),
@@ -191,8 +184,7 @@ FORMS: Mapping[str, Form] = {
     "--partition": (r"[^\s=$]+", "names of partitions"),
     **dict.fromkeys(("--reservation", "--licenses", "--clusters", "--prefer"), (r"[^$]*", "names")),
     "--propagate": (rf"(?:{listed(_LIMITS)})?", "names of limits, such as STACK"),
-    "--nodelist": (_HOSTS, "names of nodes, such as node[1-4]"),
-    "--exclude": (_HOSTS, "names of nodes, such as node[1-4]"),
+    **dict.fromkeys(("--nodelist", "--exclude"), (_HOSTS, "names of nodes, such as node[1-4]")),
 }  # fmt: skip
 
 
