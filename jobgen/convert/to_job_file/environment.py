@@ -412,7 +412,7 @@ class Environment:
             if (value is None or value.startswith("~")) and (text := self._open(node)):
                 found.append(text)
                 continue
-            if value is None or "$" in value or value.startswith("~"):
+            if value is None or "$" in value or value.startswith("~") or not self._is_set_above(node):
                 return None
             if bare and re.search(r"[*?{}~]|\[", value):
                 return None
@@ -430,6 +430,8 @@ class Environment:
         whole = word.type in ("simple_expansion", "expansion")  # perhaps several words, or none
         others = re.search(r"[^\w./+@%:~-]", re.sub(VARIABLE, "", text, flags=re.ASCII)) or "~" in text[1:]
         if whole or others or not self._is_set_above(word) or "HOME" in self.script.values:
+            return ""
+        if any(mentions(one, name) for one in self.script.tree.all("unset_command") for name in names):
             return ""
         foreign = not any(_OF_JOB.match(one) or is_set(self.script, one) for one in names)
         return text if foreign and self.script.loop_variables.isdisjoint(names) else ""
