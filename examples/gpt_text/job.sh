@@ -60,7 +60,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 84f8eae6aeab388f7986b94e7a6a0c22e14b2bc680afae8a38dbc727870aab3b ========
+# ======== jobgen runtime 0.2.0, SHA-256 28cc54c0a2453b81c25853e2c5de409f1aecbc16fde83da94a3d823f3c52698b ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -103,6 +103,10 @@ job_end() {
   if [[ -n ${job_sourcing:-} ]]; then
     job_say "$job_sourcing has called exit: nothing was launched"
     job_note fault "$job_sourcing has called exit"
+    job_end_status=71
+  elif [[ -n ${job_preparing:-} && $job_end_status == 1 ]]; then  # as a variable without a value ends it
+    job_say 'the environment failed, as said above: nothing was launched'
+    job_note fault 'the environment failed: see the log of the job'
     job_end_status=71
   fi
   job_optional job_end_on_nodes "$job_end_status"
@@ -1220,7 +1224,9 @@ job_check_runtime() { # a warning if it is not the text that jobgen has written;
 
 job_environment() { # the user's own code, and the user's umask
   umask "${job_umask:-$(umask)}"
+  job_preparing=yes
   environment
+  job_preparing=
   job_umask=$(umask)
   umask "${job_run_dir_umask:-077}"
 }

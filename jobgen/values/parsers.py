@@ -317,12 +317,19 @@ def absolute_path(text: str) -> str:
 
 def path_of_job(text: str) -> str:
     """Parse a path that holds in the job: an absolute one, ``~/PATH``, or one that begins with a variable."""
-    return text if re.match(r"~/.|\$(\{[A-Za-z_]\w*\}|[A-Za-z_]\w*)(/|$)", text) else absolute_path(text)
+    if not re.match(r"/|~/.|\$(\{[A-Za-z_]\w*\}|[A-Za-z_]\w*)", text, re.ASCII):
+        raise ValueError("must be an absolute path, ~/DIR or $NAME/DIR")
+    return text
 
 
 def file_of_job(text: str) -> str:
     """Parse the path of a file that the job reads: such a path, or ``./FILE`` in its directory."""
-    return text if re.match(r"\.{1,2}/.", text) else path_of_job(text)
+    if not re.match(r"/|\.{1,2}/.|~/.|\$(\{[A-Za-z_]\w*\}|[A-Za-z_]\w*)", text, re.ASCII):
+        near = f"; did you mean ./{text}?" if re.match(r"\w", text) else ""
+        raise ValueError(
+            f"must be an absolute path, ~/FILE, $NAME/FILE, or ./FILE in the working directory{near}"
+        )
+    return text
 
 
 def module(text: str) -> str:

@@ -6,6 +6,10 @@ job_end() {
     job_say "$job_sourcing has called exit: nothing was launched"
     job_note fault "$job_sourcing has called exit"
     job_end_status=71
+  elif [[ -n ${job_preparing:-} && $job_end_status == 1 ]]; then  # as a variable without a value ends it
+    job_say 'the environment failed, as said above: nothing was launched'
+    job_note fault 'the environment failed: see the log of the job'
+    job_end_status=71
   fi
   job_optional job_end_on_nodes "$job_end_status"
   job_optional job_run_after "$job_end_status"

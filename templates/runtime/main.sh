@@ -54,7 +54,9 @@ job_check_runtime() { # a warning if it is not the text that jobgen has written;
 
 job_environment() { # the user's own code, and the user's umask
   umask "${job_umask:-$(umask)}"
+  job_preparing=yes
   environment
+  job_preparing=
   job_umask=$(umask)
   umask "${job_run_dir_umask:-077}"
 }

@@ -134,6 +134,11 @@ LINES: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "an environment of the user": ("conda activate /home/$USER/e", {"conda": "/home/$USER/e"}),
     "a virtual environment at home with a constant": ("V=e\nsource ~/v/$V/bin/activate", {"venv": "~/v/e"}),
+    "a file of a part of a name": ("source ${PREFIX}-env.sh", {"source": ["${PREFIX}-env.sh"]}),
+    "a short list of the modules": ("ml a\nml -t list\nmodule -t list", {"module": ["a", "list", "list"]}),
+    "files of the directory by its variable": (
+        'source $SLURM_SUBMIT_DIR/a.sh\n. "${PWD}/b.sh"\nsource $(pwd)/v/bin/activate', {"source": ["./a.sh", "./b.sh"], "venv": "./v"},
+    ),
     "files of the directory": (
         "source ./a.sh\nmodule load b\nsource c/d\n. ../e.sh\n. f.sh",
         {"module_init": ["./a.sh"], "module": ["b"], "source": ["./c/d", "../e.sh", "./f.sh"]},
@@ -273,11 +278,16 @@ STAY = {
     "modules of a variable, perhaps several": "module load $LIST",
     "a module with a variable of the script": "V=$(a)\nmodule load b/$V",
     "a module with a variable that is read": "read V < a\nmodule load b/$V",
+    "a module with a variable that is unset": "unset V\nmodule load b/$V",
+    "a module with a variable that is set later": "module load b/$V\nV=2",
+    "a module with a variable that is exported later": "module load b/$V\nexport V=2\nmodule load b/$V",
     "a module with a default": "module load b/${V:-1}",
     "a module with an argument": "module load b/$1",
     "a module with a dollar in quotes": "module load 'b/$V'",
     "a file of the scheduler": "source $SLURM_TMPDIR/a.sh",
-    "a file of the directory by its variable": "source $PWD/a.sh",
+    "a file of the submission behind a change of the directory": "cd x\nsource $SLURM_SUBMIT_DIR/a.sh",
+    "a file of the submission that the script sets": "SLURM_SUBMIT_DIR=/x\nsource $SLURM_SUBMIT_DIR/a.sh",
+    "a command of modules with an option that is not known": "ml -w a",
     "a file of a constant that is set later": "source $D/$E/a.sh\nD=/x",
     "a directory of a variable": "cd $SCRATCH/x",
     "a directory behind a file of another one": "source ./a.sh\ncd /b",
@@ -545,6 +555,12 @@ def test_all_modules_are_unloaded_first() -> None:
 def test_a_module_with_a_variable_is_loaded_at_its_turn() -> None:
     text = rendered(job_file(f"{SLURM}source $A/v.sh\nmodule load b\nmodule load c/$C_VER d{RUN}").text)
     assert '  job_source "${A?}"/v.sh\n  job_module b\n  job_module c/"${C_VER?}" d\n' in text
+
+
+def test_a_folder_of_modules_in_a_variable_has_a_remark_unless_the_script_ends_there_too() -> None:
+    for before, lines in (("", [4, 6]), ("set -u\n", [])):
+        done = job_file(f"{SLURM}{before}module use $A/m\nmodule load b\nmodule unload $A/c{RUN}")
+        assert [one.line for one in done.remarks if one.why.startswith("if a variable")] == lines
 
 
 def test_a_list_of_modules_before_a_file_has_a_remark() -> None:

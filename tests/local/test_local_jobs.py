@@ -268,7 +268,8 @@ def test_a_variable_of_the_environment_is_not_set(tmp_path: Path) -> None:
     words = ("--launcher", "mpirun", *probing(tmp_path), "--source", "${NOT_SET}/a.sh")
     done = run(jobs.render("local", *words, program=[str(PROBE)]), tmp_path)
     assert "NOT_SET: parameter" in done.output
-    assert done.status != 0
+    assert "jobgen: the environment failed, as said above: nothing was launched" in done.output
+    assert done.status == 71
     assert not jobs.ranks_in(tmp_path / "seen")
 
 

@@ -30,6 +30,8 @@ update collection savelist describe overview is-loaded unuse try-load load-any p
 # Commands of modules that are values of the option for modules, by their names and short forms.
 _FORMS = ("unload rm del remove", "swap switch sw", "use", "reset", "restore r", "list")
 _COMMANDS = {short: forms.split()[0] for forms in _FORMS for short in forms.split()}
+_OPTIONS = ("-s", "-q", "-t", "--silent", "--quiet", "--terse", "--force", "-f", "--ignore-cache")
+_OTHER_OPTION = re.compile(r"--|-[dDhHrRTvwy]$")
 _OF_MODULES = ("module_purge", "module_use", "module")
 _STAGES = ("module_init", *_OF_MODULES, "source", "conda", "venv")  # in the order of jobgen's script
 _LISTS = ("module_init", "module_use", "module", "source")
@@ -60,6 +62,7 @@ _HOOK = re.compile(
 _SUBMISSION = re.compile(r"\$(?=\w|\{\w+\})\{?(PBS_O_WORKDIR|SLURM_SUBMIT_DIR)\}?(/[\w./-]*)?")
 _QUIET_OUTPUT = re.compile(r"(^|[^2\d])(1|&)?>>?\s*/dev/null")
 _HERE = re.compile(r"\"?(\$PWD|\$\{PWD\}|\$\(pwd\)|`pwd`)/?\"?")
+_BELOW_HERE = re.compile(r"(?:\$PWD|\$\{PWD\}|\$\(pwd\)|`pwd`)(/[\w./+@%:-]+)")
 _OF_JOB = re.compile(r"(PBS|SLURM|SALLOC|SBATCH)_|(OLD)?PWD$")  # variables of the scheduler and the shell
 _MODULEPATH = re.compile(r"(?:export )?MODULEPATH=\"?(/[\w./-]+):\$\{?MODULEPATH\}?\"?")
 _WHY = {
@@ -195,6 +198,10 @@ class Environment:
                 for folder in self.values.pop("venv", ()):
                     self.values.setdefault("source", []).append(f"{folder}/etc/profile.d/conda.sh")
             self.values.setdefault(kind, []).append(value)
+            warns = kind == "module_use" or value.startswith(("use ", "unload ", "restore "))
+            if "$" in value and warns and not self.script.has_option("u", "nounset", statement.start):
+                why = "if a variable in it is not set, the job ends here, and the script goes on"
+                self.remarks.append(remark_on(statement, why))
             defines = value.endswith("/conda.sh")  # a function, and nothing else
             before = kind == "module" and self.stage > _STAGES.index(kind)  # its place does not matter
             if before and value == "list" and any(map(_is_file, self.values.get("source", ()))):
@@ -344,7 +351,9 @@ class Environment:
         of_conda = any("conda info --base" in text for text in (command.node.text, *texts))
         if given.endswith("/etc/profile.d/conda.sh") and of_conda:
             return [("hook", "")]
-        if not (words := self._words(command)) or len(words) > 2:
+        below = self._below(command.arguments[0]) if len(command.arguments) == 1 else ""
+        words = [below] if below else self._words(command)
+        if not words or len(words) > 2:
             return None
         path, name = words[0], words[-1]
         if path == "activate":
@@ -355,6 +364,17 @@ class Environment:
             return [("source", f"{folder}/etc/profile.d/conda.sh"), ("conda", name)] if fits else None
         venv = path.removesuffix("/bin/activate")
         return [("venv", venv)] if venv != path else [("source", self._in_directory(path))]
+
+    def _below(self, word: Node) -> str:
+        """Return the path of a file that the script names by its current directory; empty for another one."""
+        text = self._resolved(word)
+        here = self.script.starts_at_submission or self.at_submission
+        here &= "workdir" not in {*self.values, *self.file.values}
+        match = _SUBMISSION.fullmatch(text)
+        if match and here and self.script.dialect.job_variables.get(match[1]) == "submit_dir":
+            return f".{match[2] or ''}" * (match[1] not in self.script.values)
+        match = _BELOW_HERE.fullmatch(text)
+        return f".{match[1]}" if match else ""
 
     def _in_directory(self, path: str) -> str:
         """Return the path of a file of the script in the job, which may be in its working directory; bash
@@ -377,7 +397,7 @@ class Environment:
             if (value is None or value.startswith("~")) and (text := self._open(node)):
                 found.append(text)
                 continue
-            if value is None or "$" in value or value.startswith("~"):
+            if value is None or "$" in value or value.startswith("~") or not self._is_set_above(node):
                 return None
             if bare and re.search(r"[*?{}~]|\[", value):
                 return None
@@ -395,6 +415,8 @@ class Environment:
         whole = word.type in ("simple_expansion", "expansion")  # perhaps several words, or none
         others = re.search(r"[^\w./+@%:~-]", re.sub(VARIABLE, "", text, flags=re.ASCII)) or "~" in text[1:]
         if whole or others or not self._is_set_above(word) or "HOME" in self.script.values:
+            return ""
+        if any(mentions(one, name) for one in self.script.tree.all("unset_command") for name in names):
             return ""
         foreign = not any(_OF_JOB.match(one) or inherited.is_set(self.script, one) for one in names)
         return text if foreign and self.script.loop_variables.isdisjoint(names) else ""
@@ -592,8 +614,9 @@ def _in_order(kind: str, value: str, before: Collection[str]) -> Setting:
 
 def _of_module(name: str, words: Sequence[str]) -> list[Setting] | None:
     """Return the options that a command of environment modules is."""
-    options = ("-s", "-q", "--silent", "--quiet", "--force", "-f", "--ignore-cache")
-    words = [one for one in words if one not in options]
+    words = [one for one in words if one not in _OPTIONS]
+    if words and _OTHER_OPTION.match(words[0]):
+        return None  # another option
     verb = words[0] if words else "list" * (name == "ml")
     if verb == "purge" and words[1:] in ([], ["all"]):
         return [("module_purge", "")]

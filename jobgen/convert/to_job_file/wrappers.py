@@ -200,7 +200,7 @@ def apply(file: JobFile, script: Script, launch: Launch, found: Surroundings) ->
                 file.lose(launch.line, name, why, of_program=True)
             elif name not in _NEUTRAL:
                 kept += words[:size]
-                file.remarks += _remarks(launch, name or words[0].text, bool(container_name(name)))
+                file.remarks += _remarks(launch, name or words[0].text)
             words = words[size:]
     return tuple(kept)
 
@@ -215,12 +215,12 @@ def in_container(file: JobFile, script: Script, launch: Launch, nodes: Sequence[
     return tuple(nodes)
 
 
-def _remarks(launch: Launch, name: str, boxed: bool) -> list[Remark]:
+def _remarks(launch: Launch, name: str) -> list[Remark]:
     if not launch.row.once_a_node or name in _INHERITED:
         return []
-    if boxed:
+    if name in CONTAINERS or container_name(name) or name.endswith((".sif", ".simg")):
         why = f"is around each rank, but {launch.kind} is started outside of it: "
-        return [Remark(launch.line, name, f"{why}its options are not all known", of_program=True)]
+        return [Remark(launch.line, name, f"{why}no option of jobgen has all of it", of_program=True)]
     why = f"starts each rank; in the script it starts {launch.kind} once on a node"
     return [hint(launch.line, name, why)]
 
