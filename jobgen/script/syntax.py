@@ -52,6 +52,8 @@ _REPAIRS: tuple[tuple[re.Pattern[bytes], bytes | Callable[[re.Match[bytes]], byt
     (re.compile(rb"(?<!\\)\\(?=\s*\Z)"), b" "),
     # It takes the last $ of a word, and that in $= of sed, for the beginning of a variable.
     (re.compile(rb"(?<!\$)\$(?=[=;)`])"), b"-"),
+    # An expression of let in parentheses: let a=(b/60)%60
+    (re.compile(rb"(?m)(\blet[ \t]+\w+=)\(([^()\n\"']*)\)"), rb"\1-\2-"),
     # A file for reading and writing behind a descriptor: 3<>FILE.
     (re.compile(rb"(?<=[\d}])<>(?=[ \t]*[\w$\"'./~])"), b"< "),
     # The base of a number: $((10#$A + 1)).

@@ -75,6 +75,7 @@ def test_an_empty_substitution(line: str) -> None:
         "A=$(( 2 * 10#${B:1:2} ))",
         "[[ 10#$A -gt 10#$B ]]",
         "exec 3<>pipe-$$",
+        "let a=(b/60)%60",
         'cat 1<> "$A"',
         "A=$(ls | grep h$)",
         "A=`ls | grep h$`",
