@@ -553,3 +553,14 @@ def test_many_jobs_are_asked_for_by_one_connection(openpbs: Lab) -> None:
     words = ["env", f"PYTHONPATH={ROOT}", sys.executable, "-c", ask]
     assert openpbs.call(*words).stdout == "[]\n"
     assert int(openpbs.call("sh", "-c", count).stdout) < before + 20
+
+
+def test_torque_appends_the_index_to_the_name_of_each_log(torque: Lab) -> None:
+    """As its server writes the paths of a task: src/server/job_func.c."""
+    folder = torque.folder / "logs"
+    folder.mkdir()
+    (folder / "job.sh").write_text("#!/bin/bash\n#PBS -l walltime=0:01:00\necho a\n")
+    shutil.chown(folder, "pbsu", "pbsu")
+    torque.cluster.exec("head", ["qsub", "-t", "2", "-o", "a.$PBS_ARRAYID", "-e", "b", "job.sh"], cwd=folder)
+    assert wait_until(lambda: len([*folder.iterdir()]) == 3, 60)
+    assert sorted(one.name for one in folder.iterdir()) == ["a.2-2", "b-2", "job.sh"]

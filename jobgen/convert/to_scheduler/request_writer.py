@@ -156,13 +156,18 @@ def _logs(content: ScriptRequest, source: Dialect, target: Dialect, lost: Lost) 
         if not path:
             continue
         log = _in_codes(path, content, source, default)
+        suffix = {source.task_suffix, target.task_suffix} - {""}
+        if request.array and len(suffix) == 1 and path != default and re.search("%[aAj]", log):
+            title = target.title if target.task_suffix else source.title
+            if not (target.task_suffix and log.endswith(target.task_suffix)):
+                why = f"{title} appends -INDEX to the name of the log of each task"
+                lost.append(Lack(key, f"the output file {path}", why, lost=False))
         if (request.array or content.index_later) and not re.search(of_tasks, log):
             log += source.task_suffix
         if source.copies_logs and not target.copies_logs:
             log = log.rpartition(":")[2]
-        if request.array and target.task_suffix:  # which follows each name without the index
+        if request.array and target.task_suffix:  # which follows each name
             log = log.removesuffix(target.task_suffix)
-            log = log if "%a" in log else log.replace("%j", f"%j{target.task_suffix}", 1)
         if target.percent_codes and "$" in log:
             log = re.sub(r"\$(USER|LOGNAME|PBS_O_LOGNAME)\b", "%u", log)
             if "$" in log:

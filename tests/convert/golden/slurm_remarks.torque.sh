@@ -32,6 +32,7 @@ mpirun -np 2 --hostfile "$PBS_NODEFILE" --map-by ppr:1:node --bind-to none $(mpi
 # 7: --comment=the last one: Torque does not store comments of users
 # 10: look: --exclusive: all cores and GPUs of the nodes are the job's: request their number
 # 11: look: --array=0-9%3: programs that read SLURM_ARRAY_TASK_ID find PBS_ARRAYID
+# 12: look: the output file %x-%A-%a.out: Torque appends -INDEX to the name of the log of each task
 # 13: --mail-type=END,TIME_LIMIT: TIME_LIMIT has no counterpart in Torque
 # 13: look: -m e: Torque sends it for each task of the array, Slurm for the array as a whole
 # 14: --dependency=afterok:12,aftercorr:13: aftercorr:13 has no counterpart in Torque

@@ -3,7 +3,7 @@
 #PBS -l nodes=2:ppn=4:gpus=4
 #PBS -l walltime=00:30:00
 #PBS -t 1,3,5
-#PBS -o digits-$PBS_JOBID-$PBS_ARRAYID.log
+#PBS -o digits-$PBS_JOBID.log
 #PBS -j oe
 #PBS -V
 # shellcheck disable=SC2046  # the words of $(mpi_exports)
@@ -20,6 +20,7 @@ mpi_exports() {
 export NCCL_DEBUG=WARN
 cd "$PBS_O_WORKDIR/work"
 mpirun -np 8 --hostfile "$PBS_NODEFILE" --map-by ppr:4:node --bind-to core $(mpi_exports) python3 train.py --seed "$PBS_ARRAYID" --data /data/digits
+# 7: look: the output file digits-%j.log: Torque appends -INDEX to the name of the log of each task
 # 8: look: --array=1,3,5: programs that read SLURM_ARRAY_TASK_ID find PBS_ARRAYID
 # 12: look: SLURM_PROCID: programs that read it find OMPI_COMM_WORLD_RANK, and so on
 # 12: look: srun: no module or variable names the MPI: the options are for Open MPI

@@ -22,3 +22,4 @@ mpirun -np 8 python train.py
 # 6: look: -W depend=afterokarray:12[].head,after:7: names a job of Torque: write the number of a job of PBS Pro
 # 9: look: -t 1-4%2: programs that read PBS_ARRAYID find PBS_ARRAY_INDEX
 # 11: look: -o told-$PBS_JOBID.out: the script opens it with exec; what is printed before that is in the log of PBS Pro
+# 11: look: the output file told-$PBS_JOBID.out: Torque appends -INDEX to the name of the log of each task

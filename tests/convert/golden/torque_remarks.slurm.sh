@@ -21,5 +21,6 @@ srun --ntasks=8 --kill-on-bad-exit=1 --mpi=pmix python train.py
 # 7: -a 12312000: the date has no year: add it
 # 8: -p 5: only an operator of Slurm may increase it; use 0 or less
 # 9: look: -t 1-4%2: programs that read PBS_ARRAYID find SLURM_ARRAY_TASK_ID
+# 11: look: the output file told-$PBS_JOBID.out: Torque appends -INDEX to the name of the log of each task
 # 14: look: OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_LOCAL_RANK: programs that read them find SLURM_PROCID, and so on
 # 14: look: mpirun: no module or variable names the MPI: --mpi=pmix is for Open MPI
