@@ -444,8 +444,9 @@ def stage(text: str) -> tuple[str, str]:
     if re.search(r"^[/~]|(^|/)\.\.(/|$)", place):
         raise ValueError("must have a DEST below $JOBGEN_STAGE, not one with / or ~ in front, or with ..")
     name = os.path.basename(source)
+    folder = "/" * bool(re.search(r"(^|/)\.?$", place))
     place = os.path.normpath(place)
-    place = "" if place == "." else place + "/" * bool(re.search(r"(^|/)\.?$", place))
+    place = "" if place == "." else place + folder
     if source.startswith("-"):  # which commands read as an option
         source = f"./{source}"
     if re.fullmatch(_UNPACKED, name) and not re.fullmatch(_UNPACKED, place):

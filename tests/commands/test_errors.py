@@ -72,7 +72,7 @@ CASES = [
     ("pbs --walltime 90", ["--walltime 90 (command line)", "ambiguous", "Slurm reads minutes, PBS seconds", "90m or 90s"]),
     ("pbs --walltime soon", ["--walltime soon", "2h30m"]),
     ("pbs --mem 64", ["--mem 64", "unit"]),
-    ("pbs --source env.sh", ["--source env.sh", "absolute path", "PATH"]),
+    ("pbs --source env.sh", ["--source env.sh", "absolute path", "did you mean ./env.sh?"]),
     ("pbs --env =A", ["--env =A", "NAME=VALUE"]),
     ("pbs --env-file nowhere", ["--env-file nowhere", "cannot be read"]),
     ("pbs --env MASTER_PORT=1", ["--env MASTER_PORT=1", "--master-port"]),

@@ -301,9 +301,10 @@ def _without_host_code(
 
 def _without_arguments(file: JobFile, source: Dialect, command: Command | None) -> None:
     """Take the arguments of the script out of the program: this scheduler passes none."""
-    file.values["command"] = [re.sub(r"\$\{?[1-9]\}?", "", word) for word in file.program]
+    words = file.program
+    file.values["command"] = [re.sub(r"\$\{?[1-9]\}?", "", word) for word in words]
     why = f"{source.title} passes no arguments to a script"
-    file.lose(command.line if command else 1, shortened(" ".join(file.program)), why)
+    file.lose(command.line if command else 1, shortened(" ".join(words)), why)
 
 
 def _without_program(file: JobFile, script: Script) -> tuple[Split, ProgramWords]:
