@@ -72,6 +72,13 @@ def test_an_empty_substitution(line: str) -> None:
     "line",
     [
         "A=$((10#$B + 1))",
+        "A=$((10#$B + 10#${C} * 2))",
+        "(( 10#$A > 3 ))",
+        "exec 3<>pipe",
+        "A=${B#*[}",
+        "A=${A%]*}",
+        'A="${B#\\\'}"',
+        './b -x  `# a "comment" of \'b` \\\n  -y',
         "A=$(( 2 * 10#${B:1:2} ))",
         "[[ 10#$A -gt 10#$B ]]",
         "exec 3<>pipe-$$",
@@ -91,6 +98,10 @@ def test_an_empty_substitution(line: str) -> None:
 def test_signs_that_the_parser_does_not_know(line: str) -> None:
     tree = parse(f"{line}\nsrun ./a\n".encode())
     assert [one.text for one in tree.children] == [line, "srun ./a"]
+    assert not tree.damaged
+    tree = parse(f"if true; then\n{line}\nfi\nsrun ./a\n".encode())
+    assert [one.type for one in tree.children] == ["if_statement", "command"]
+    assert line in tree.children[0].text
     assert not tree.damaged
 
 
@@ -128,21 +139,3 @@ def test_expansions_within_a_word(line: str, names: str) -> None:
     assert "".join(name for name, _ in expansions(tree)) == names
     assert all(is_plain(node) for _, node in expansions(tree))
     assert [one.text for one in tree.children] == [line]
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "A=$((10#$B + 10#${C} * 2))",
-        "(( 10#$A > 3 ))",
-        "exec 3<>pipe",
-        "A=${B#*[}\nA=${A%]*}",
-        'A="${B#\\\'}"',
-        './b -x  `# a "comment" of \'b` \\\n  -y',
-    ],
-)
-def test_a_line_that_the_parser_misreads(line: str) -> None:
-    tree = parse(f"if true; then\n{line}\nfi\nsrun ./a\n".encode())
-    assert not tree.damaged
-    assert [one.type for one in tree.children] == ["if_statement", "command"]
-    assert line in tree.children[0].text
