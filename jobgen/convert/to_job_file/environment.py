@@ -61,8 +61,9 @@ _HOOK = re.compile(
 )
 _SUBMISSION = re.compile(r"\$(?=\w|\{\w+\})\{?(PBS_O_WORKDIR|SLURM_SUBMIT_DIR)\}?(/[\w./-]*)?")
 _QUIET_OUTPUT = re.compile(r"(^|[^2\d])(1|&)?>>?\s*/dev/null")
-_HERE = re.compile(r"\"?(\$PWD|\$\{PWD\}|\$\(pwd\)|`pwd`)/?\"?")
-_BELOW_HERE = re.compile(r"(?:\$PWD|\$\{PWD\}|\$\(pwd\)|`pwd`)(/[\w./+@%:-]+)")
+_CURRENT = r"(?:\$PWD|\$\{PWD\}|\$\(pwd\)|`pwd`)"
+_HERE = re.compile(rf"\"?{_CURRENT}/?\"?")
+_BELOW_HERE = re.compile(rf"{_CURRENT}(/[\w./+@%:-]+)")
 _OF_JOB = re.compile(r"(PBS|SLURM|SALLOC|SBATCH)_|(OLD)?PWD$")  # variables of the scheduler and the shell
 _MODULEPATH = re.compile(r"(?:export )?MODULEPATH=\"?(/[\w./-]+):\$\{?MODULEPATH\}?\"?")
 _WHY = {

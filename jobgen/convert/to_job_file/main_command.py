@@ -13,7 +13,7 @@ from jobgen.script.command_kinds import PRINT, STATE, TOOLS
 from jobgen.script.commands import Command, commands
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
-from jobgen.script.syntax import assignments, literal, parse
+from jobgen.script.syntax import LOOPS, assignments, literal, parse
 
 
 def last_launch(script: Script) -> Launch | None:
@@ -64,8 +64,7 @@ def last_program(script: Script) -> Command | None:
     return last[-1] if last else None
 
 
-_LOOPS = ("for_statement", "c_style_for_statement", "while_statement")
-_BLOCKS = ("if_statement", "case_statement", "list", *_LOOPS)
+_BLOCKS = ("if_statement", "case_statement", "list", *LOOPS)
 
 
 def _calls_tools(script: Script, command: Command) -> bool:

@@ -873,10 +873,12 @@ def number_of_ranks(script: Script, file: JobFile, launch: Launch | None) -> Ite
     if launch is None or any(one.row.once_a_node for one in launch.chain):
         return
     nodes, each = (number(str(file.values.get(key, 1))) or 0 for key in ("nodes", "ranks_per_node"))
-    for value, node in ((value, node) for name, value, node in script.assignments if name == "WORLD_SIZE"):
+    for name, value, node in script.assignments:
+        if name != "WORLD_SIZE" or not exported(node) or node.child_of("command"):
+            continue
         known = script.constants.value(value) or ""
         same = known == str(nodes * each) if known.isdecimal() else re.search("NTASKS|NPROCS", value.text)
-        if not same and exported(node) and not node.child_of("command"):
+        if not same:
             yield hint(node.line, "WORLD_SIZE", f"is the number of ranks in the job, {nodes * each}")
 
 
