@@ -85,6 +85,7 @@ DIFFERENCES = {
     "a step in the background": (SLURM, "", "srun ./b &\nsrun ./a", 3, "may wait", True),
     "a step that a wait follows": (SLURM, "", "srun ./b &\nsrun ./a &\nwait", 3, "ends with the program", True),
     "a script without a program": (SLURM, "", "cd x\ncat x | xargs -n 1 echo", 4, "the job ends with 0", False),
+    "a function that leaves a process": (SLURM, "", "f() { ./b & }\nf\nsleep 2\nsrun ./a", 4, "ends with it", False),
     "a process in the background": (SLURM, "", "./b &\nsrun ./a", 3, "ends with it", False),
     "a step beside others": (SLURM, "", "srun ./a &\nsleep 5\n./b\nkill $!", 5, "has ended, the script beside", True),
     "one task of several": (SLURM, "-n 8 -c 4", "srun -n 1 ./a", 3, "the launcher starts 1 of them", True),

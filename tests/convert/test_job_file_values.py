@@ -172,6 +172,14 @@ VALUES: dict[str, tuple[str, str, str, dict[str, Any]]] = {
         SLURM, "", "run() { srun -n1 $1 & }\nrun ./a\nrun ./b\nwait",
         {"after": "set +eu +o pipefail\nrun() { srun -n1 $1 & }\nrun ./a\nrun ./b\nwait\n"},
     ),
+    "a loop of processes behind the program": (
+        SLURM, "", "srun ./a\nfor i in 1 2; do gzip $i & done\nwait\ncp x y",
+        {"after": "set +eu +o pipefail\nfor i in 1 2; do gzip $i & done\nwait\ncp x y\n"},
+    ),
+    "a program that is a function of processes": (
+        SLURM, "", "run() {\n  for i in 1 2; do ./a $i & done\n}\nrun\nwait\ndate > d",
+        {"setup": None, "command": ["bash", "-c", "run() {\n  for i in 1 2; do ./a $i & done\n}\nrun\nwait"]},
+    ),
     "the keyword time": (SLURM, "", "time -p ./a b", {"command": ["./a", "b"]}),
     "spack": (SLURM, "", "spack load x\nsrun ./a", {"setup": "set +e\nspack load x\n", "before": None}),
     "memory of GPUs": (

@@ -20,7 +20,7 @@ from jobgen.launch.expansion import names
 from jobgen.rendering.hooks import complaint
 from jobgen.script.changed_variables import changed_variables
 from jobgen.script.command_kinds import PRINT, STATE
-from jobgen.script.commands import commands
+from jobgen.script.commands import commands, names_command
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, assignments, exported, parse
 
@@ -57,16 +57,13 @@ def _working(script: Script, statements: Sequence[Node]) -> list[Node]:
     found: list[Node] = []
     works = 0  # the length up to the last statement that does more than to leave an environment
     dropped = True
-    background = False  # there is something to wait for
-    functions = {name for name, text in script.functions.items() if re.search(r"(?<![&>|])&(?![&>])", text)}
-    for one in statements:
+    for at, one in enumerate(statements):
         text = one.text.rstrip(";& ")
         if _EXIT.fullmatch(text):
             break
         if one.type not in (";", "&"):
-            dropped = bool(_IDLE.fullmatch(text)) and not (text == "wait" and background)
-        background |= one.type == "&" and not dropped
-        background |= any(command.name in functions for command in commands(one))
+            waits = text == "wait" and notes.unwaited(statements[:at], script.functions)
+            dropped = bool(_IDLE.fullmatch(text)) and not waits
         found += [] if dropped else [one]
         works = works if dropped or text == "conda deactivate" else len(found)
     return found[:works]
@@ -110,6 +107,12 @@ def _makes(statement: Node, name: str) -> bool:
     return builds or re.search(rf"(?<![\w.-]){base}(?![\w.-])", statement.text) is not None
 
 
+def _is_part(text: str, lines: list[str]) -> bool:
+    """Return whether the lines of a text are some of the lines, one after the other."""
+    wanted = text.split("\n")
+    return any(lines[at : at + len(wanted)] == wanted for at in range(len(lines)))
+
+
 def _sets(statement: Node) -> bool:
     """Return whether a statement sets variables of the shell otherwise than by an assignment."""
     found = commands(statement)
@@ -145,6 +148,7 @@ class Body:
         strict = not options or self._strict(options[0].start)
         self.file.remarks += notes.background(self.script, self.parts)
         before, behind = self._split(own)
+        behind = self._without_unused_functions(behind)
         last = [one for _, one in self.parts.last]
         after = [*last, *_working(self.script, self.parts.after)]
         # If a condition of the program fails, the script goes on with the commands after the program.
@@ -194,6 +198,19 @@ class Body:
             if not (self.script.starts_at_submission or self.file.try_add("workdir", AT_HOME)):
                 start.append("cd")
         return "\n".join([*start, code.strip("\n")]) if code or start else ""
+
+    def _without_unused_functions(self, statements: list[Node]) -> list[Node]:
+        """Leave out functions that only the program calls, which has their definitions in its own words."""
+        copies = self.file.shell_code.split("\n")
+        unused = [one for one in statements if one.type == "function_definition" and _is_part(one.text, copies)]
+        if self._sourced([*self.files, *statements]) is not None:
+            unused = []  # the file may call them
+        others = [*self.files, *self.conditions, *self.traps, *(one for one in statements if one not in unused)]
+        texts = [*self.lines, *(one.text for one in others)]
+        while called := [one for one in unused if any(names_command(text, one.name) for text in texts)]:
+            unused = [one for one in unused if one not in called]
+            texts = [one.text for one in called]
+        return [one for one in statements if one not in unused]
 
     def _sourced(self, statements: Sequence[Node]) -> Node | None:
         """Return the last statement that reads a file of commands; environments have none for the script."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from fnmatch import fnmatchcase
 from itertools import takewhile
 
@@ -238,10 +238,10 @@ def own_state(script: Script, file: JobFile, parts: Split) -> Iterator[Remark]:
             yield hint(after[0].line, shown(one.node), why)
 
 
-def left_running(file: JobFile, parts: Split, program: Command) -> Iterator[Remark]:
+def left_running(script: Script, file: JobFile, parts: Split, program: Command) -> Iterator[Remark]:
     """Yield a remark on a process that the program leaves in the background for the commands after it."""
     busy = {one.name for statement in parts.after for one in commands(statement)} - _BRIEF
-    if started := unwaited([parse(file.shell_code.encode())]) if busy else []:
+    if started := unwaited([parse(file.shell_code.encode())], script.functions) if busy else []:
         yield Remark(program.line, shown(started[0]), "ends with the program, before the commands after it")
 
 
@@ -622,7 +622,7 @@ def measured(script: Script, launch: Launch, words: Sequence[Node]) -> Iterator[
 
 def background(script: Script, parts: Split) -> Iterator[Remark]:
     """Yield a remark on each process that the script leaves in the background, before the program."""
-    for command in unwaited(parts.before):
+    for command in unwaited(parts.before, script.functions):
         inside = {one.start for one in command.all("command")}
         lost = any(one.command.node.start in inside for one in script.launches)
         why = "holds cores and memory, for which the ranks may wait, and ends with the program"
@@ -651,8 +651,11 @@ def _in_a_loop(script: Script, parts: Split) -> Node | None:
     return next(filter(in_background, inside), None)
 
 
-def unwaited(statements: Sequence[Node]) -> list[Node]:
-    """Return the statements that end in ``&``, also in loops and conditions, and that no ``wait`` follows."""
+def unwaited(statements: Sequence[Node], functions: Mapping[str, str]) -> list[Node]:
+    """Return the statements that end in ``&``, also in loops and conditions, and that no ``wait`` follows.
+
+    A call of one of the functions, which are texts by their names, is such a statement if its body has one.
+    """
     found: list[Node] = []
     for one in (node for statement in statements for node in statement.all("&", "command")):
         if one.under("function_definition", "command_substitution", "process_substitution"):
@@ -662,7 +665,17 @@ def unwaited(statements: Sequence[Node]) -> list[Node]:
             found.append(started)
         elif one.type == "command" and re.match(r"wait\b", one.text):
             found = _running(found, one)
+        elif one.type == "command" and _leaves_running(one.name, functions):
+            found.append(one)
     return found
+
+
+def _leaves_running(name: str, functions: Mapping[str, str]) -> bool:
+    """Return whether the function of this name leaves a process in the background."""
+    text = functions.get(name, "")
+    bodies = [one.get("body") for one in parse(text.encode()).all("function_definition")] if "&" in text else []
+    others = {one: text for one, text in functions.items() if one != name}
+    return any(unwaited([parse(one.text.encode())], others) for one in bodies[:1] if one is not None)
 
 
 def _running(started: list[Node], wait: Node) -> list[Node]:

@@ -196,7 +196,7 @@ def _body(file: JobFile, script: Script, launch: Launch | None) -> None:
     if command is None:
         parts, words = _without_program(file, script)
     elif launch is None and (whole := _statement(script, command)) is not None:
-        parts, last = _with_wait(split(script, whole, file.remarks), whole)
+        parts, last = _with_wait(script, split(script, whole, file.remarks), whole)
         words = program_line.of_statement(script, whole, last)
         file.values |= {"launcher": _ALONE, "command": words.words}
     else:
@@ -240,7 +240,7 @@ def _notes(
     if command is not None:
         for of_program in _OF_PROGRAM:
             yield from of_program(script, file, command)
-        yield from notes.left_running(file, parts, command)
+        yield from notes.left_running(script, file, parts, command)
         yield from notes.lost_files(script, file, parts, command)
     yield from notes.tasks(script, file, launch)
     yield from notes.ends(file, parts)
@@ -260,13 +260,13 @@ def _statement(script: Script, command: Command) -> Node | None:
     return compound(command.node) or (command.node if in_shell else None)
 
 
-def _with_wait(parts: Split, statement: Node) -> tuple[Split, Node]:
+def _with_wait(script: Script, parts: Split, statement: Node) -> tuple[Split, Node]:
     """Take the ``wait`` for what a statement leaves in the background out of the commands after it, with an
     ``exit`` behind it whose status is from there.
 
     Return the rest, and the last of these statements, or the statement itself.
     """
-    for at, one in enumerate(parts.after) if notes.unwaited([statement]) else ():
+    for at, one in enumerate(parts.after) if notes.unwaited([statement], script.functions) else ():
         if one.parent is statement.parent and any(command.name == "wait" for command in commands(one)):
             rest = parts._replace(after=parts.after[at + 1 :])
             ending = next(iter(rest.behind), one)
