@@ -202,11 +202,12 @@ class Body:
     def _without_unused_functions(self, statements: list[Node]) -> list[Node]:
         """Leave out functions that only the program calls, which has their definitions in its own words."""
         copies = self.file.shell_code.split("\n")
-        unused = [one for one in statements if one.type == "function_definition" and _is_part(one.text, copies)]
+        functions = [one for one in statements if one.type == "function_definition"]
+        unused = [one for one in functions if _is_part(one.text, copies)]
         if self._sourced([*self.files, *statements]) is not None:
             unused = []  # the file may call them
-        others = [*self.files, *self.conditions, *self.traps, *(one for one in statements if one not in unused)]
-        texts = [*self.lines, *(one.text for one in others)]
+        others = [one for one in statements if one not in unused]
+        texts = [*self.lines, *(one.text for one in (*self.files, *self.conditions, *self.traps, *others))]
         while called := [one for one in unused if any(names_command(text, one.name) for text in texts)]:
             unused = [one for one in unused if one not in called]
             texts = [one.text for one in called]

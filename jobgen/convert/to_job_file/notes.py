@@ -672,10 +672,11 @@ def unwaited(statements: Sequence[Node], functions: Mapping[str, str]) -> list[N
 
 def _leaves_running(name: str, functions: Mapping[str, str]) -> bool:
     """Return whether the function of this name leaves a process in the background."""
-    text = functions.get(name, "")
-    bodies = [one.get("body") for one in parse(text.encode()).all("function_definition")] if "&" in text else []
-    others = {one: text for one, text in functions.items() if one != name}
-    return any(unwaited([parse(one.text.encode())], others) for one in bodies[:1] if one is not None)
+    if "&" not in (text := functions.get(name, "")):
+        return False
+    body = next(parse(text.encode()).all("function_definition")).get("body")
+    others = {one: code for one, code in functions.items() if one != name}
+    return body is not None and unwaited([parse(body.text.encode())], others) != []
 
 
 def _running(started: list[Node], wait: Node) -> list[Node]:
