@@ -732,12 +732,13 @@ def test_ranks_without_the_environment_of_the_script(options: str, line: str, va
     assert [f"--export={value} " in one for one in kept] == [True] * bool(value)
 
 
-def test_sticky_modules_are_named() -> None:
-    done = job_file(SLURM.format("-N 1", "module --force purge\nmodule load gcc\n./a"))
-    assert values(done.text)["module_purge"] is True
-    assert [(one.line, one.what) for one in done.remarks if "sticky" in one.why] == [
-        (3, "module --force purge")
-    ]
+@pytest.mark.parametrize(
+    ("line", "why"), [("module --force purge", "sticky"), ("module --ignore-cache load b", "the cache of Lmod")]
+)
+def test_the_effect_of_an_option_of_module_is_named(line: str, why: str) -> None:
+    done = job_file(SLURM.format("-N 1", f"{line}\nmodule load gcc\n./a"))
+    assert "gcc" in values(done.text)["module"]
+    assert [(one.line, one.what) for one in done.remarks if why in one.why] == [(3, line)]
 
 
 def test_a_word_of_several_lines_keeps_them() -> None:

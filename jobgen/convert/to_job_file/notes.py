@@ -707,6 +707,8 @@ def options(statements: Sequence[Node], strict: bool, of_sh: bool) -> Iterator[R
     for one in found:
         if "purge" in one.literals and {"--force", "-f"} & {*one.literals}:
             yield remark_on(one, "the job unloads all modules but the sticky ones")
+        if "--ignore-cache" in one.literals:
+            yield remark_on(one, "the job loads modules with the cache of Lmod")
     found = [one for one in found if not _WARNS.match(" ".join([one.name, *one.literals]))]
     files = [one for one in found if one.name in ("source", ".") and not _activates(one)]
     others = [one for one in found if one not in files]
