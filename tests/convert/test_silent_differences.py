@@ -733,7 +733,8 @@ def test_ranks_without_the_environment_of_the_script(options: str, line: str, va
 
 
 @pytest.mark.parametrize(
-    ("line", "why"), [("module --force purge", "sticky"), ("module --ignore-cache load b", "the cache of Lmod")]
+    ("line", "why"),
+    [("module --force purge", "sticky"), ("module --ignore-cache load b", "the cache of Lmod")],
 )
 def test_the_effect_of_an_option_of_module_is_named(line: str, why: str) -> None:
     done = job_file(SLURM.format("-N 1", f"{line}\nmodule load gcc\n./a"))

@@ -1,0 +1,72 @@
+"""A script and its conversions run the same programs, with the same words, in the same directories."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from convert.conversions import convert, job_file, rendered
+
+# The program of all scripts: it writes its words and its directory after a moment, unless it is ended before.
+STEP = '#!/bin/bash\nsleep 0.1\nprintf "%s|" "${PWD##*/}" "$MODE" "$@" $(cat) >> "$STEPS"\necho >> "$STEPS"\n'
+SCONTROL = '#!/bin/sh\nif [ "$2" = hostnames ]; then echo n1; fi\n'
+SLURM = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n1", "SLURM_JOB_NUM_NODES": "1", "SLURM_NTASKS": "1"}
+PBS = {"PBS_JOBID": "7.srv", "PBS_ENVIRONMENT": "PBS_BATCH", "PBS_NUM_PPN": "1"}
+HEAD = "#!/bin/bash\n#SBATCH --job-name=steps --nodes=1 --ntasks=1 --time=10\n"
+SCRIPTS = {
+    "words": "A='x  y'\nB=(1 '2 3')\nstep $A \"$A\" \"${B[@]}\" $((1 + 2)) '$A' < /dev/null\n",
+    "a loop": "for i in 1 2; do\n  step $i < /dev/null\ndone\n",
+    "a function of processes": "run() {\n  for i in 1 2; do step $i < /dev/null & done\n}\nrun\nwait\necho end\n",
+    "processes of a loop": "step 0 < /dev/null\nfor i in 1 2; do step $i < /dev/null & done\nwait\nstep 3 < /dev/null\n",
+    "two processes": "step 1 < /dev/null &\nstep 2 < /dev/null &\nwait\n",
+    "directories": "mkdir -p a b\ncd a\nstep 1 < /dev/null\ncd ../b\nstep 2 < /dev/null\n",
+    "a subshell": "mkdir -p a\n(cd a; export MODE=1; step 1 < /dev/null)\nstep 2 < /dev/null\n",
+    "an environment of one command": "export MODE=a\nMODE=b step 1 < /dev/null\nstep 2 < /dev/null\n",
+    "files": "echo in > f\nstep 1 < f > out\ncat f out | tr a-z A-Z > g\nstep 2 < g\n",
+    "a text": "N=3\nstep 1 << END\n$N '$N'\nEND\n",
+    "a condition": "step 1 < /dev/null && step 2 < /dev/null || step 3 < /dev/null\n[ -e no ] || step 4 < /dev/null\n",
+    "a substitution": 'echo 4 > n\nstep $(cat n) "$(echo a b)" < /dev/null\nstep ${N:-5} < /dev/null\n',
+    "a trap": "trap 'step end < /dev/null' EXIT\nstep 1 < /dev/null\n",
+    "a case": "X=b\ncase $X in\n  a) step 1 < /dev/null;;\n  *) step 2 < /dev/null;;\nesac\n",
+}
+
+
+def _steps(folder: Path, text: str, environment: dict[str, str]) -> tuple[list[str], dict[str, str]]:
+    """Run a script in a directory; return what its programs wrote, sorted, and the files that it made."""
+    work, programs = folder / "work", folder / "bin"
+    work.mkdir(parents=True)
+    programs.mkdir()
+    for name, code in {"step": STEP, "scontrol": SCONTROL}.items():
+        (programs / name).write_text(code)
+        (programs / name).chmod(0o755)
+    (folder / "job").write_text(text)
+    (folder / "hosts").write_text("n1\n")
+    places = {
+        "SLURM_SUBMIT_DIR": work,
+        "PBS_O_WORKDIR": work,
+        "PBS_NODEFILE": folder / "hosts",
+        "HOME": folder,
+    }
+    shared = {"PATH": f"{programs}:{os.environ['PATH']}", "STEPS": str(folder / "steps"), "USER": "u"}
+    scheduler = next(iter(environment)).partition("_")[0]
+    own = {name: str(path) for name, path in places.items() if name.startswith((scheduler, "HOME"))}
+    start = folder if scheduler == "PBS" else work
+    done = subprocess.run(
+        ["bash", folder / "job"], cwd=start, env={**shared, **own, **environment}, timeout=60
+    )
+    assert done.returncode == 0
+    files = {
+        path.name: path.read_text() for path in work.rglob("*") if path.is_file() and "runs" not in path.parts
+    }
+    return sorted((folder / "steps").read_text().splitlines()), files
+
+
+@pytest.mark.parametrize("body", SCRIPTS.values(), ids=SCRIPTS)
+def test_the_same_programs_run(body: str, tmp_path: Path) -> None:
+    text = f"{HEAD}{body}"
+    expected = _steps(tmp_path / "script", text, SLURM)
+    for target in ("pbspro", "torque"):
+        assert _steps(tmp_path / target, convert(text, target).text, PBS) == expected
+    assert _steps(tmp_path / "job_file", rendered(job_file(text).text), SLURM) == expected
