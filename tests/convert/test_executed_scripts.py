@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 from convert.conversions import convert, job_file, rendered
 
-# The program of all scripts: it writes its words and its directory after a moment, unless it is ended before.
-STEP = '#!/bin/bash\nsleep 0.1\nprintf "%s|" "${PWD##*/}" "$MODE" "$@" $(cat) >> "$STEPS"\necho >> "$STEPS"\n'
+# The program of all scripts: it writes its directory and its words, in the background after a while, when the job
+# may have ended it.
+STEP = (
+    '#!/bin/bash\nsleep $DELAY\nprintf "%s|" "${PWD##*/}" "$MODE" "$@" $(cat) >> "$STEPS"\necho >> "$STEPS"\n'
+)
 SCONTROL = '#!/bin/sh\nif [ "$2" = hostnames ]; then echo n1; fi\n'
 SLURM = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n1", "SLURM_JOB_NUM_NODES": "1", "SLURM_NTASKS": "1"}
 PBS = {"PBS_JOBID": "7.srv", "PBS_ENVIRONMENT": "PBS_BATCH", "PBS_NUM_PPN": "1"}
@@ -33,7 +36,9 @@ SCRIPTS = {
 }
 
 
-def _steps(folder: Path, text: str, environment: dict[str, str]) -> tuple[list[str], dict[str, str]]:
+def _steps(
+    folder: Path, text: str, environment: dict[str, str], delay: float
+) -> tuple[list[str], dict[str, str]]:
     """Run a script in a directory; return what its programs wrote, sorted, and the files that it made."""
     work, programs = folder / "work", folder / "bin"
     work.mkdir(parents=True)
@@ -49,7 +54,7 @@ def _steps(folder: Path, text: str, environment: dict[str, str]) -> tuple[list[s
         "PBS_NODEFILE": folder / "hosts",
         "HOME": folder,
     }
-    shared = {"PATH": f"{programs}:{os.environ['PATH']}", "STEPS": str(folder / "steps"), "USER": "u"}
+    shared = {"PATH": f"{programs}:{os.environ['PATH']}", "STEPS": str(folder / "steps"), "DELAY": str(delay)}
     scheduler = next(iter(environment)).partition("_")[0]
     own = {name: str(path) for name, path in places.items() if name.startswith((scheduler, "HOME"))}
     start = folder if scheduler == "PBS" else work
@@ -65,8 +70,8 @@ def _steps(folder: Path, text: str, environment: dict[str, str]) -> tuple[list[s
 
 @pytest.mark.parametrize("body", SCRIPTS.values(), ids=SCRIPTS)
 def test_the_same_programs_run(body: str, tmp_path: Path) -> None:
-    text = f"{HEAD}{body}"
-    expected = _steps(tmp_path / "script", text, SLURM)
+    text, delay = f"{HEAD}{body}", 1.5 * ("wait" in body)
+    expected = _steps(tmp_path / "script", text, SLURM, delay)
     for target in ("pbspro", "torque"):
-        assert _steps(tmp_path / target, convert(text, target).text, PBS) == expected
-    assert _steps(tmp_path / "job_file", rendered(job_file(text).text), SLURM) == expected
+        assert _steps(tmp_path / target, convert(text, target).text, PBS, delay) == expected
+    assert _steps(tmp_path / "job_file", rendered(job_file(text).text), SLURM, delay) == expected
