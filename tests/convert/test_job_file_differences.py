@@ -734,6 +734,7 @@ def test_a_launcher_for_each_input_is_no_program_beside_another() -> None:
         ('./a\nif [[ "$?" == 0 ]]; then\n  ls\nelse\n  exit 1\nfi\nexit', [4]),
         ("./a\n(( $? )) && exit 1\n(cd x && exit 4)\nls | while read x; do exit 5; done\nls", [7]),
         ("./a\nrc=$?\nls\n[ $rc -eq 0 ] || exit 1\nexit $rc", []),
+        ("./a\nrc=$?\nls\nexit $rc\ndate", []),
         ("./a\nf() { exit 1; }\nls", [5]),
         ('set -e\n./a\necho "done: $(date)"\nexit 0', []),
         ("set -e\n./a\necho x\nprintf y", []),

@@ -350,10 +350,20 @@ def test_a_number_of_threads_that_is_not_exported(lines: str, exported: bool) ->
         ("srun $program -x", ["bash", "-c", "exec $program -x"]),
         ("F=a.py\npython $F", ["a.py"]),
         ('python "$file"', ["python", "$file"]),
+        ("P=/opt/a\nO=' -x'\n${P}${O} < in", ["bash", "-c", "${P}${O} < in"]),
+        ('P=/opt\n"$P"/bin/a run', ["/opt/bin/a", "run"]),
+        ('./cfg_"$version"/a', ["./cfg_$version/a"]),
+        ("for v in 1 2; do ./cfg_$v/a; done", ["bash", "-c", "for v in 1 2; do ./cfg_$v/a; done"]),
     ],
 )
 def test_a_program_that_the_submission_names_may_be_several_words(line: str, command: list[str]) -> None:
     assert values(job_file(SLURM.format("-N 1 -n 1", line)).text)["command"] == command
+
+
+@pytest.mark.parametrize("end", ["exit", "exit 0", "rc=$?\nexit $rc", "if true; then\n  exit 1\nfi\nexit 2"])
+def test_nothing_behind_an_exit_is_in_the_job_file(end: str) -> None:
+    text = SLURM.format("-N 1 -n 4", f"set -e\nsrun ./a\n{end}")
+    assert job_file(f"{text}\nmodule load b\nsrun ./b\ndate\n") == job_file(text)
 
 
 def test_a_queue_that_is_named_twice_is_one() -> None:

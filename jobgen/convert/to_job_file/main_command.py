@@ -95,10 +95,9 @@ def _runs_program(command: Command) -> bool:
 
 
 def _named(command: Command) -> bool:
-    """Return whether a command has a name, or that of a variable: ``$command``."""
-    first = command.words[0].text.strip('"') if command.words else ""
-    variable = r"\$\w+|\$\{\w+(\[[^]]*\])?\}|\$(\w+|\{\w+\})/([\w./-]|\$\w|\$\{\w+\})+"
-    return bool(command.name or re.fullmatch(variable, first))
+    """Return whether a command has a name, or one with the values of variables: ``${program}_x86``."""
+    first = command.words[0].text if command.words else ""
+    return bool(command.name) or bool(re.search(r"\$\w|\$\{\w", first) and not re.search(r"[=`(]", first))
 
 
 def _python(command: Command) -> bool:

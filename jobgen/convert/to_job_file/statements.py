@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from jobgen.convert.result import Remark, hint, remark_on, shortened, shown
@@ -31,6 +32,15 @@ class Split(NamedTuple):
     def behind(self) -> list[Node]:
         """The statements after the program, without the signs between them."""
         return [one for one in self.after if one.type not in SEPARATORS and one.text.strip()]
+
+
+def reached(script: Script) -> Script:
+    """Return a script without what is behind an ``exit`` to which its shell always comes."""
+    ends = (one for one in script.tree.children if one.type == "command" and re.match(r"exit\b", one.text))
+    end = next((one for one in ends if (sign := one.next()) is None or sign.type != "&"), None)
+    if end is None or script.tree.damaged:
+        return script
+    return replace(script, source=script.source[: end.end])
 
 
 def split(script: Script, node: Node, remarks: list[Remark]) -> Split:

@@ -31,7 +31,7 @@ from jobgen.convert.to_job_file.function_calls import with_arguments
 from jobgen.convert.to_job_file.host_code import HostCode
 from jobgen.convert.to_job_file.main_command import last_launch, main_command, outermost
 from jobgen.convert.to_job_file.program_line import OfScript, ProgramWords
-from jobgen.convert.to_job_file.statements import Split, compound, redirections, split, without
+from jobgen.convert.to_job_file.statements import Split, compound, reached, redirections, split, without
 from jobgen.convert.to_job_file.waiting import without_waiting
 from jobgen.convert.to_scheduler.component_scripts import scripts_of
 from jobgen.convert.variable_names import binds_threads
@@ -75,7 +75,7 @@ def convert(script: Script) -> Converted:
     """Return the job file of a script."""
     source = DIALECTS[script.scheduler]
     if not _is_own(script):
-        script = with_arguments(text_variables.in_quotes(script))
+        script = with_arguments(text_variables.in_quotes(reached(script)))
     parts = scripts_of(script) if script.components or not _is_own(script) else [script]
     files = [_file(one) for one in parts]
     file = components.join(files, script) if len(files) > 1 else files[0]
