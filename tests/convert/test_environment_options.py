@@ -542,7 +542,12 @@ def test_a_conda_that_only_the_job_knows_stays_in_its_block(command: str) -> Non
 
 @pytest.mark.parametrize(
     "lines",
-    ["which python\nmodule load a", "srun -l /bin/pwd\ncd /a/b", "/bin/pwd\ncd /a/b", "mpirun -np 1 pwd\ncd /a/b"],
+    [
+        "which python\nmodule load a",
+        "srun -l /bin/pwd\ncd /a/b",
+        "/bin/pwd\ncd /a/b",
+        "mpirun -np 1 pwd\ncd /a/b",
+    ],
 )
 def test_a_text_that_is_printed_later_has_a_remark(lines: str) -> None:
     done = job_file(f"{SLURM}{lines}\n{RUN}")

@@ -233,7 +233,8 @@ def _gpus_of_task(script: Script, launch: Launch, each: int) -> Iterator[Remark]
     for option in ("--gpus-per-task", "--ntasks-per-gpu"):
         count, at = _number_of(script, launch, option)
         if count:
-            what = f"{counted(count, 'GPU')} for each task" if option == "--gpus-per-task" else f"{option}={count}"
+            of_task = f"{counted(count, 'GPU')} for each task"
+            what = of_task if option == "--gpus-per-task" else f"{option}={count}"
             why = f"{script.dialect.title} shows a task its own GPUs only; a rank of jobgen sees all, "
             yield hint(at, what, f"{why}and uses that of LOCAL_RANK")
             return
