@@ -540,8 +540,17 @@ def test_a_conda_that_only_the_job_knows_stays_in_its_block(command: str) -> Non
     assert line in found(line)["setup"]
 
 
-def test_a_text_that_is_printed_later_has_a_remark() -> None:
-    done = job_file(f"{SLURM}which python\nmodule load a\n{RUN}")
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "which python\nmodule load a",
+        "srun -l /bin/pwd\ncd /a/b",
+        "/bin/pwd\ncd /a/b",
+        "mpirun -np 1 pwd\ncd /a/b",
+    ],
+)
+def test_a_text_that_is_printed_later_has_a_remark(lines: str) -> None:
+    done = job_file(f"{SLURM}{lines}\n{RUN}")
     assert [(one.line, one.lost) for one in done.remarks if one.why.startswith("prints its text")] == [
         (4, False)
     ]

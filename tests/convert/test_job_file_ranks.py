@@ -73,6 +73,8 @@ def test_srun_binds_the_ranks_of_jobgen_to_their_gpus_too(bind: str, named: bool
     for options, words in ((f" --gpu-bind={bind}", ""), ("", f" --gpu-bind={bind}")):
         done = job_file(f"#!/bin/bash\n#SBATCH -t 10 -n 4 --gpus-per-task=1{options}\nsrun{words} ./a\n")
         assert any("its own GPUs only" in one.why for one in done.remarks) is named
+        all_gpus = "mpirun shows each rank all GPUs of the node (in a job for PBS Pro)"
+        assert any(one.why == all_gpus for one in done.remarks) is not named
 
 
 @pytest.mark.parametrize(

@@ -117,6 +117,13 @@ DIFFERENCES = {
     "a backend of MPI": (SLURM, "-n 1", "srun python3 t.py -d mpi", 3, "starts without an MPI", False),
     "a script that may use MPI": (SLURM, "-n 4", "srun ./a.sh", 3, "starts without an MPI", False),
     "GPUs of a task": (SLURM, "-n 4 --gpus-per-task=1", "srun ./a", 2, "its own GPUs only", False),
+    "all GPUs, and those of a task": (
+        SLURM, "-n 4 --gpus=4 --gpus-per-task=1", "srun ./a", 2, "its own GPUs only", False,
+    ),
+    "GPUs of a task of a step": (
+        SLURM, "-N 1 --gpus-per-node=4", "srun -n 4 --gpus-per-task=1 ./a", 3, "its own GPUs only", False,
+    ),
+    "tasks of a GPU": (SLURM, "-N 1 -n 4 --gpus=4 --ntasks-per-gpu=1", "srun ./a", 2, "its own GPUs only", False),
     "GPUs and others": (SLURM, "--gres=gpu:1,nvme:5", "srun ./a", 2, "stays a directive", False),
     "an environment that ends in the program": (
         SLURM, "", "source v/bin/activate\nif a; then\n  ./b\n  deactivate\n  ./c\nfi", 6, "is a function of the env", False,

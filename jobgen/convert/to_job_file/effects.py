@@ -43,7 +43,8 @@ _FORMS = (
     (r"(/\w+)*/(bin|lib|lib64)", "text"),  # a folder, and no command
     (r"(\S*/)?generate_pbs_nodefile", "text"),
     (r"(\S*/)?python[\d.]* (-c|<<<) .*\bprint\(.*", "state"),
-    (r"(srun|mpirun|mpiexec|ssh) ([^;|&>]* )?(/bin/)?(hostname|echo|date|pwd)\b[^;|&>]*", "text"),
+    (r"(srun|mpirun|mpiexec|ssh) ([^;|&>]* )?(/bin/)?(hostname|echo|date)\b[^;|&>]*", "text"),
+    (r"((srun|mpirun|mpiexec|ssh) ([^;|&>]* )?)?(/bin/)?pwd", "here"),
     (r"conda info .*", "text"),
     (r"(awk|cat|cut|grep|head|sed|sort|tail|uniq|wc)\b.* \"?\$\{?PBS_NODEFILE\}?\"?", "text"),
     (r"(ls|df|du|tree|quota|cat|head|tail|wc|md5sum|stat)( [^;|&<>]*)?", "here"),  # they change nothing

@@ -12,7 +12,7 @@ from jobgen.convert.result import Edit, Remark, hint
 from jobgen.convert.to_job_file import inherited
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.main_command import last_launch
-from jobgen.convert.to_job_file.sizes import CORES_OF_STEP
+from jobgen.convert.to_job_file.sizes import CORES_OF_STEP, gpu_binding
 from jobgen.convert.to_scheduler import launch_calls, own_scripts, variables
 from jobgen.errors import JobgenError
 from jobgen.jobfile.reader import decode, layer_of
@@ -105,6 +105,9 @@ def _ranks(script: Script, file: JobFile) -> Iterator[Remark]:
     yield from differences.functions(script, mpi, launch.line, launch.command.node.text)
     if launch.row.by_scheduler and launch.has("--chdir", "-D"):
         yield hint(launch.line, "--chdir", f"{other.command} starts the ranks in the directory of the job")
+    if (bind := gpu_binding(script, launch)) and file.count("ranks_per_node") > 1:
+        at = launch.line if launch.has("--gpu-bind") else script.heeded["--gpu-bind"].line
+        yield hint(at, f"--gpu-bind={bind}", f"{other.command} shows each rank all GPUs of the node")
     if (ranks := launch.row.ranks) and launch.outer is None and of_python:
         yield hint(launch.line, ranks.rank.strip("$"), "programs that read it find RANK, and so on")
 

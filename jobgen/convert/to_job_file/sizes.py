@@ -48,7 +48,7 @@ def write(file: JobFile, script: Script, launch: Launch | None) -> None:
     # a number of all tasks that is not that of the equal nodes of the job
     _drop(file, "--ntasks=")
     each = _each(file, script, launch, nodes, gpus)
-    file.remarks += _unknown(launch, each) if launch else ()
+    file.remarks += (*_unknown(launch, each), *_gpus_of_task(script, launch, each)) if launch else ()
     if launch is None and _tasks(request) > 1:
         file.remarks += _of_one_task(script)
     elif launch is not None and not launch.row.once_a_node and _tasks(request) > each:
@@ -216,22 +216,41 @@ def _gpus(file: JobFile, script: Script, launch: Launch | None) -> int:
             why = "all on one node: the script names no nodes"
             file.hint(line_of(script, "gpus"), counted(request.gpus, "GPU"), why)
         return request.gpus
-    per_task = launch.number("--gpus-per-task") if launch else None
-    per_task = per_task or device_count(_given(script, "--gpus-per-task") or "")
-    bind = (launch.text("--gpu-bind") if launch else "") or _given(script, "--gpu-bind") or "none"
-    if per_task and _tasks(request) > 1 and bind.endswith("none"):  # else srun of jobgen binds them, too
-        why = f"{script.dialect.title} shows a task its own GPUs only; a rank of jobgen sees all, "
-        why += "and uses that of LOCAL_RANK"
-        own = launch is not None and launch.number("--gpus-per-task")
-        at = launch.line if launch is not None and own else line_of(script, "--gpus-per-task")
-        file.hint(at, f"{counted(per_task, 'GPU')} for each task", why)
     if request.gpus_per_node is not None:
         return request.gpus_per_node
     count, at, _ = launch_nodes.devices_of_steps(script)
     if count:
         why = "only the launcher asks for them; jobgen's job does"
         file.hint(at, f"{counted(count, 'GPU')} of a node", why)
-    return count or (per_task or 0) * _tasks(request)
+    return count or (_number_of(script, launch, "--gpus-per-task")[0] or 0) * _tasks(request)
+
+
+def _gpus_of_task(script: Script, launch: Launch, each: int) -> Iterator[Remark]:
+    """Yield a remark if a task sees its own GPUs only; with a binding it does so in the job, too."""
+    tasks = each if launch.kind == script.dialect.node_step else 1
+    if max(_tasks(script.request), tasks) == 1 or gpu_binding(script, launch):
+        return
+    for option in ("--gpus-per-task", "--ntasks-per-gpu"):
+        count, at = _number_of(script, launch, option)
+        if count:
+            of_task = f"{counted(count, 'GPU')} for each task"
+            what = of_task if option == "--gpus-per-task" else f"{option}={count}"
+            why = f"{script.dialect.title} shows a task its own GPUs only; a rank of jobgen sees all, "
+            yield hint(at, what, f"{why}and uses that of LOCAL_RANK")
+            return
+
+
+def _number_of(script: Script, launch: Launch | None, option: str) -> tuple[int | None, int]:
+    """Return the number of an option of the launcher, else of the job, and its line."""
+    if launch is not None and (own := launch.number(option)):
+        return own, launch.line
+    return device_count(_given(script, option) or ""), line_of(script, option)
+
+
+def gpu_binding(script: Script, launch: Launch | None) -> str:
+    """Return the way in which Slurm binds ranks to GPUs, if the script names one that hides others."""
+    bind = (launch.text("--gpu-bind") if launch else "") or _given(script, "--gpu-bind") or "none"
+    return "" if bind.endswith("none") else bind
 
 
 def _given(script: Script, flag: str) -> str | None:
