@@ -53,6 +53,10 @@ def test_nodes_without_cores(target: str, options: str, code: str, count: int) -
         ("-n 1 -c 8", "mpirun -np 1 ./a", 1),
         ("-n 1 -c 8", "lscpu\nmpirun -np 1 -x OMP_NUM_THREADS=8 ./a", 0),
         ("-n 1 -c 8", "OMP_NUM_THREADS=8\nmpirun -np 1 -x OMP_NUM_THREADS ./a", 1),
+        ("-n 1 -c 8", "module load gcc ray/1.1.0;\npython a.py", 1),
+        ("-n 1 -c 8", "module load array/1.1.0\npython a.py", 0),
+        ("-n 1 -c 8", "ml dask\npython a.py", 1),
+        ("-n 1 -c 1", "module load ray\npython a.py", 0),
     ],
 )
 def test_a_script_that_leaves_the_threads_unset(options: str, code: str, count: int) -> None:
