@@ -651,6 +651,7 @@ def test_a_launcher_in_a_text_that_another_command_runs(text: str, named: bool) 
         ("export RUNNER=mpirun\n$RUNNER -n 2 ./a", ""),
         ("jobs --hostfile=hosts -- ./a", "starts processes on these hosts itself"),
         ("$MPI/bin/solver -machinefile hosts a.sim", "starts processes on these hosts itself"),
+        ("$SOLVER -machinefile hosts a.sim", "starts processes on these hosts itself"),
         ("mpirun -n 2 --hostfile hosts ./a", ""),
         ("python -m torch.distributed.run --hostfile=x a.py", ""),
         ("cat --hosts", ""),

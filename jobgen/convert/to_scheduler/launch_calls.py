@@ -315,7 +315,7 @@ def on_hosts(script: Script, target: Dialect) -> Iterator[Remark]:
     for command in script.commands:
         options = {word.text.partition("=")[0] for word in command.arguments}
         other = command.node.start in known or command.name in {*TOOLS, *STATE, *script.functions}
-        if not (other or options.isdisjoint(_LISTS) or _VARIABLE.fullmatch(command.node.name)):
+        if not other and not options.isdisjoint(_LISTS):
             why = f"starts processes on these hosts itself: how it does so under {target.title} is not known"
             yield hint(command.line, shown(command.node), why)
 
