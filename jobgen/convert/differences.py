@@ -11,7 +11,7 @@ from jobgen.convert.request_reader import at_directive
 from jobgen.convert.result import Remark, hint, remark_on
 from jobgen.convert.submission import discarded, index_read
 from jobgen.convert.to_scheduler.request_writer import listed
-from jobgen.convert.variable_names import directive_of_text
+from jobgen.convert.variable_names import directive_of_text, is_exported
 from jobgen.launch.launchers import MPI_FLAVOURS, MpiFlavour
 from jobgen.script.beside import programs
 from jobgen.script.command_kinds import STATE, TOOLS, is_printed
@@ -76,7 +76,7 @@ def _srun_variables(script: Script, target: Dialect) -> Iterator[Remark]:
     source = script.dialect
     steps = source.node_step is not None and target.node_step is None
     for name, _, node in script.assignments if steps else ():
-        if re.fullmatch("SBATCH_[A-Z_]+", name):
+        if re.fullmatch("SBATCH_[A-Z_]+", name) and is_exported(script, name):
             why = f"is an option of {source.command}: {target.command} does not read it"
             yield Remark(node.line, name, why)
         if mpi := next((one for one in MPI_FLAVOURS.values() if one.pmi_library == name), None):

@@ -55,10 +55,15 @@ def shared(script: Script) -> set[str]:
 
 @lru_cache(4)
 def exported_names(script: Script) -> frozenset[str]:
-    """Return the variables that a script passes on to programs by an export of their names or values."""
-    declared = (node for node in script.tree.all("declaration_command") if _EXPORT.match(node.text))
+    """Return the variables that a script passes on to programs: to all by an export, or to one before it."""
+    return _for_all(script).union(name for name, _, node in script.assignments if exported(node))
+
+
+def _for_all(script: Script) -> frozenset[str]:
+    """Return the variables that a script exports by their names or with their values."""
+    declared = [node for node in script.tree.all("declaration_command") if _EXPORT.match(node.text)]
     names = (child.text for node in declared for child in node.children if child.type == "variable_name")
-    return frozenset([*names, *(name for name, _, node in script.assignments if exported(node))])
+    return frozenset([*names, *(name for name, _, node in script.assignments if node.parent in declared)])
 
 
 def exports_all(script: Script) -> bool:
@@ -69,6 +74,11 @@ def exports_all(script: Script) -> bool:
 def is_exported(script: Script, name: str) -> bool:
     """Return whether a script itself passes a variable on to its programs."""
     return exports_all(script) or name in exported_names(script)
+
+
+def is_for_all(script: Script, name: str) -> bool:
+    """Return whether a script exports a variable, for all programs behind."""
+    return (exports_all(script) and name in script.values) or name in _for_all(script)
 
 
 # Variables by which OpenMP binds the threads of a program to the cores that it has.

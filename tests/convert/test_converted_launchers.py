@@ -643,6 +643,28 @@ def test_a_launcher_in_a_text_that_another_command_runs(text: str, named: bool) 
 
 
 @pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("export RUNNER=mpiexec\npython a.py", "is for programs: on several nodes it needs the hosts in"),
+        ('RUNNER="$MPI/bin/mpirun" ./a', "is for programs: on several nodes it needs the hosts in"),
+        ("RUNNER=mpiexec\npython a.py", ""),
+        ("export RUNNER=mpirun\n$RUNNER -n 2 ./a", ""),
+        ("jobs --hostfile=hosts -- ./a", "starts processes on these hosts itself"),
+        ("$MPI/bin/solver -machinefile hosts a.sim", "starts processes on these hosts itself"),
+        ("$SOLVER -machinefile hosts a.sim", "starts processes on these hosts itself"),
+        ("mpirun -n 2 --hostfile hosts ./a", ""),
+        ("python -m torch.distributed.run --hostfile=x a.py", ""),
+        ("cat --hosts", ""),
+    ],
+)
+def test_a_program_that_starts_ranks_itself(text: str, why: str) -> None:
+    for nodes, found in ((2, why), (1, "")):
+        done = convert(f"#SBATCH -N {nodes} -n {nodes}\nmodule load openmpi\n{text}", "pbspro")
+        reasons = [one.why for one in done.remarks if re.match("is for programs|starts processes", one.why)]
+        assert [one[: len(found)] for one in reasons] == [found] * bool(found)
+
+
+@pytest.mark.parametrize(
     ("code", "named"),
     [
         ("N=$(grep N par)\nmpirun -np $N ./a", ["-n $N"]),

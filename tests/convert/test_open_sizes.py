@@ -46,9 +46,20 @@ def test_nodes_without_cores(target: str, options: str, code: str, count: int) -
         ("-n 1", "if true; then\nunset A OMP_NUM_THREADS\nfi\n./a", 1),
         ("-n 1", "python a.py", 0),
         ("-n 1 --exclusive", "unset OMP_NUM_THREADS\npython a.py", 0),
+        ("-n 1 -c 8", "OMP_NUM_THREADS=8\n./a", 1),
+        ("-n 1 -c 8", "OMP_NUM_THREADS=8\nexport OMP_NUM_THREADS\n./a", 0),
+        ("-n 1 -c 8", "OMP_NUM_THREADS=4 ./a", 0),
+        ("-n 1 -c 8", "OMP_NUM_THREADS=4 ./a\n./b", 1),
+        ("-n 1 -c 8", "mpirun -np 1 ./a", 1),
+        ("-n 1 -c 8", "lscpu\nmpirun -np 1 -x OMP_NUM_THREADS=8 ./a", 0),
+        ("-n 1 -c 8", "OMP_NUM_THREADS=8\nmpirun -np 1 -x OMP_NUM_THREADS ./a", 1),
+        ("-n 1 -c 8", "module load gcc ray/1.1.0;\npython a.py", 1),
+        ("-n 1 -c 8", "module load array/1.1.0\npython a.py", 0),
+        ("-n 1 -c 8", "ml dask\npython a.py", 1),
+        ("-n 1 -c 1", "module load ray\npython a.py", 0),
     ],
 )
-def test_a_script_that_unsets_the_threads(options: str, code: str, count: int) -> None:
+def test_a_script_that_leaves_the_threads_unset(options: str, code: str, count: int) -> None:
     found = reasons(f"{HEAD}{options}\n{code}\n", "pbspro")
     assert len([one for one in found if one.startswith("is unset: unless PBS Pro binds")]) == count
 

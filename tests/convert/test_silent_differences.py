@@ -1634,6 +1634,7 @@ def test_scripts_that_another_shell_reads(text: str, what: list[str]) -> None:
         ("--begin=now", "./a", []),
         ("--begin=now+1hour", "./a", ["--begin=now+1hour"]),
         ("-N 1", "export SBATCH_PARTITION=gpu\n./a", ["SBATCH_PARTITION"]),
+        ("-N 1", "SBATCH_SCRIPT=a.sh\n./a", []),
         ("-N 1", "module load slurm-tools/1 python/3", ["slurm-tools/1"]),
         ("-N 1", "M=slurm/20\nmodule load $M", ["$M"]),
     ],

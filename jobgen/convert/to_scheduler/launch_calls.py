@@ -15,7 +15,7 @@ from jobgen.convert.variable_names import is_exported, is_of_other_job
 from jobgen.launch.launchers import MPI_FLAVOURS, MpiFlavour
 from jobgen.launch.wrappers import CONTAINERS, command_start
 from jobgen.schedulers.request import Request
-from jobgen.script.command_kinds import PRINT, TOOLS, is_printed
+from jobgen.script.command_kinds import PRINT, STATE, TOOLS, is_printed
 from jobgen.script.commands import Command
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.launches import looked_up
@@ -36,6 +36,8 @@ _TEXT = r"(?m)^(?!\s*#)(?:.*?[\s;&|(=/'\"])?({}mpirun|mpiexec(?:\.hydra)?|orteru
 _IN_TEXT, _START = re.compile(_TEXT.format("")), re.compile(_TEXT.format("srun|"))
 _TEXTS = ("string", "raw_string", "heredoc_body")
 _HOST_OPTION = re.compile(rf"\s({'|'.join(_HOSTS)})[ =]")
+# Options for a list of hosts that other programs have, too.
+_LISTS = {"--hostfile", "-hostfile", "-machinefile", "--machinefile", "--machine-file", "--hosts"}
 _PLACES = {"--map-by", "-map-by", "--rankfile", "-rf", "--bynode", "-bynode"}
 
 
@@ -306,8 +308,21 @@ def unknown(script: Script, target: Dialect, names: Collection[str]) -> Iterator
             yield hint(command.line, match[0], why)
 
 
+def on_hosts(script: Script, target: Dialect) -> Iterator[Remark]:
+    """Yield a remark on each program, other than a launcher, that gets a list of hosts."""
+    launchers = (call.command for call in _all(script) if _is_launcher(call.name, MPIRUNS))
+    known = {one.node.start for one in (*launchers, *(launch.command for launch in script.launches))}
+    for command in script.commands:
+        options = {word.text.partition("=")[0] for word in command.arguments}
+        other = command.node.start in known or command.name in {*TOOLS, *STATE, *script.functions}
+        if not other and not options.isdisjoint(_LISTS):
+            why = f"starts processes on these hosts itself: how it does so under {target.title} is not known"
+            yield hint(command.line, shown(command.node), why)
+
+
 def in_texts(script: Script, target: Dialect) -> Iterator[Remark]:
-    """Yield a remark on each mpirun in a text that another command runs, or in a file that the script writes.
+    """Yield a remark on each mpirun in a text that another command runs, in a file that the script writes, or
+    in the environment of a program.
 
     On several nodes it stays without their hosts.
     """
@@ -326,6 +341,11 @@ def in_texts(script: Script, target: Dialect) -> Iterator[Remark]:
             line = node.line + node.text[: found.start(1)].count("\n")
             why = "stays in this text: on several nodes it needs the hosts in "
             yield hint(line, found[1], f"{why}${target.variable('node_file')}")
+    for name, value, node in script.assignments:
+        alone = os.path.basename(code_text(value)) in MPIRUNS and name not in own
+        if alone and is_exported(script, name):
+            why = "is for programs: on several nodes it needs the hosts in "
+            yield hint(node.line, node.text, f"{why}${target.variable('node_file')}")
 
 
 def in_words(script: Script) -> bool:
@@ -351,7 +371,11 @@ def _is_text(node: Node) -> bool:
 def _first_launcher(value: Node, names: Collection[str]) -> str:
     """Return the name of the launcher that a value of a variable begins with; empty without one."""
     name = os.path.basename((code_text(value).split() or [""])[0])
-    return name if name in names or mpirun_line.OTHERS.fullmatch(name) else ""
+    return name if _is_launcher(name, names) else ""
+
+
+def _is_launcher(name: str, names: Collection[str]) -> bool:
+    return name in names or mpirun_line.OTHERS.fullmatch(name) is not None
 
 
 def other_launchers(script: Script, known: Collection[str]) -> Iterator[Call]:

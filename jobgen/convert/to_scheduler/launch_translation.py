@@ -62,7 +62,9 @@ def launches(script: Script, target: Dialect) -> Iterator[Edit | Remark]:
             yield Remark(command.line, name, "its path is in a variable: the line is unchanged")
     if target.node_step is None:
         yield from completed
-        yield from launch_calls.in_texts(script, target) if script.request.nodes != 1 else ()
+    if target.node_step is None and script.request.nodes != 1:
+        yield from launch_calls.in_texts(script, target)
+        yield from launch_calls.on_hosts(script, target)
     yield from launch_calls.unknown(script, target, (*_SRUN, *mpirun_line.NAMES))
 
 

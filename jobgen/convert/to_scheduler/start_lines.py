@@ -12,7 +12,7 @@ from jobgen.convert.result import Definition, Edit, Remark, hint
 from jobgen.convert.to_scheduler.launch_calls import in_words, other_launchers
 from jobgen.convert.to_scheduler.mpirun_line import EXPORTS, exports_function
 from jobgen.convert.unread_files import of_engines
-from jobgen.convert.variable_names import binds_threads, is_exported, kept, starts_workers
+from jobgen.convert.variable_names import binds_threads, is_exported, is_for_all, kept, starts_workers
 from jobgen.launch.command_line import is_python
 from jobgen.launch.wrappers import WRAPPERS
 from jobgen.schedulers.base import fill
@@ -40,8 +40,12 @@ _SETS_THREADS = re.compile(
     r"|\s-ntomp\b)"
 )
 
-# mdrun divides the cores itself, and refuses another number; launchers in variables; scripts that read it.
-_CHOOSES_THREADS = re.compile(r"(?m)^[^#\n]*(\bmdrun\b|\s-np\b|\$\{?\w+\}?\"? -n\b|\$\{?OMP_NUM_THREADS\b)")
+# mdrun divides the cores itself, and refuses another number; launchers in variables; scripts that read it;
+# the workers of Ray and Dask, which have their share only without a number.
+_CHOOSES_THREADS = re.compile(
+    r"(?m)^[^#\n]*(\bmdrun\b|\s-np\b|\$\{?\w+\}?\"? -n\b|\$\{?OMP_NUM_THREADS\b"
+    r"|\b(module|ml)\b[^#\n]*\s(ray|dask)(/|[\s;]|$))"
+)
 
 # Options of programs that bind their threads, counted from the first core of the node.
 _PINS = re.compile(r"\bmdrun\b[^;&|]*\s(-pin\s+on)\b|\bnamd\d?\b[^;&|]*\s(\+setcpuaffinity)\b")
@@ -54,6 +58,9 @@ _OF_JOB = "binds the job to its cores"
 _OF_RANKS = re.compile(
     r"(?im)^\s*(module|ml)\b.*\b(vasp|quantum-?espresso|espresso|qe|cp2k|lammps|gromacs|nwchem|orca|siesta|abinit|castep)\b"
 )
+
+# A number of threads in a command: before the program, or in an option of a launcher.
+_OF_COMMAND = re.compile(r"\bOMP_NUM_THREADS(=| +[\d$])")
 
 # Options of mpirun that give each rank several cores.
 _SEVERAL_CORES = re.compile(r"(?i)\bpe=(?!1\b)\w|[- ]-?cpus-per-(proc|rank)\b")
@@ -253,7 +260,7 @@ def _open_threads(
         alone = not (target.sets_threads or script.launches or _has_other_launchers(script))
         alone &= _binds_programs(script) and not _names_threads(script, content)
         unset |= not set_ and (_leaves_cores(script) or (alone and not _are_known(script, content)))
-        left = own or (unset and "OMP_NUM_THREADS" not in script.values)
+        left = own or (unset and not _get_threads(script))
         left &= source.node_step is not None and not request.exclusive
         why = f"is unset: unless {target.title} binds the job to its cores, "
         why += "OpenMP uses those of the whole node"
@@ -291,6 +298,14 @@ def _cores_of_rank(script: Script, content: ScriptRequest) -> int:
     """Return the cores of a rank: the least number of those that the launchers and the directives name."""
     of_job = min(one.cpus_per_rank or 1 for one in content.components or [script.request])
     return min((one.number("-c", "--cpus-per-task") or of_job for one in _steps(script)), default=of_job)
+
+
+def _get_threads(script: Script) -> bool:
+    """Return whether the script has a value of OMP_NUM_THREADS for each of its programs: exported, or in the
+    command itself. One that stays in the shell is for none of them."""
+    others = _NO_PROGRAMS | script.functions.keys()
+    given = [_OF_COMMAND.search(one.node.text) for one in script.runs if one.name not in others]
+    return is_for_all(script, "OMP_NUM_THREADS") or (bool(given) and all(given))
 
 
 def _names_threads(script: Script, content: ScriptRequest) -> bool:
