@@ -268,6 +268,32 @@ def test_the_id_of_a_task_has_a_remark(line: str, why: list[str]) -> None:
     assert [one for one in alone if one.what == "$SLURM_JOB_ID"] == []
 
 
+@pytest.mark.parametrize("target", ["pbspro", "torque"])
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("P=$((10000 + ${SLURM_JOB_ID: -4}))", True),
+        ("./a ${SLURM_JOBID:0:3}", True),
+        ("./a run-${SLURM_JOB_ID:-7}", True),
+        ("./a ${SLURM_JOB_ID/.*} ${SLURM_JOB_ID%%.*} ${SLURM_JOB_ID}", False),
+        ('[ -n "${SLURM_JOB_ID:-}" ] && ./a ${SLURM_JOB_ID:+-v}', False),
+        (": ${SLURM_JOB_ID:?}", False),
+    ],
+)
+def test_a_part_of_the_id_of_a_job_has_a_remark(line: str, named: bool, target: str) -> None:
+    done = convert(f"#SBATCH -N 1\n{line}", target)
+    assert ["NUMBER.SERVER" in one.why for one in done.remarks if one.what.startswith("$")] == [True] * named
+
+
+@pytest.mark.parametrize("name", ["nextflow run a.nf", "java -jar cromwell.jar run a.wdl"])
+def test_the_threads_that_a_workflow_engine_finds_are_named(name: str) -> None:
+    done = convert(f"#SBATCH -N 1 -c 6\n{name}", "torque")
+    assert ["OMP_NUM_THREADS" in done.text, "uses those of the whole node" in str(done.remarks)] == [
+        False,
+        True,
+    ]
+
+
 @pytest.mark.parametrize(
     ("options", "variables"),
     [

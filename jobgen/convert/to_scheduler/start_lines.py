@@ -47,8 +47,12 @@ _CHOOSES_THREADS = re.compile(
     r"|\b(module|ml)\b[^#\n]*\s(ray|dask)(/|[\s;]|$))"
 )
 
-# Options of programs that bind their threads, counted from the first core of the node.
-_PINS = re.compile(r"\bmdrun\b[^;&|]*\s(-pin\s+on)\b|\bnamd\d?\b[^;&|]*\s(\+setcpuaffinity)\b")
+# Options that bind threads, or the ranks of a launcher, counted from the first core of the node.
+_PINS = re.compile(
+    r"\bmdrun\b[^;&|]*\s(-pin\s+on)\b|\bnamd\d?\b[^;&|]*\s(\+setcpuaffinity)\b"
+    r"|\b(?:mpirun|mpiexec|orterun)\b[^;&|]*\s(--?bind-to[- ](?:core|hwthread)\b)"
+    r"|\b(taskset\s+(?:-c|--cpu-list)|likwid-pin\s+-c)\s|\bnumactl(?:\s+-\S+(?:\s[\w,+!]+)?)*?\s+(-C|--physcpubind)\b"
+)
 
 _NO_PROGRAMS = (STATE | TOOLS) - {"eval", "xargs"}
 _ONE_PROCESS = ("Rscript", "R", "julia", "matlab", "octave")  # on a node, like Python
@@ -193,7 +197,7 @@ def _threads(script: Script, target: Dialect, content: ScriptRequest) -> list[st
     if target.sets_threads:
         return [] if known else [f"unset OMP_NUM_THREADS{why}"]
     cores = (request.ranks_per_node or 1) * (request.cpus_per_rank or 1)
-    if not known or target.node_step is not None or not _binds_programs(script):
+    if not known or target.node_step is not None or not _binds_programs(script) or _has_engines(script):
         return []
     return [f"export OMP_NUM_THREADS={cores}  # {source.title} {_OF_JOB}"]
 
@@ -215,8 +219,12 @@ def _binds_programs(script: Script) -> bool:
     parts = bool(request.mem or request.gpus_per_node)  # of a node
     shared = parts and source.scheduler.keys.nodes not in script.heeded
     binds = shared or any(source.origin(script.heeded, one) is not None for one in counted)
-    binds &= source.node_step is not None and bool(_programs(script))
-    return binds and not any(of_engines(script, "snakemake"))
+    return binds and source.node_step is not None and bool(_programs(script))
+
+
+def _has_engines(script: Script) -> bool:
+    """Return whether workflow engines pass on the environment of the job to those that they submit."""
+    return any(of_engines(script, "snakemake"))
 
 
 def _are_of_job(script: Script, content: ScriptRequest) -> bool:
@@ -247,7 +255,7 @@ def _open_threads(
     """Yield a remark on a number of threads that the ``lines`` leave open: on whole nodes, and where the
     ``edits`` give the ranks several cores."""
     request, set_, source = script.request, any("OMP_NUM_THREADS" in line for line in lines), script.dialect
-    if _starts_threads(script):
+    if _starts_threads(script) and not starts_workers(script, script.tree):
         return
     if source.sets_threads and not target.sets_threads:
         named = set_ or re.search(r"(?m)^[^#\n]*OMP_NUM_THREADS", script.tree.text)
@@ -259,7 +267,8 @@ def _open_threads(
         unset = any(line.startswith("unset OMP_NUM_THREADS ") for line in lines)
         alone = not (target.sets_threads or script.launches or _has_other_launchers(script))
         alone &= _binds_programs(script) and not _names_threads(script, content)
-        unset |= not set_ and (_leaves_cores(script) or (alone and not _are_known(script, content)))
+        alone &= _has_engines(script) or not _are_known(script, content)
+        unset |= not set_ and (_leaves_cores(script) or alone)
         left = own or (unset and not _get_threads(script))
         left &= source.node_step is not None and not request.exclusive
         why = f"is unset: unless {target.title} binds the job to its cores, "
@@ -282,7 +291,7 @@ def _open_binding(script: Script, target: Dialect) -> Iterator[Remark]:
     name = binds_threads(script)
     places = [(node.line, name) for one, _, node in script.assignments if name and one == name]
     options = ((one.line, _PINS.search(one.node.text)) for one in script.runs)
-    places += [(line, found[1] or found[2]) for line, found in options if found]
+    places += [(line, next(filter(None, found.groups()))) for line, found in options if found]
     if alone and places and _programs(script):
         line, name = places[0]
         why = f"unless {target.title} binds the job to its cores, threads are bound to those of the whole "

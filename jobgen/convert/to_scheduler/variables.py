@@ -22,6 +22,9 @@ from jobgen.values import arrays
 # Code that takes the index of the array, in brackets, from the id of a job.
 _CUTS_INDEX = re.compile(r"^\$\{\w+%.*\[|\b(cut|sed|grep|expr|awk|tr)\b.*\[")
 _ID_OF_ARRAY = "is NUMBER[INDEX].SERVER here, which is no number"
+_ID_WITH_SERVER = "is NUMBER.SERVER here, to which the operator is applied: the number is {}"
+# Behind a name: no operator, or one that gives nothing of the value, or the number without the server.
+_WITHOUT_SERVER = re.compile(rb"\}|:?\+|(%%?\.\*|%%\[!0-9\]\*|/\.\*/?)\}")
 _IS_SET = re.compile(r"-[nz]\b|([\"']?)(\w?)\$[^ ]+ +!?==? +\1\2\1( |$)")  # a test whether a variable is set
 _SUBSHELLS = ("subshell", "command_substitution", "process_substitution")
 _CHOICES = ("if_statement", "case_statement")
@@ -188,8 +191,8 @@ def translate(
         elif name in other:
             text = _spelt(node, other[name], target, not of_array)
             yield Edit(node.start + offset, node.end + offset, text)
-            is_id = of_array and meanings(source).get(name) == "job_id"
-            if is_id and (why := _id_of_task(node, text, target)):
+            is_id = meanings(source).get(name) == "job_id"
+            if is_id and (why := _id_of_task(node, text, target) if of_array else _id_in_part(node, target)):
                 yield hint(node.line, f"${name}", why)
         elif name in defined:
             yield from _defined(node, name, defined[name], script.request, source, name in seen)
@@ -230,6 +233,17 @@ def _id_of_task(node: Node, text: str, target: Dialect) -> str:
         tests = (one.text for one in node.above() if one.type == "test_command")
         return "" if any(map(_IS_SET.search, tests)) else _ID_OF_ARRAY
     return "is the number of the array here, the same for all of its tasks"
+
+
+def _id_in_part(node: Node, target: Dialect) -> str:
+    """Return what differs about the id of a job in an expansion with an operator; empty if nothing does."""
+    whole = node.parent
+    if not target.job_number or whole is None or not whole.text.startswith("${"):
+        return ""
+    tests = [one.text for one in node.above() if one.type == "test_command" or one.name == ":"]
+    is_test = any(_IS_SET.search(one) or one.startswith(":") for one in tests)
+    without = is_test or _WITHOUT_SERVER.match(node.source[node.end :])
+    return "" if without else _ID_WITH_SERVER.format(target.job_number)
 
 
 def _shared(
