@@ -63,6 +63,10 @@ KINDS = {
     "a folder of the script": ("D=$(a)\ntouch $D/y", ""),
     "the same directory": ('cd "$PWD"', ALL),
     "a copy": ("cp -r x /tmp/x", f"{MODULES} env"),
+    "a copy of folders elsewhere": ("cp /y/x /z", f"{MODULES} env workdir"),
+    "a copy that makes the folder": ("cp -r /y /b", f"{MODULES} env"),
+    "a folder that gets another name": ("mv /b /z", f"{MODULES} env"),
+    "a sample of CUDA": ("/x/release/deviceQuery", ALL),
     "commands in front of others": ("export PATH=$HOME/bin:$PATH", "env workdir"),
     "commands behind others": ("export PATH=$PATH:$HOME/bin", f"{MODULES} env workdir"),
     "libraries": ("export LD_LIBRARY_PATH=$HOME/lib:$LD_LIBRARY_PATH", "conda venv env workdir"),
@@ -214,6 +218,20 @@ LINES: dict[str, tuple[str, dict[str, Any]]] = {
         "module load python/3\nsource /v/bin/activate\nmodule load cuda/12 cudnn",
         {"module": ["python/3", "cuda/12", "cudnn"], "venv": "/v", "setup": None},
     ),
+    "a tool behind a virtual environment": (
+        "source /v/bin/activate\nmodule load git/2 cmake", {"module": ["git/2", "cmake"], "venv": "/v"},
+    ),
+    "a conda on the path of commands": (
+        'module load a\nexport PATH="/o/miniconda3/bin:$PATH"\nsource activate b',
+        {"module": ["a"], "source": ["/o/miniconda3/etc/profile.d/conda.sh"], "conda": "b"},
+    ),
+    "a conda at home on the path of commands": (
+        "export PATH=$HOME/.conda/bin/:${PATH}\n. activate b", {"source": ["~/.conda/etc/profile.d/conda.sh"], "conda": "b"},
+    ),
+    "a root behind which an environment follows": (
+        "export A_ROOT=/a\nsource activate b", {"env": {"A_ROOT": "/a"}, "conda": "b"},
+    ),
+    "a path of commands alone": ("export PATH=/a/bin:/usr/bin:/bin", {"env": {"PATH": "/a/bin:/usr/bin:/bin"}}),
     "a directory at home in quotes": ('cd "$HOME/a"\ncd b', {"workdir": "~/a/b"}),
     "a directory at home behind another one": ("cd /b\ncd ${HOME}/a", {"workdir": "~/a"}),
     "a directory at home in a variable": ('D="$HOME/a"\ncd $D/b', {"workdir": "~/a/b"}),
@@ -318,6 +336,15 @@ STAY = {
     "a home": "export A=~/x",
     "a path before a module": "export LD_LIBRARY_PATH=/a\nmodule load $HOME/b",
     "a library of all programs behind an environment": "conda activate a\nexport LD_PRELOAD=/a/b.so",
+    "a directory at home that a copy may make": "cp -r /a /b\ncd ~/c",
+    "a tool of Python behind an environment": "source /v/bin/activate\nmodule load git-python",
+    "a tool behind a file": "source /v/bin/activate\nsource /b.sh\nmodule load git",
+    "a path without the commands of the system": "export PATH=/b/bin",
+    "a path of commands behind a module": "module load a\nexport PATH=/b:/usr/bin:/bin",
+    "a path of commands without an environment": "source activate a\nexport PATH=/o/miniconda3/bin:$PATH",
+    "a conda on the path of a program": "export PATH=/o/miniconda3/bin:$PATH\n./b\nsource activate a",
+    "a tool behind its root": "export GIT_ROOT=$PWD/x\nmodule load git",
+    "a module behind a compiler": "export CC=/x/gcc\nmodule load a",
     "a directory that was left": "source .venv/bin/activate\ncd /a",
     "a second environment": "conda activate a\nconda activate b",
     "threads of a command before it": "export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK\necho $OMP_NUM_THREADS",
@@ -545,6 +572,27 @@ def test_a_text_that_is_printed_later_has_a_remark() -> None:
     assert [(one.line, one.lost) for one in done.remarks if one.why.startswith("prints its text")] == [
         (4, False)
     ]
+
+
+def test_a_base_environment_that_leaves_the_path_has_a_remark() -> None:
+    done = job_file(f"{SLURM}export PATH=/o/miniconda3/bin:$PATH\nsource activate a{RUN}")
+    assert [one.line for one in done.remarks if one.why.endswith("its base environment are not on PATH")] == [
+        4
+    ]
+
+
+def test_a_tool_sets_no_compilers_and_no_roots_of_others() -> None:
+    got = found("export CC=/x/gcc A_ROOT=$PWD\nmodule load cuda git/2")
+    assert (got["module"], got["setup"]) == (["cuda", "git/2"], "set -e\nexport CC=/x/gcc A_ROOT=$PWD\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "passes"), [("TAG", True), ("CUDA_HOME", False), ("X_DIR", False), ("A_X", False)]
+)
+def test_a_variable_that_the_program_reads_too_is_that_of_the_submission(name: str, passes: bool) -> None:
+    got = found(f"mkdir -p ${name}\nsource /etc/profile\nmodule load a", run=f"\nsrun ./a > ${name}/x\n")
+    assert got.get("module") == (["a"] if passes else None)
+    assert got.get("module_init") == (["/etc/profile"] if passes else None)
 
 
 def test_all_modules_are_unloaded_first() -> None:
