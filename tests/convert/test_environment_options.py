@@ -171,6 +171,14 @@ LINES: dict[str, tuple[str, dict[str, Any]]] = {
         "source /etc/profile\n. ~/a.sh\nmodule purge\nmodule load b\nsource /c.sh",
         {"module_init": ["/etc/profile", "~/a.sh"], "module_purge": True, "module": ["b"], "source": ["/c.sh"]},
     ),
+    "a file with arguments": (
+        "module load b\nsource ~/a.sh c\nsource /d/compilervars.sh -arch intel64",
+        {"module": ["b"], "source": ["~/a.sh c", "/d/compilervars.sh -arch intel64"]},
+    ),
+    "a file of a product with arguments": (
+        "source /d/compilervars.sh intel64\nmodule load c",
+        {"module_init": ["/d/compilervars.sh intel64"], "module": ["c"]},
+    ),
     "a file at home": ("module load a\nsource $HOME/x.sh", {"module": ["a"], "source": ["~/x.sh"]}),
     "a file of the shell alone": ("source ~/.bashrc", {"source": ["~/.bashrc"]}),
     "the module command of its folder": (". $MODULESHOME/init/bash\nmodule load a", {"module": ["a"], "source": None}),
@@ -318,7 +326,9 @@ STAY = {
     "a directory in a variable that is set later": "cd $D\nD=$SLURM_SUBMIT_DIR/x\ncd b",
     "a product behind a variable of an unknown value": "export A\nsource /s/share/spack/setup-env.sh",
     "a file of the login behind an export": "export A=$HOME/b\nsource /home/b/.bashrc",
-    "a file of a list of commands": "source ~/a.sh b",
+    "a file with arguments and another name": "source ~/a b",
+    "a file with an argument of two words": "source ~/a.sh 'b c'",
+    "a file with an argument of the script": "source ~/a.sh $1",
     "a module behind an environment": "conda activate a\nmodule load b",
     "a module behind a file that modules precede": "module load a\nsource /b.sh\nmodule load c",
     "a purge behind an environment": "conda activate a\nmodule purge",
@@ -581,6 +591,11 @@ def test_a_base_environment_that_leaves_the_path_has_a_remark() -> None:
     ]
 
 
+def test_a_file_of_a_product_with_arguments_reads_no_other_variables() -> None:
+    got = found("export A=$HOME/b\nsource /d/compilervars.sh intel64")
+    assert (got["source"], got["setup"]) == (["/d/compilervars.sh intel64"], "set -e\nexport A=$HOME/b\n")
+
+
 def test_a_tool_sets_no_compilers_and_no_roots_of_others() -> None:
     got = found("export CC=/x/gcc A_ROOT=$PWD\nmodule load cuda git/2")
     assert (got["module"], got["setup"]) == (["cuda", "git/2"], "set -e\nexport CC=/x/gcc A_ROOT=$PWD\n")
@@ -603,6 +618,11 @@ def test_all_modules_are_unloaded_first() -> None:
 def test_a_module_with_a_variable_is_loaded_at_its_turn() -> None:
     text = rendered(job_file(f"{SLURM}source $A/v.sh\nmodule load b\nmodule load c/$C_VER d{RUN}").text)
     assert '  job_source "${A?}"/v.sh\n  job_module b\n  job_module c/"${C_VER?}" d\n' in text
+
+
+def test_a_file_gets_its_arguments_in_the_script() -> None:
+    text = rendered(job_file(f"{SLURM}source ~/a.sh c\nmodule load b\nsource '/my x/b.sh'{RUN}").text)
+    assert "  job_source ~/a.sh c\n  job_module b\n  job_source '/my x/b.sh'\n" in text
 
 
 def test_a_folder_of_modules_in_a_variable_has_a_remark_unless_the_script_ends_there_too() -> None:

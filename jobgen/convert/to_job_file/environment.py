@@ -366,9 +366,13 @@ class Environment:
             return [("hook", "")]
         below = self._below(command.arguments[0]) if len(command.arguments) == 1 else ""
         words = [below] if below else self._words(command)
-        if not words or len(words) > 2:
+        if not words:
             return None
         path, name = words[0], words[-1]
+        if words[1:] and path.endswith(".sh") and all(re.fullmatch(r"\S+", one) for one in words):
+            return [("source", " ".join([self._in_directory(path), *words[1:]]))]
+        if len(words) > 2:
+            return None
         if path == "activate":
             return [("conda", name if len(words) == 2 else "base")]
         if len(words) == 2:
@@ -460,12 +464,13 @@ class Environment:
             return False
         fits = kind == "module_purge" or self.file.accepts(kind, value)
         defines = value.endswith("/conda.sh")  # a function, and nothing else
-        login = kind == "source" and effects.OF_LOGIN.fullmatch(value) is not None
-        product = kind == "source" and effects.OF_PRODUCTS.fullmatch(value) is not None
+        file = value.partition(".sh ")[0] + ".sh" * (".sh " in value)  # without its arguments
+        login = kind == "source" and effects.OF_LOGIN.fullmatch(file) is not None
+        product = kind == "source" and effects.OF_PRODUCTS.fullmatch(file) is not None
         of_file = "source of a login" if login else "source of a product" if product else kind
         tool = kind == "module" and effects.OF_TOOLS.fullmatch(value) is not None
         of_file = "module of a tool" if tool else of_file
-        if product and any(mentions(one.node, os.path.basename(value)) for one in self.block):
+        if product and any(mentions(one.node, os.path.basename(file)) for one in self.block):
             return False  # which may write it
         return fits and self._in_time(kind, value) and self._passes("conda" if defines else of_file)
 
