@@ -555,7 +555,8 @@ OPTIONS = (
         parsers.file_of_job,
         "FILE",
         "Shell script to source before all modules, such as one that defines the command module, as an "
-        "absolute path, ~/FILE, or ./FILE in the working directory. Repeatable, in order.",
+        "absolute path, ~/FILE, or ./FILE in the working directory; with arguments as --source. Repeatable, "
+        "in order.",
         (),
         multiple=True,
         example=["/opt/site/modules/init/bash"],
@@ -598,8 +599,8 @@ OPTIONS = (
         _ENVIRONMENT,
         parsers.file_of_job,
         "FILE",
-        "Shell script to source, as an absolute path, ~/FILE, or ./FILE in the working directory. "
-        "Repeatable, in order.",
+        "Shell script to source, as an absolute path, ~/FILE, or ./FILE in the working directory; behind a "
+        "name that ends with .sh, its arguments. Repeatable, in order.",
         (),
         multiple=True,
         example=["/etc/profile.d/site.sh"],

@@ -111,7 +111,7 @@ class Settings(TypedDict, total=False):
     node_limit: str | timedelta | None
     r"""Time in which shell code must end on each node, and a file be staged there. [default: 10m]"""
     module_init: Sequence[str] | str | None
-    r"""Shell script to source before all modules, such as one that defines the command module, as an absolute path, ~/FILE, or ./FILE in the working directory."""
+    r"""Shell script to source before all modules, such as one that defines the command module, as an absolute path, ~/FILE, or ./FILE in the working directory; with arguments as --source."""
     module_purge: bool | None
     r"""Unload all modules first, also those that were loaded when the job was submitted."""
     module_use: Sequence[str] | str | None
@@ -119,7 +119,7 @@ class Settings(TypedDict, total=False):
     module: Sequence[str] | str | None
     r"""Module to load. NAME may also be another command of module: purge, reset, list, 'swap OLD NEW', 'unload NAME', 'use /DIR', 'restore NAME'. It may contain $VARIABLE, as of a file of module_init; so may the folders and files of the environment."""
     source: Sequence[str] | str | None
-    r"""Shell script to source, as an absolute path, ~/FILE, or ./FILE in the working directory."""
+    r"""Shell script to source, as an absolute path, ~/FILE, or ./FILE in the working directory; behind a name that ends with .sh, its arguments."""
     conda: str | None
     r"""Conda environment, by name or path."""
     venv: str | os.PathLike[str] | None

@@ -60,7 +60,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 28cc54c0a2453b81c25853e2c5de409f1aecbc16fde83da94a3d823f3c52698b ========
+# ======== jobgen runtime 0.2.0, SHA-256 87411f5fa92148e73fb3fe26aa799b8bd68db5543af2a0e781cd62331e286ac5 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -301,11 +301,11 @@ job_replace() { # FILE COMMAND...: write the output of the command atomically
 
 # ---- source.sh: Sourced scripts. Most are not written for set -eu, and they may change more than the environment.
 
-job_source() { # FILE
+job_source() { # FILE ARGUMENT...
   [[ -f $1 && -r $1 ]] || job_die 71 "cannot read $1, a file to source: it must exist on the compute nodes"
   job_file=$1
   # shellcheck disable=SC2016  # job_eval expands it
-  job_eval 'source "$job_file"'
+  job_eval 'source "$job_file"' "${@:2}"
   ((job_eval_status == 0)) || job_say "warning: $1 returned status $job_eval_status"
 }
 
@@ -326,7 +326,7 @@ job_part_functions() { declare -f "${job_part[@]}"; }
 
 job_eval_code() {
   job_here=$PWD job_sourcing=$job_file job_code=$1
-  shift  # a sourced script sees the arguments of its caller
+  shift  # a sourced script without arguments sees those of its caller
   set +eu +o pipefail
   eval "$job_code"
   job_eval_status=$?

@@ -44,6 +44,12 @@ def sh_open(value: str) -> str:
     return found
 
 
+def sh_source(value: str) -> str:
+    """Return the words of a file to source, with the arguments behind a name that ends with ``.sh``."""
+    file, *arguments = re.split(r"(?<=\.sh) +(?=\S)", value, maxsplit=1)
+    return " ".join(map(sh_open, [file, *" ".join(arguments).split()]))
+
+
 def item(value: object) -> str:
     """Return a value as an element of a bash array; with a comma it is quoted: it looks wrong."""
     word = sh(value)

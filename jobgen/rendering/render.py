@@ -15,7 +15,7 @@ import jobgen.templates
 from jobgen.errors import JobgenError, nearest, shown
 from jobgen.options import CODE
 from jobgen.rendering.environment import step_lines
-from jobgen.rendering.quoting import item, prefixed, sh, sh_open, sh_path, suffixed
+from jobgen.rendering.quoting import item, prefixed, sh, sh_open, sh_path, sh_source, suffixed
 from jobgen.rendering.runtime import MAIN, Setting, runtime, settings, step_settings
 from jobgen.rendering.words import assignment, words
 from jobgen.values.text_files import LARGEST_FILE, TooLong, read_text
@@ -103,7 +103,7 @@ def environment(template_dirs: tuple[str, ...] = (), cache_dir: str | None = Non
         if cache_dir
         else None,
     )
-    env.filters |= {"sh": sh, "sh_path": sh_path, "sh_open": sh_open, "item": item}
+    env.filters |= {"sh": sh, "sh_path": sh_path, "sh_open": sh_open, "sh_source": sh_source, "item": item}
     env.filters |= {"prefixed": prefixed, "suffixed": suffixed}
     return env
 

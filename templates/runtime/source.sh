@@ -1,10 +1,10 @@
 # Sourced scripts. Most are not written for set -eu, and they may change more than the environment.
 
-job_source() { # FILE
+job_source() { # FILE ARGUMENT...
   [[ -f $1 && -r $1 ]] || job_die 71 "cannot read $1, a file to source: it must exist on the compute nodes"
   job_file=$1
   # shellcheck disable=SC2016  # job_eval expands it
-  job_eval 'source "$job_file"'
+  job_eval 'source "$job_file"' "${@:2}"
   ((job_eval_status == 0)) || job_say "warning: $1 returned status $job_eval_status"
 }
 
@@ -25,7 +25,7 @@ job_part_functions() { declare -f "${job_part[@]}"; }
 
 job_eval_code() {
   job_here=$PWD job_sourcing=$job_file job_code=$1
-  shift  # a sourced script sees the arguments of its caller
+  shift  # a sourced script without arguments sees those of its caller
   set +eu +o pipefail
   eval "$job_code"
   job_eval_status=$?

@@ -63,6 +63,10 @@ KINDS = {
     "a folder of the script": ("D=$(a)\ntouch $D/y", ""),
     "the same directory": ('cd "$PWD"', ALL),
     "a copy": ("cp -r x /tmp/x", f"{MODULES} env"),
+    "a copy of folders elsewhere": ("cp /y/x /z", f"{MODULES} env workdir"),
+    "a copy that makes the folder": ("cp -r /y /b", f"{MODULES} env"),
+    "a folder that gets another name": ("mv /b /z", f"{MODULES} env"),
+    "a sample of CUDA": ("/x/release/deviceQuery", ALL),
     "commands in front of others": ("export PATH=$HOME/bin:$PATH", "env workdir"),
     "commands behind others": ("export PATH=$PATH:$HOME/bin", f"{MODULES} env workdir"),
     "libraries": ("export LD_LIBRARY_PATH=$HOME/lib:$LD_LIBRARY_PATH", "conda venv env workdir"),
@@ -167,6 +171,14 @@ LINES: dict[str, tuple[str, dict[str, Any]]] = {
         "source /etc/profile\n. ~/a.sh\nmodule purge\nmodule load b\nsource /c.sh",
         {"module_init": ["/etc/profile", "~/a.sh"], "module_purge": True, "module": ["b"], "source": ["/c.sh"]},
     ),
+    "a file with arguments": (
+        "module load b\nsource ~/a.sh c\nsource /d/compilervars.sh -arch intel64",
+        {"module": ["b"], "source": ["~/a.sh c", "/d/compilervars.sh -arch intel64"]},
+    ),
+    "a file of a product with arguments": (
+        "source /d/compilervars.sh intel64\nmodule load c",
+        {"module_init": ["/d/compilervars.sh intel64"], "module": ["c"]},
+    ),
     "a file at home": ("module load a\nsource $HOME/x.sh", {"module": ["a"], "source": ["~/x.sh"]}),
     "a file of the shell alone": ("source ~/.bashrc", {"source": ["~/.bashrc"]}),
     "the module command of its folder": (". $MODULESHOME/init/bash\nmodule load a", {"module": ["a"], "source": None}),
@@ -214,6 +226,20 @@ LINES: dict[str, tuple[str, dict[str, Any]]] = {
         "module load python/3\nsource /v/bin/activate\nmodule load cuda/12 cudnn",
         {"module": ["python/3", "cuda/12", "cudnn"], "venv": "/v", "setup": None},
     ),
+    "a tool behind a virtual environment": (
+        "source /v/bin/activate\nmodule load git/2 cmake", {"module": ["git/2", "cmake"], "venv": "/v"},
+    ),
+    "a conda on the path of commands": (
+        'module load a\nexport PATH="/o/miniconda3/bin:$PATH"\nsource activate b',
+        {"module": ["a"], "source": ["/o/miniconda3/etc/profile.d/conda.sh"], "conda": "b"},
+    ),
+    "a conda at home on the path of commands": (
+        "export PATH=$HOME/.conda/bin/:${PATH}\n. activate b", {"source": ["~/.conda/etc/profile.d/conda.sh"], "conda": "b"},
+    ),
+    "a root behind which an environment follows": (
+        "export A_ROOT=/a\nsource activate b", {"env": {"A_ROOT": "/a"}, "conda": "b"},
+    ),
+    "a path of commands alone": ("export PATH=/a/bin:/usr/bin:/bin", {"env": {"PATH": "/a/bin:/usr/bin:/bin"}}),
     "a directory at home in quotes": ('cd "$HOME/a"\ncd b', {"workdir": "~/a/b"}),
     "a directory at home behind another one": ("cd /b\ncd ${HOME}/a", {"workdir": "~/a"}),
     "a directory at home in a variable": ('D="$HOME/a"\ncd $D/b', {"workdir": "~/a/b"}),
@@ -300,7 +326,9 @@ STAY = {
     "a directory in a variable that is set later": "cd $D\nD=$SLURM_SUBMIT_DIR/x\ncd b",
     "a product behind a variable of an unknown value": "export A\nsource /s/share/spack/setup-env.sh",
     "a file of the login behind an export": "export A=$HOME/b\nsource /home/b/.bashrc",
-    "a file of a list of commands": "source ~/a.sh b",
+    "a file with arguments and another name": "source ~/a b",
+    "a file with an argument of two words": "source ~/a.sh 'b c'",
+    "a file with an argument of the script": "source ~/a.sh $1",
     "a module behind an environment": "conda activate a\nmodule load b",
     "a module behind a file that modules precede": "module load a\nsource /b.sh\nmodule load c",
     "a purge behind an environment": "conda activate a\nmodule purge",
@@ -318,6 +346,15 @@ STAY = {
     "a home": "export A=~/x",
     "a path before a module": "export LD_LIBRARY_PATH=/a\nmodule load $HOME/b",
     "a library of all programs behind an environment": "conda activate a\nexport LD_PRELOAD=/a/b.so",
+    "a directory at home that a copy may make": "cp -r /a /b\ncd ~/c",
+    "a tool of Python behind an environment": "source /v/bin/activate\nmodule load git-python",
+    "a tool behind a file": "source /v/bin/activate\nsource /b.sh\nmodule load git",
+    "a path without the commands of the system": "export PATH=/b/bin",
+    "a path of commands behind a module": "module load a\nexport PATH=/b:/usr/bin:/bin",
+    "a path of commands without an environment": "source activate a\nexport PATH=/o/miniconda3/bin:$PATH",
+    "a conda on the path of a program": "export PATH=/o/miniconda3/bin:$PATH\n./b\nsource activate a",
+    "a tool behind its root": "export GIT_ROOT=$PWD/x\nmodule load git",
+    "a module behind a compiler": "export CC=/x/gcc\nmodule load a",
     "a directory that was left": "source .venv/bin/activate\ncd /a",
     "a second environment": "conda activate a\nconda activate b",
     "threads of a command before it": "export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK\necho $OMP_NUM_THREADS",
@@ -556,6 +593,32 @@ def test_a_text_that_is_printed_later_has_a_remark(lines: str) -> None:
     ]
 
 
+def test_a_base_environment_that_leaves_the_path_has_a_remark() -> None:
+    done = job_file(f"{SLURM}export PATH=/o/miniconda3/bin:$PATH\nsource activate a{RUN}")
+    assert [one.line for one in done.remarks if one.why.endswith("its base environment are not on PATH")] == [
+        4
+    ]
+
+
+def test_a_file_of_a_product_with_arguments_reads_no_other_variables() -> None:
+    got = found("export A=$HOME/b\nsource /d/compilervars.sh intel64")
+    assert (got["source"], got["setup"]) == (["/d/compilervars.sh intel64"], "set -e\nexport A=$HOME/b\n")
+
+
+def test_a_tool_sets_no_compilers_and_no_roots_of_others() -> None:
+    got = found("export CC=/x/gcc A_ROOT=$PWD\nmodule load cuda git/2")
+    assert (got["module"], got["setup"]) == (["cuda", "git/2"], "set -e\nexport CC=/x/gcc A_ROOT=$PWD\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "passes"), [("TAG", True), ("CUDA_HOME", False), ("X_DIR", False), ("A_X", False)]
+)
+def test_a_variable_that_the_program_reads_too_is_that_of_the_submission(name: str, passes: bool) -> None:
+    got = found(f"mkdir -p ${name}\nsource /etc/profile\nmodule load a", run=f"\nsrun ./a > ${name}/x\n")
+    assert got.get("module") == (["a"] if passes else None)
+    assert got.get("module_init") == (["/etc/profile"] if passes else None)
+
+
 def test_all_modules_are_unloaded_first() -> None:
     text = rendered(job_file(f"{SLURM}module purge\nmodule use /a\nmodule load b{RUN}").text)
     assert "  job_module_purge\n  job_module_use /a\n  job_module b\n" in text
@@ -564,6 +627,11 @@ def test_all_modules_are_unloaded_first() -> None:
 def test_a_module_with_a_variable_is_loaded_at_its_turn() -> None:
     text = rendered(job_file(f"{SLURM}source $A/v.sh\nmodule load b\nmodule load c/$C_VER d{RUN}").text)
     assert '  job_source "${A?}"/v.sh\n  job_module b\n  job_module c/"${C_VER?}" d\n' in text
+
+
+def test_a_file_gets_its_arguments_in_the_script() -> None:
+    text = rendered(job_file(f"{SLURM}source ~/a.sh c\nmodule load b\nsource '/my x/b.sh'{RUN}").text)
+    assert "  job_source ~/a.sh c\n  job_module b\n  job_source '/my x/b.sh'\n" in text
 
 
 def test_a_folder_of_modules_in_a_variable_has_a_remark_unless_the_script_ends_there_too() -> None:

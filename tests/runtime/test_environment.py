@@ -85,6 +85,12 @@ def test_a_sourced_script_that_fails(shell: Shell, text: str | None, status: int
     assert f"jobgen: {said}" in done.said
 
 
+def test_a_sourced_script_gets_its_arguments(shell: Shell) -> None:
+    (shell.folder / "my.sh").write_text('echo "$#:$*"')
+    done = shell.run(SOURCE, "set -- a b; job_source my.sh c -d; job_source my.sh; trap - EXIT; echo $1")
+    assert done.lines == ["2:c -d", "0:", "a"]
+
+
 def test_a_sourced_script_that_succeeds_says_nothing(shell: Shell) -> None:
     (shell.folder / "my.sh").write_text("true")
     done = shell.run(SOURCE, "job_source my.sh; trap - EXIT; echo [$job_sourcing]")

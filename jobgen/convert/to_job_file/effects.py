@@ -48,6 +48,7 @@ _FORMS = (
     (r"conda info .*", "text"),
     (r"(awk|cat|cut|grep|head|sed|sort|tail|uniq|wc)\b.* \"?\$\{?PBS_NODEFILE\}?\"?", "text"),
     (r"(ls|df|du|tree|quota|cat|head|tail|wc|md5sum|stat)( [^;|&<>]*)?", "here"),  # they change nothing
+    (r"(\S*/)?(deviceQuery|bandwidthTest)", "state"),  # samples of CUDA
     (r"numactl (-H|--hardware|-s|-?-show|.* numactl -?-s(how)?)", "text"),
     (r"[^\s'\"$]+/[^\s'\"$]+:/\S+", "text"),  # the end of a list of folders that is broken: no command
     (r"HOME", "text"),  # $(HOME) is a variable for make, and no command for a shell
@@ -90,17 +91,27 @@ OF_RANKS = re.compile(
     r"|(MKL|OPENBLAS|NUMEXPR)_NUM_THREADS|TOKENIZERS_PARALLELISM|PYTHON(UNBUFFERED|FAULTHANDLER)"
     r"|CUDA_(DEVICE_(ORDER|MAX_CONNECTIONS)|LAUNCH_BLOCKING)"
 )
-# Modules without Python, which a virtual environment does not hide, and which do not hide its commands.
-OF_DEVICES = re.compile(r"(?i)(?!.*py)(cuda|cudnn|nccl|cudatoolkit|rocm)(/[\w.+-]*)?")
+# Modules without Python, which a virtual environment does not hide, and which do not hide its commands: those
+# of devices and of tools. They set no variables of compilers and of other products.
+OF_TOOLS = re.compile(
+    r"(?i)(?!.*py)(cuda|cudnn|nccl|cudatoolkit|rocm|git|cmake|singularity|apptainer|remora)(/[\w.+-]*)?"
+)
+_OF_OTHERS = re.compile(r"CC|CXX|FC|F77|F90|\w+_ROOT")
 _IN_LOWER_CASE = re.compile(r"(?!\w+_proxy)[a-z_][a-z0-9_]*")  # which modules do not set
+# Parts of the names of variables that they set.
+OF_PLACES = re.compile("PATH|HOME|DIR|ROOT|LIB|INC|BIN|PREFIX|BASE|VERSION|_proxy", re.IGNORECASE)
 # Variables of the login and the scheduler, which these do not set.
 LOGIN = re.compile(
     r"HOME|USER|LOGNAME|HOSTNAME|SHELL|PWD|TMP(DIR)?|\w*SCRATCH\w*|(\w+_)?WORK(\d|_?DIR)?|(PROJ|MEMBER|WORLD|GROUP)WORK|\w+_VISIBLE_DEVICES|NCPUS"
     r"|SECONDS|RANDOM|UID|EUID|BASH\w*|PBS_\w+|(SLURM|SALLOC|SBATCH)\w*|\W|\d+"
 )
 _HARMLESS = frozenset({"text", "report", "shell", "variable", "export", "product", "function"})
-_OTHERS = _HARMLESS | {"state", "path", "append_path", "append", "library", "environment", "deactivation"}
+_LIBRARIES = {"append", "library", "product of others"}
+_OTHERS = _HARMLESS | _LIBRARIES | {
+    "copies elsewhere", "state", "path", "append_path", "environment", "deactivation",
+}  # fmt: skip
 _HERE = {"directory", "here", "files", "elsewhere"}
+_COPIES = {"copies", "copies elsewhere"}
 # What a statement does in the current directory.
 OF_DIRECTORY = frozenset({"here", "files", "copies", "build", "program"})
 # Words that are no paths: options, modes, signs of a test; variables of absolute paths.
@@ -109,17 +120,18 @@ _FOLDER = re.compile(r"\$\{?(HOME|TMPDIR|PBS_O_WORKDIR|SLURM_SUBMIT_DIR|\w*SCRAT
 # For each option, what a statement may do that the script runs before it, and the job after it.
 _MAY_FOLLOW = {
     "workdir": _OTHERS | {"elsewhere"},
-    "module": _HARMLESS | _HERE | {"copies", "append", "append_path", "deactivation"},
+    "module": _HARMLESS | _HERE | _COPIES | {"append", "append_path", "deactivation"},
     "source": _HARMLESS - {"variable", "export", "product"},  # the file may read them
-    "source of a login": _HARMLESS - {"export", "product"},
+    "source of a login": (_HARMLESS | _HERE | _COPIES) - {"export", "product"},
     "source of a product": (_HARMLESS | _HERE) - {"product"},
-    "conda": _HARMLESS | _HERE | {"append", "library"},
-    "venv": _HARMLESS | {"here", "files", "elsewhere", "append", "library"},
+    "conda": _HARMLESS | _HERE | _LIBRARIES,
+    "venv": _HARMLESS | _LIBRARIES | {"here", "files", "elsewhere"},
     "env": _OTHERS | _HERE | {"copies", "install"},
     "env of ranks": _OTHERS | _HERE | {"copies", "install", "build"},
     "env of installers": _OTHERS | _HERE | {"copies"},
 }
 _MAY_FOLLOW |= dict.fromkeys(("module_purge", "module_use"), _MAY_FOLLOW["module"])
+_MAY_FOLLOW["module of a tool"] = _MAY_FOLLOW["module"] | {"product of others"}
 
 
 class Effects(NamedTuple):
@@ -171,7 +183,8 @@ def _kinds(script: Script, statement: Node, depth: int) -> Iterator[str]:
         is_path = re.fullmatch(r"(LD_LIBRARY_|PYTHON|MODULE|MAN|LIBRARY_|C)?PATH", name)
         plain = not exported(node) and not is_path
         if not plain and (name == "HOME" or PATHS.fullmatch(name)):
-            yield "path" if name == "HOME" or re.fullmatch(r"PATH|PYTHONHOME|CONDA\w*", name) else "library"
+            whole = name == "HOME" or re.fullmatch(r"PATH|PYTHONHOME|CONDA\w*", name)
+            yield "path" if whole else "product of others" if _OF_OTHERS.fullmatch(name) else "library"
         else:
             yield "variable" if plain else "export"
         if not plain and _READ_BY_PRODUCTS.fullmatch(name):
@@ -213,6 +226,8 @@ def _of_command(script: Script, command: Command, depth: int) -> Iterator[str]:
         return
     forms = (kind for pattern, kind in _FORMS if re.fullmatch(pattern, text, re.DOTALL))
     kind = next(forms, _KIND_OF.get(command.name, "program"))
+    if command.name in ("cp", "mv") and _of_paths(script, command.arguments) == "elsewhere":
+        kind = "copies elsewhere"
     yield _of_paths(script, command.arguments) if kind == "files" else kind
 
 

@@ -56,9 +56,13 @@ _CONDA_AT_HOME = re.compile(
     r"(~|\$HOME|\$\{HOME\})/(miniforge3|miniconda3|mambaforge|anaconda3)/(etc/profile\.d/conda\.sh|bin/activate)"
 )
 _CONDA = re.compile(r"~?/(?:[^/]+/)*\.?(?:(?:mini|ana)?conda|miniforge|mambaforge)\d*", re.IGNORECASE)
+_CONDA_ON_PATH = re.compile(
+    rf"export PATH=\"?((?:\$HOME|\$\{{HOME\}})?(?:{_CONDA.pattern}))/bin/?:\$\{{?PATH\}}?\"?", re.IGNORECASE
+)
 _HOOK = re.compile(
     r"[\s('\"`](?:((?:~|\$HOME|\$\{HOME\})?/[\w./-]+)/bin/)?conda['\")]* ['\"]?shell\.(?:bash|posix)['\"]? "
 )
+_OF_NODE = re.compile(r"/(dev|tmp|var/tmp)(/|$)")  # folders of a node, in which no home is
 _SUBMISSION = re.compile(r"\$(?=\w|\{\w+\})\{?(PBS_O_WORKDIR|SLURM_SUBMIT_DIR)\}?(/[\w./-]*)?")
 _QUIET_OUTPUT = re.compile(r"(^|[^2\d])(1|&)?>>?\s*/dev/null")
 _CURRENT = r"(?:\$PWD|\$\{PWD\}|\$\(pwd\)|`pwd`)"
@@ -69,6 +73,7 @@ _MODULEPATH = re.compile(r"(?:export )?MODULEPATH=\"?(/[\w./-]+):\$\{?MODULEPATH
 _WHY = {
     "modules": "is left out: the job finds the command module itself",
     "hook": "is left out: the job finds conda itself, and activates the environment by its shell hook",
+    "base": "is left out: the job finds conda by its file; commands of its base environment are not on PATH",
 }
 
 
@@ -155,7 +160,7 @@ class Environment:
     @property
     def replaces_preparations(self) -> bool:
         """Return whether the options do what the preparations do for it."""
-        texts = {one.what for one in self.remarks if one.why == _WHY["hook"]}
+        texts = {one.what for one in self.remarks if one.why in (_WHY["hook"], _WHY["base"])}
         modules = any(one.why == _WHY["modules"] for one in self.remarks)
         uses = any(re.search(r"\b(module|ml)\b", one.node.text) for one in self.block)
         found = any(kind in self.values for kind in _OF_MODULES)
@@ -242,6 +247,8 @@ class Environment:
         pairs = list(assignments(statement))
         if match := _MODULEPATH.fullmatch(statement.text):
             return [("module_use", match[1])]
+        if (match := _CONDA_ON_PATH.fullmatch(statement.text)) and self._activates_later(statement):
+            return [("base", ""), *_at(match[1])] if "hook" in self.preparations else None
         exports = statement.type == "declaration_command"
         given = [name for name, _, _ in pairs]
         if given == ["OMP_NUM_THREADS"]:
@@ -259,6 +266,11 @@ class Environment:
         found = [(name, self._value(name, node, here=name not in names)) for name, node in nodes.items()]
         known = len(nodes) == len(pairs) + len(names) and all(value is not None for _, value in found)
         return [("env", f"{name}={value}") for name, value in found] if known else None
+
+    def _activates_later(self, statement: Node) -> bool:
+        """Return whether the script activates an environment of conda by its name behind a statement."""
+        later = (one.text for one in self.script.tree.children if one.start >= statement.end)
+        return any(re.match(r"(source|\.|conda) activate (?!base\b)[\w.]", text) for text in later)
 
     def _value(self, name: str, node: Node, *, here: bool = False) -> str | None:
         """Return the one value that a variable has up to the program; None if it is not known.
@@ -354,9 +366,13 @@ class Environment:
             return [("hook", "")]
         below = self._below(command.arguments[0]) if len(command.arguments) == 1 else ""
         words = [below] if below else self._words(command)
-        if not words or len(words) > 2:
+        if not words:
             return None
         path, name = words[0], words[-1]
+        if words[1:] and path.endswith(".sh") and all(re.fullmatch(r"\S+", one) for one in words):
+            return [("source", " ".join([self._in_directory(path), *words[1:]]))]
+        if len(words) > 2:
+            return None
         if path == "activate":
             return [("conda", name if len(words) == 2 else "base")]
         if len(words) == 2:
@@ -430,7 +446,9 @@ class Environment:
     def _fits(self, kind: str, value: str, later: Sequence[Node]) -> bool:
         """Return whether an option does what a statement does at its place."""
         if kind in _WHY:
-            return kind in self.preparations and self._passes("conda" if kind == "hook" else "module")
+            preparation = "hook" if kind == "base" else kind
+            option = "module" if kind == "modules" else "conda"
+            return preparation in self.preparations and self._passes(option)
         if kind == "threads":
             return self._is_default(later)
         if kind == "env":
@@ -446,10 +464,13 @@ class Environment:
             return False
         fits = kind == "module_purge" or self.file.accepts(kind, value)
         defines = value.endswith("/conda.sh")  # a function, and nothing else
-        login = kind == "source" and effects.OF_LOGIN.fullmatch(value) is not None
-        product = kind == "source" and effects.OF_PRODUCTS.fullmatch(value) is not None
+        file = value.partition(".sh ")[0] + ".sh" * (".sh " in value)  # without its arguments
+        login = kind == "source" and effects.OF_LOGIN.fullmatch(file) is not None
+        product = kind == "source" and effects.OF_PRODUCTS.fullmatch(file) is not None
         of_file = "source of a login" if login else "source of a product" if product else kind
-        if product and any(mentions(one.node, os.path.basename(value)) for one in self.block):
+        tool = kind == "module" and effects.OF_TOOLS.fullmatch(value) is not None
+        of_file = "module of a tool" if tool else of_file
+        if product and any(mentions(one.node, os.path.basename(file)) for one in self.block):
             return False  # which may write it
         return fits and self._in_time(kind, value) and self._passes("conda" if defines else of_file)
 
@@ -462,7 +483,7 @@ class Environment:
     def _in_time(self, kind: str, value: str) -> bool:
         """Return whether the job sets an option behind those that the script has before it, or may do so."""
         alone = not {"source", "conda"} & self.values.keys() and not self._is_base
-        if kind == "module" and effects.OF_DEVICES.fullmatch(value) and "venv" in self.values and alone:
+        if kind == "module" and effects.OF_TOOLS.fullmatch(value) and "venv" in self.values and alone:
             return True
         return value == "list" or self.stage <= _STAGES.index("source" if self._is_first(kind) else kind)
 
@@ -472,9 +493,20 @@ class Environment:
     def _passes(self, kind: str) -> bool:
         """Return whether all statements that stay may run after an option."""
         names = {name for one in self.block for name, _, _ in assignments(one.node)}
-        if kind == "module" and any(inherited.has_name_of_module(self.script, name) for name in names):
+        of_module = kind in ("module", "module of a tool")
+        if of_module and any(inherited.has_name_of_module(self.script, name) for name in names):
             return False
-        return all(may_follow(one, kind) for one in self.block)
+        return all(may_follow(self._without_kept(one), kind) for one in self.block)
+
+    def _without_kept(self, one: Effects) -> Effects:
+        """Return the effects of a statement without the variables that the program reads, too: nothing before
+        it sets them, or the two would not have the same value."""
+        names = {name for name in one.foreign if not effects.OF_PLACES.search(name)}
+        if not names:
+            return one
+        read = {name for name, node in self.script.expansions if node.start >= self.end}
+        kept = {name for name in names & read if not inherited.is_of_module(self.script, name)}
+        return one._replace(foreign=one.foreign - kept)
 
     def _is_default(self, later: Sequence[Node]) -> bool:
         """Return whether only the program reads the number of threads, which the job sets for it."""
@@ -505,8 +537,12 @@ class Environment:
             return False
         if not effects.PATHS.fullmatch(name):
             return name != "LD_PRELOAD" or not self.values  # which conda and modules get, too
-        changed = any("environment" in effects_of(self.script, one).kinds for one in later)
-        return name != "PATH" and not changed
+        kept = name.endswith("_ROOT")  # which no environment of conda or Python sets
+        others = (one for one in later if not (kept and inherited.SETS_NO_OTHERS.search(one.text)))
+        changed = any("environment" in effects_of(self.script, one).kinds for one in others)
+        # With that of the system, which the job needs, and not while it loads modules.
+        alone = "/usr/bin" in text.split(":") and not {*self.values, *self.file.values} & {*_STAGES}
+        return not changed and (name != "PATH" or alone)
 
     def _is_last(self, name: str, text: str, later: Sequence[Node]) -> bool:
         """Return whether a variable has one value, or only its last value is read: none but exports, and
@@ -533,9 +569,14 @@ class Environment:
 
     def _may_make(self, statement: Node, folder: str) -> bool:
         """Return whether a statement may make or remove a folder, or one around it."""
-        found = [one for one in commands(statement) if one.name in ("mkdir", "rm", "rmdir")]
-        paths = [self.script.constants.text(word).strip("\"'") for one in found for word in one.arguments]
+        makers = ("mkdir", "rm", "rmdir", "mv", "cp")
+        found = [one for one in commands(statement) if one.name in makers]
+        # cp only reads the paths before the last one.
+        words = (word for one in found for word in one.arguments[-(one.name == "cp") :])
+        paths = [self.script.constants.text(word).strip("\"'") for word in words]
         paths = [path.rstrip("/") for path in paths if not path.startswith("-")]
+        if folder.startswith("~/") and all(map(_OF_NODE.match, paths)):
+            return False
         known = folder.startswith("/") and all(path.startswith("/") and "$" not in path for path in paths)
         return bool(paths) and (not known or any(_overlap(path, folder) for path in paths))
 
@@ -554,7 +595,8 @@ class Environment:
             return False
         if "workdir" in self.values and any(map(_is_file, self.values.get("source", ()))):
             return False  # the script reads the file in the directory before
-        if value and any(self._may_make(one.node, value) for one in self.block if "elsewhere" in one.kinds):
+        makers = (one.node for one in self.block if one.kinds & {"elsewhere", "copies elsewhere"})
+        if value and any(self._may_make(one, value) for one in makers):
             return False
         return self._passes("workdir") and not (kind == "workdir" and not is_whole(value) and self._at_home)
 

@@ -34,7 +34,7 @@ _OF_SLURM = re.compile(r"(SLURM|SALLOC|SBATCH)_[A-Z]\w*|SRUN_(CPUS_PER_TASK|EXPO
 _OF_PBS = re.compile(r"PBS_[A-Z]\w*|NCPUS")
 _OF_MODULES = re.compile(r"EB[A-Z]\w+|[A-Z]\w*_(HOME|ROOT)")
 # Commands that set the variables of an environment only, or none.
-_SETS_NO_OTHERS = re.compile(r"\bactivate\b|shell\.bash hook|/conda\.sh|^(module|ml) (list|purge)\b")
+SETS_NO_OTHERS = re.compile(r"\bactivate\b|shell\.bash hook|/conda\.sh|^(module|ml) (list|purge)\b")
 _OF_SYSTEM = r"^/(?!home)(\w+/)?(opt|sw|s?soft(ware)?|apps?|usr|cvmfs)/"
 # Files that set none but the variables above, and those of environments.
 _KNOWN_FILES = re.compile(rf"activate|profile|bashrc|conda|(?i:module|lmod)|spack|/etc/|{_OF_SYSTEM}")
@@ -77,7 +77,7 @@ def optional(script: Script) -> Iterator[Node]:
     files = (one.node.start for one in script.commands if is_own_file(one))
     end = min(files, default=script.tree.end)
     others = (one.node for one in script.named("module", "ml", "source", ".", "eval"))
-    sets = (one.start for one in others if not _SETS_NO_OTHERS.search(one.text))
+    sets = (one.start for one in others if not SETS_NO_OTHERS.search(one.text))
     start_of_others = min(sets, default=script.tree.end)
     given = cache(lambda name: is_set(script, name))
     for node in script.tree.all("variable_name"):
@@ -114,6 +114,11 @@ def _of_module(script: Script, name: str) -> bool:
     """Return whether a module that the script loads may set a variable."""
     titles = _titles(script)
     return bool(titles) and (_OF_MODULES.fullmatch(name) is not None or name.partition("_")[0] in titles)
+
+
+def is_of_module(script: Script, name: str) -> bool:
+    """Return whether a module that the script loads may set a variable, or those of others."""
+    return PATHS.fullmatch(name) is not None or _of_module(script, name)
 
 
 def _titles(script: Script) -> set[str]:
@@ -161,7 +166,7 @@ def may_be_function(script: Script, name: str) -> bool:
 
 def may_set(script: Script, statement: Node, name: str) -> bool:
     """Return whether a module or a file of a statement may set a variable."""
-    of_module = PATHS.fullmatch(name) is not None or _of_module(script, name)
+    of_module = is_of_module(script, name)
     for one in commands(statement):
         of_versions = _OF_VERSIONS.search(one.node.text) and "ver" not in name.lower()
         if (is_own_file(one) and not of_versions) or (of_module and one.name in ("module", "ml")):
