@@ -71,6 +71,11 @@ _NO_CODE = re.compile(rb"\$\((?=[ \t]*\))|(?<==)`(?=`)")
 # tree-sitter takes $((A) && B) for a number; with a blank it reads the substitution that it is.
 _PART = rb"""[^()'"]|'[^']*'|"[^"]*\""""
 _SUBSHELL = re.compile(rb"\$\((?=\((?:%(p)b|\((?:%(p)b|\((?:%(p)b)*\))*\))*\)(?!\)))" % {b"p": _PART})
+# It takes the number ${A:-$((1 + 2))} for a substitution; between quotes it reads the number that it is.
+_NUMBER = re.compile(
+    rb"\$\{\w+:?[-=+?](\$\(\((?:%(p)b|\((?:%(p)b|\((?:%(p)b|\((?:%(p)b)*\))*\))*\))*\)\))(?=\})"
+    % {b"p": _PART}
+)
 # It takes the sign behind the delimiter for a part of it: cat <<END>file
 _JOINED_DELIMITER = re.compile(rb"<<-?[ \t]*[A-Za-z_]\w*(?=[<>|;&)])")
 _DELIMITER = re.compile(rb"<<-?[ \t]*['\"\\]?([A-Za-z_]\w*)")
@@ -304,10 +309,12 @@ def _with_ends(source: bytes) -> bytes:
 def _clarified(source: bytes) -> tuple[bytes, list[int]]:
     """Return a script with signs that keep tree-sitter from misreading it, and their offsets."""
     names = {one.span(1) for one in _MISREAD.finditer(source)}
+    numbers = [one.span(1) for one in _NUMBER.finditer(source)] if b"$((" in source else []
     for body in _BODY.finditer(source) if b"<<" in source else ():
         names.update(one.span(1) for one in _ARGUMENT.finditer(source, *body.span(2)))
     signs = [(at, sign) for span in names for at, sign in zip(span, (b"{", b"}"), strict=True)]
     signs += [(one.end(), b":") for one in (_NO_COMMAND.finditer(source) if b"<<" in source else ())]
+    signs += [(at, b'"') for span in numbers for at in span]
     signs += [(one.end(), b":") for one in _NO_CODE.finditer(source)]
     signs += [(one.end(), b" ") for one in (_JOINED_DELIMITER.finditer(source) if b"<<" in source else ())]
     signs += [(one.end(), b" ") for one in (_SUBSHELL.finditer(source) if b"$((" in source else ())]

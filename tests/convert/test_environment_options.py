@@ -273,6 +273,10 @@ LINES: dict[str, tuple[str, dict[str, Any]]] = {
     "a value of the program": ("a=1\nb=$a/x", {"env": None}),
     "the directory of the submission": ("cd $SLURM_SUBMIT_DIR", {"workdir": None}),
     "a directory below it": ('cd "${SLURM_SUBMIT_DIR}/x"', {"workdir": "x"}),
+    "it with a default": ("cd ${SLURM_SUBMIT_DIR:-.}", {"workdir": None}),
+    "it with another default": ('cd "${SLURM_SUBMIT_DIR:-${PBS_O_WORKDIR:-$(pwd)}}" || exit 1', {"workdir": None}),
+    "a directory below it with a default": ('cd "${SLURM_SUBMIT_DIR:?}/x"', {"workdir": "x"}),
+    "a file of it with a default": ("source ${SLURM_SUBMIT_DIR-$PWD}/a.sh", {"source": ["./a.sh"]}),
     "one directory after another": ("cd /a\nmodule load b\ncd c", {"workdir": "/a/c", "module": ["b"]}),
     "a relative environment": ("cd /a\nsource .venv/bin/activate", {"workdir": "/a", "venv": ".venv"}),
 }  # fmt: skip

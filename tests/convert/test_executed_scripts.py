@@ -11,9 +11,7 @@ from convert.conversions import convert, job_file, rendered
 
 # The program of all scripts: it writes its directory and its words, in the background after a while, when the job
 # may have ended it.
-STEP = (
-    '#!/bin/bash\nsleep $DELAY\nprintf "%s|" "${PWD##*/}" "$MODE" "$@" $(cat) >> "$STEPS"\necho >> "$STEPS"\n'
-)
+STEP = '#!/bin/bash\nsleep $DELAY\necho "$(printf "%s|" "${PWD##*/}" "$MODE" "$@" $(cat))" >> "$STEPS"\n'
 SCONTROL = '#!/bin/sh\nif [ "$2" = hostnames ]; then echo n1; fi\n'
 SLURM = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n1", "SLURM_JOB_NUM_NODES": "1", "SLURM_NTASKS": "1"}
 PBS = {"PBS_JOBID": "7.srv", "PBS_ENVIRONMENT": "PBS_BATCH", "PBS_NUM_PPN": "1"}

@@ -212,6 +212,8 @@ FORMS = {
     "each host is shown by tee": "for h in $(uniq $PBS_NODEFILE); do echo $h slots=4 | tee -a hosts; done",
     "Python behind a pipe": "cat $PBS_NODEFILE | python -c 'import sys; print(*{*sys.stdin}, sep=\"\")' > hosts",
     "another path of it": f"{FILL}\nF=$PBS_O_WORKDIR/hosts",
+    "Python with both files": "python - <<'E'\nimport os\nwith open(os.environ['PBS_NODEFILE']) as f, open('hosts', 'w') as o:\n"
+    "    for h in f:\n        o.write(h)\nE",
 }  # fmt: skip
 
 
@@ -240,6 +242,27 @@ def test_a_name_of_the_file_that_programs_get_has_a_remark() -> None:
         one.line for one in done.remarks if one.why.endswith("a program that reads F does not find it")
     ] == [4]
     assert "env" not in values(done.text)
+
+
+def test_what_the_launch_line_reads_behind_a_file_of_the_script() -> None:
+    """A file may export a name in capitals, which programs then find: that is said."""
+    body = "source ./env.sh\nHF=hosts.$PBS_JOBID\nuniq $PBS_NODEFILE > $HF\nNP=$(wc -l < $PBS_NODEFILE)\n"
+    done = job_file(f"{PBS}cd $PBS_O_WORKDIR\n{body}mpirun -np $NP -hostfile $HF python t.py\n")
+    found = values(done.text)
+    assert (found["source"], found.get("setup")) == (["./env.sh"], None)
+    remarks = {one.line: one.why.rpartition("; ")[2] for one in done.remarks if "is left out" in one.why}
+    assert remarks[6] == "if a file of source exports HF, programs find its value"
+    assert remarks[8] == "if a file of source exports NP, programs find its value"
+    stays = job_file(f"{PBS}cd $PBS_O_WORKDIR\n{body}./b $NP\nmpirun -np $NP -hostfile $HF python t.py\n")
+    assert "NP=$(wc -l < $PBS_NODEFILE)" in str(values(stays.text)["setup"])
+
+
+@pytest.mark.parametrize("port", ["$(shuf -i 20000-30000 -n 1)", "$((10000 + RANDOM % 9999))", "29501"])
+def test_a_port_of_the_launch_line_in_front_of_a_file_of_the_script(port: str) -> None:
+    body = f"port={port}\nsource ./env.sh\ndeepspeed --master_port $port t.py\n"
+    found = values(job_file(f"{PBS}cd $PBS_O_WORKDIR\n{body}").text)
+    assert (found["source"], found.get("setup")) == (["./env.sh"], None)
+    assert found.get("master_port") == (29501 if port == "29501" else None)
 
 
 def test_a_file_between_is_removed_behind_the_program() -> None:

@@ -83,6 +83,10 @@ def test_an_empty_substitution(line: str) -> None:
         "[[ 10#$A -gt 10#$B ]]",
         "exec 3<>pipe-$$",
         "let a=(b/60)%60",
+        "A=${B:-$(((4 + 1) * 2))}",
+        "A=${B:-$(((C+D)/E))}/x",
+        'echo "${B:=$(( (${C} + 2) * (3 - 1) ))}" b',
+        "export A=${B-$(((`nproc` + 1) / 2))}",
         'cat 1<> "$A"',
         "A=$(ls | grep h$)",
         "A=`ls | grep h$`",
@@ -103,6 +107,14 @@ def test_signs_that_the_parser_does_not_know(line: str) -> None:
     assert [one.type for one in tree.children] == ["if_statement", "command"]
     assert line in tree.children[0].text
     assert not tree.damaged
+
+
+@pytest.mark.parametrize("number", ["$((4*(1+2)))", "$((2*$C))", "$(((1+2)))"])
+def test_a_number_as_a_default(number: str) -> None:
+    """It is no substitution, in which the numbers would be commands."""
+    tree = parse(f"A=${{B:-{number}}}\nsrun ./a\n".encode())
+    assert [one.text for one in tree.all("arithmetic_expansion")] == [number]
+    assert [one.text for one in tree.all("command")] == ["srun ./a"]
 
 
 @pytest.mark.parametrize("end", ["\\", " \\\n", "\\\n\n", " \\\n  \n\t\n"])

@@ -161,6 +161,7 @@ def test_a_shell_removes_the_quotes_of_a_text_that_is_not_read_as_a_whole() -> N
         (f"srun apptainer exec --nv $IMAGE {TORCHRUN} t.py", "apptainer"),
         (f"srun podman-hpc run --rm --gpu i {TORCHRUN} t.py", "podman-hpc"),
         (f"srun ch-run i -- {TORCHRUN} t.py", "ch-run"),
+        (f"srun sarus run i {TORCHRUN} t.py", "sarus"),
         (f"srun ./i.sif {TORCHRUN} t.py", "i.sif"),
         (f"P=\"t.py a\"\nsrun bash -c 'cp a b; {TORCHRUN} $P'", "torchrun"),
         (f"srun bash << EOF\ncp a b\n{TORCHRUN} t.py\nEOF", "torchrun"),

@@ -63,7 +63,9 @@ _HOOK = re.compile(
     r"[\s('\"`](?:((?:~|\$HOME|\$\{HOME\})?/[\w./-]+)/bin/)?conda['\")]* ['\"]?shell\.(?:bash|posix)['\"]? "
 )
 _OF_NODE = re.compile(r"/(dev|tmp|var/tmp)(/|$)")  # folders of a node, in which no home is
-_SUBMISSION = re.compile(r"\$(?=\w|\{\w+\})\{?(PBS_O_WORKDIR|SLURM_SUBMIT_DIR)\}?(/[\w./-]*)?")
+# The directory of the submission, which is set in a job, so that no default of it is used.
+_DEFAULT = r"(?::?[-=?](?:[^{}]|\{[^{}]*\})*)?"
+_SUBMISSION = re.compile(rf"\$(\{{)?(PBS_O_WORKDIR|SLURM_SUBMIT_DIR)(?(1){_DEFAULT}\}}|)(/[\w./-]*)?")
 _QUIET_OUTPUT = re.compile(r"(^|[^2\d])(1|&)?>>?\s*/dev/null")
 _CURRENT = r"(?:\$PWD|\$\{PWD\}|\$\(pwd\)|`pwd`)"
 _HERE = re.compile(rf"\"?{_CURRENT}/?\"?")
@@ -318,9 +320,9 @@ class Environment:
         if word is not None and _HERE.fullmatch(word.text):
             return []  # the directory stays the same
         match = _SUBMISSION.fullmatch(self._resolved(word)) if word is not None else None
-        of_job = match and self.script.dialect.job_variables.get(match[1]) == "submit_dir"
-        if match and of_job and match[1] not in self.script.values:
-            return [("submission", (match[2] or "").strip("/"))]
+        of_job = match and self.script.dialect.job_variables.get(match[2]) == "submit_dir"
+        if match and of_job and match[2] not in self.script.values:
+            return [("submission", (match[3] or "").strip("/"))]
         home = word is not None and re.fullmatch(r"(~|\$HOME|\$\{HOME\})/?", self._resolved(word))
         if name == "cd" and (home or not command.arguments):
             return [("workdir", AT_HOME)] if "HOME" not in self.script.values else None
@@ -388,8 +390,8 @@ class Environment:
         here = self.script.starts_at_submission or self.at_submission
         here &= "workdir" not in {*self.values, *self.file.values}
         match = _SUBMISSION.fullmatch(text)
-        if match and here and self.script.dialect.job_variables.get(match[1]) == "submit_dir":
-            return f".{match[2] or ''}" * (match[1] not in self.script.values)
+        if match and here and self.script.dialect.job_variables.get(match[2]) == "submit_dir":
+            return f".{match[3] or ''}" * (match[2] not in self.script.values)
         match = _BELOW_HERE.fullmatch(text)
         return f".{match[1]}" if match else ""
 

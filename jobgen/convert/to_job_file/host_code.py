@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 
 from jobgen.convert.to_job_file.effects import ENVIRONMENT, LOGIN
-from jobgen.convert.to_job_file.inherited import is_for_programs, may_be_inherited
+from jobgen.convert.to_job_file.inherited import is_for_programs, is_own_file, may_be_inherited
 from jobgen.convert.to_job_file.launcher import program_of
 from jobgen.convert.to_job_file.waiting import trap_code
 from jobgen.convert.variable_names import exported_names, meanings, names_read, read_names
@@ -29,6 +29,7 @@ for_statement while_statement c_style_for_statement if_statement
 """
 _BRANCHES = (*LOOPS, "if_statement")
 _OPTIONS = re.compile(r"--?(hostfile|machinefile)|-f|-H")
+_MEETING = re.compile(r"--(master|rdzv|main)[-_](process[-_])?(addr|port|endpoint|ip|id)")
 _READS = ("read", "mapfile", "readarray")
 _QUIET = (":", "true", "[", "test", "break", "continue", "return", *_READS)
 _PRINT = """
@@ -45,7 +46,7 @@ _WRITES = {"awk": r".*(>|\||system)", "sort": r"-\w*o|--output", "sed": r"-\w*i|
 # Code of Python and Perl with the hosts of the job, and what it may do besides printing them.
 _OF_HOSTS = re.compile(r"socket|hostnames|NODEFILE|NODELIST")
 _ACTS = re.compile(
-    r"open\(.*,|\b(system|exec\w*|unlink|remove|rename|mkdir|write\w*|Popen|environ\[.*\]\s*=)"
+    r"open\((?:[^(),[]|\[.*?\]|\(.*?\))*,|\b(system|exec\w*|unlink|remove|rename|mkdir|write\w*|Popen|environ\[.*\]\s*=)"
 )
 _OPENS = re.compile(r"open\(\s*(['\"])(.*?)\1\s*,\s*['\"][wa]['\"]")
 # Counts in double parentheses, and the directory that the launcher starts in.
@@ -81,11 +82,13 @@ class HostCode:
         self.files |= set(self._parameters())
         self.variables = {*script.values} | _set(script.tree)
         given = {part for one in self.words for part in re.split("[=,]", one.text)}
-        inherited = {name for name in script.values if may_be_inherited(script, name)}
+        inherited = {name for name in script.values if may_be_inherited(script, name, of_files=False)}
         # Programs read a variable, and rarely a file of hosts: it has a remark.
         self.exported = exported_names(script) & {one[1:] for one in self.files if one.startswith("$")}
         exports = exported_names(script) - self.exported
         self.public = (exports | given | inherited) - self.ours - _launchers(script, command)
+        self.sourced = [one.node.start for one in script.commands if is_own_file(one)]
+        self.meeting = _meeting(self.words)
         self.values: list[Node] = []  # statements that are not for the hosts
 
     def find(self, before: Sequence[Node], after: Sequence[Node]) -> list[Node]:
@@ -124,9 +127,15 @@ class HostCode:
         return "MASTER_ADDR" in _set(statement)
 
     def loss(self, statement: Node) -> str:
-        """Return what a remark on a statement that is left out adds: a variable that no program gets."""
-        name = next(iter(_set(statement) & self.exported), "")
-        return f"; a program that reads {name} does not find it" if name else ""
+        """Return what a remark on a statement that is left out adds: a variable that no program gets, or that
+        has another value if a file before exports it."""
+        names = sorted(_set(statement))
+        if name := next((one for one in names if one in self.exported), ""):
+            return f"; a program that reads {name} does not find it"
+        name = next((one for one in names if one.isupper() and one not in self.ours), "")
+        before = name and min(self.sourced, default=statement.end) < statement.start
+        before = before and statement.type == "variable_assignment"  # no export
+        return f"; if a file of source exports {name}, programs find its value" if before else ""
 
     def _parameters(self) -> Iterator[str]:
         """Yield the variables of functions with a file of hosts, which each call has as an argument."""
@@ -188,7 +197,10 @@ class HostCode:
             return False
         if re.search(r"\$\{!\w+[^\w\[]|\b(declare|local|typeset) -\w*n", self.script.tree.text):
             return False  # a variable with the name of another one
-        return not any(is_for_programs(self.script, name) for name in _set(statement))
+        names = _set(statement)
+        return not any(
+            is_for_programs(self.script, one) or may_be_inherited(self.script, one) for one in names
+        )
 
     def _idle(self, statement: Node) -> bool:
         """Return whether a statement does nothing but set variables and write the file of hosts."""
@@ -285,7 +297,7 @@ class HostCode:
             read |= {name for tree in trees for name, _ in _descriptors(tree)}
             about = read & {*self.hosts, *names} or any(_FINDS.search(tree.text) for tree in trees)
             own = any(f"${name}" in self.files for name in sets)
-            if about or own or sets & self.ours or self._named(one):
+            if about or own or sets & {*self.ours, *self.meeting} or self._named(one):
                 names |= sets
                 yield one
 
@@ -370,6 +382,14 @@ def _files(script: Script, words: Sequence[Node]) -> set[str]:
             known = script.constants.text(word if equals else after)
             found |= {_plain(value if equals else after.text), _plain(known.removeprefix(f"{name}="))}
     return found - {""}
+
+
+def _meeting(words: Sequence[Node]) -> set[str]:
+    """Return the variables in options of a launcher for the address, the port or the id of the rendezvous."""
+    pairs = [
+        (word.text.partition("=")[0], word if "=" in word.text else after) for word, after in pairwise(words)
+    ]
+    return {name for option, value in pairs if _MEETING.fullmatch(option) for name in read_names(value)}
 
 
 def _plain(text: str) -> str:

@@ -46,8 +46,11 @@ _WITHOUT_FUNCTIONS = re.compile(
 _OF_VERSIONS = re.compile(r"(?i)version|\.ver\b")  # files that set the versions of modules
 
 
-def may_be_inherited(script: Script, name: str) -> bool:
-    """Return whether the name of a variable is one that the environment of the script may have."""
+def may_be_inherited(script: Script, name: str, *, of_files: bool = True) -> bool:
+    """Return whether the name of a variable is one that the environment of the script may have.
+
+    ``of_files``: also from a file of the script, which may export any name in capitals.
+    """
     known = (*_OF_ENVIRONMENT, _OF_PBS if script.is_pbs else _OF_SLURM)
     given = [script.heeded[flag].value for flag in ("--export", "-v") if flag in script.heeded]
     passed = {one for value in given for one in re.findall(r"(?:^|[\s,\"'])(\w+)", value)}  # to the job
@@ -55,7 +58,7 @@ def may_be_inherited(script: Script, name: str) -> bool:
         return True
     if exports_all(script) or _of_module(script, name):
         return True
-    return name.isupper() and any(map(is_own_file, script.commands))
+    return of_files and name.isupper() and any(map(is_own_file, script.commands))
 
 
 def is_set(script: Script, name: str) -> bool:

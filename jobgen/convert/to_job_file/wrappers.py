@@ -25,6 +25,7 @@ from jobgen.script.word_lists import DEEPEST, expanded, part_of_text, places_of_
 _NEUTRAL = ("time", "nohup", "exec", "command", "eval", "setsid")
 # Commands whose effect all processes inherit: once for each rank is the same as once for all.
 _INHERITED = ("env", "numactl", "nice", "ionice", "taskset", "chrt", "timeout", "stdbuf", "conda", "mamba")
+_MORE_CONTAINERS = ("sarus", "enroot", "udocker", "nerdctl", "nvidia-docker")
 _INHERITING = ("apptainer", "singularity", "shifter")  # containers that have the variables of the job
 _ENVIRONMENT = ("source", ".", "module", "ml", "conda", "mamba", "micromamba", "spack", "export", "ulimit")
 _APPTAINER = """
@@ -218,7 +219,7 @@ def in_container(file: JobFile, script: Script, launch: Launch, nodes: Sequence[
 def _remarks(launch: Launch, name: str) -> list[Remark]:
     if not launch.row.once_a_node or name in _INHERITED:
         return []
-    if name in CONTAINERS or container_name(name) or name.endswith((".sif", ".simg")):
+    if name in {*CONTAINERS, *_MORE_CONTAINERS} or container_name(name) or name.endswith((".sif", ".simg")):
         why = f"is around each rank, but {launch.kind} is started outside of it: "
         return [Remark(launch.line, name, f"{why}no option of jobgen has all of it", of_program=True)]
     why = f"starts each rank; in the script it starts {launch.kind} once on a node"
