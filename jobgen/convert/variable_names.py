@@ -108,15 +108,17 @@ _WORKERS_OF_PYTHON = re.compile(
     r"(?m)^[^#\n]*\b((ray\.init|LocalCluster|LocalCUDACluster)\(|Parallel\(n_jobs"
     r"|Client\(\s*(\)|(n_workers|processes|threads_per_worker|memory_limit) ?=))"
 )
-_MODULE_OF_RAY = re.compile(r"(?m)^[^#\n]*\b(module\s+(load|add)|ml)\s[^#\n]*(?<=\s)ray(?![^\s/;])")
+_MODULE_OF_WORKERS = re.compile(
+    r"(?m)^[^#\n]*\b(module\s+(load|add)|ml)\s[^#\n]*(?<=\s)(?:ray|dask)(?![^\s/;])"
+)
 
 
 def starts_workers(script: Script, node: Node) -> bool:
     """Return whether a part of a script starts workers that choose their threads without OMP_NUM_THREADS, or
-    a program for Python does: one beside the script, or one with the module of Ray."""
+    a program for Python does: one beside the script, or one with the module of Ray or Dask."""
     beside = (one.text for one in programs(script) if one.call.command.node in node)
-    has_ray = "python" in node.text and _MODULE_OF_RAY.search(script.tree.text)
-    return bool(_WORKERS.search(node.text) or has_ray or any(map(_WORKERS_OF_PYTHON.search, beside)))
+    has_module = "python" in node.text and _MODULE_OF_WORKERS.search(script.tree.text)
+    return bool(_WORKERS.search(node.text) or has_module or any(map(_WORKERS_OF_PYTHON.search, beside)))
 
 
 def read_names(root: Node) -> set[str]:

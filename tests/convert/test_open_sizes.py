@@ -56,7 +56,7 @@ def test_nodes_without_cores(target: str, options: str, code: str, count: int) -
         ("-n 1 -c 8", "module load gcc ray/1.1.0;\npython a.py", 1),
         ("-n 1 -c 8", "module load array/1.1.0\npython a.py", 0),
         ("-n 1 -c 8", "ml dask\npython a.py", 1),
-        ("-n 1 -c 1", "module load ray\npython a.py", 0),
+        ("-n 1 -c 1", "module load ray\npython a.py", 1),
     ],
 )
 def test_a_script_that_leaves_the_threads_unset(options: str, code: str, count: int) -> None:

@@ -89,6 +89,9 @@ class HostCode:
         self.public = (exports | given | inherited) - self.ours - _launchers(script, command)
         self.sourced = [one.node.start for one in script.commands if is_own_file(one)]
         self.meeting = _meeting(self.words)
+        last = max(self.sourced, default=0)
+        set_before = {name for name, value, _ in script.assignments if value.start < last}
+        self.public |= set_before - self.ours - self._of_launch()  # the file may read them
         self.values: list[Node] = []  # statements that are not for the hosts
 
     def find(self, before: Sequence[Node], after: Sequence[Node]) -> list[Node]:
@@ -136,6 +139,20 @@ class HostCode:
         before = name and min(self.sourced, default=statement.end) < statement.start
         before = before and statement.type == "variable_assignment"  # no export
         return f"; if a file of source exports {name}, programs find its value" if before else ""
+
+    def _of_launch(self) -> set[str]:
+        """Return the variables that the launch line reads, also by the values of others."""
+        found: set[str] = set()
+        more = {name for word in self.words for name in read_names(word)}
+        while more := more - found:
+            found |= more
+            more = {
+                name
+                for one in more
+                for value in self.script.values.get(one, ())
+                for name in read_names(value)
+            }
+        return found
 
     def _parameters(self) -> Iterator[str]:
         """Yield the variables of functions with a file of hosts, which each call has as an argument."""

@@ -40,12 +40,8 @@ _SETS_THREADS = re.compile(
     r"|\s-ntomp\b)"
 )
 
-# mdrun divides the cores itself, and refuses another number; launchers in variables; scripts that read it;
-# the workers of Ray and Dask, which have their share only without a number.
-_CHOOSES_THREADS = re.compile(
-    r"(?m)^[^#\n]*(\bmdrun\b|\s-np\b|\$\{?\w+\}?\"? -n\b|\$\{?OMP_NUM_THREADS\b"
-    r"|\b(module|ml)\b[^#\n]*\s(ray|dask)(/|[\s;]|$))"
-)
+# mdrun divides the cores itself, and refuses another number; launchers in variables; scripts that read it.
+_CHOOSES_THREADS = re.compile(r"(?m)^[^#\n]*(\bmdrun\b|\s-np\b|\$\{?\w+\}?\"? -n\b|\$\{?OMP_NUM_THREADS\b)")
 
 # Options that bind threads, or the ranks of a launcher, counted from the first core of the node.
 _PINS = re.compile(
