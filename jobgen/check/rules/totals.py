@@ -557,8 +557,8 @@ def _trainer(one: RankGroup) -> Iterator[tuple[str, int, int]]:
         return
     source = one.program.source
     for name, tasks in (("devices", one.each), ("num_nodes", one.nodes)):
-        own = one.program.number(name, f"trainer.{name}")
-        number = own if own is not None else source.trainer.get(name) if source is not None else None
+        own = source.trainer.get(name) if source is not None else None
+        number = own if own is not None else one.program.number(name, f"trainer.{name}")
         if number is not None and tasks is not None and number > 0:
             yield name, number, tasks
 
