@@ -680,6 +680,14 @@ def test_the_number_in_a_file_wins_over_an_option_that_it_ignores(tmp_path: Path
     assert "world-size" in {one.rule for one in found}
 
 
+@pytest.mark.parametrize("launcher", ["aprun", "/opt/mpi/bin/mpiexec", "jsrun"])
+def test_a_launcher_has_the_name_that_the_script_has(launcher: str) -> None:
+    [found] = [
+        one for one in check(f"{PBS}{launcher} -n 1000 ./a\n".encode()) if one.rule == "ranks-mismatch"
+    ]
+    assert found.reason.startswith(launcher.rpartition("/")[2] + " gets 1000 ranks")
+
+
 DEVICES = [("devices=4", True), ("devices=2", False), ("devices=4, accelerator='cpu'", False)]
 
 
