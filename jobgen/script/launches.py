@@ -77,8 +77,9 @@ class Launch(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Return the module of Python that the command names, or the kind of the launcher."""
-        return next((word for word in self.front if word in self.row.line.modules), self.kind)
+        """Return the name, or the module of Python, by which the command calls it; else its kind."""
+        names = (*self.row.line.modules, *self.row.names)
+        return next((one for one in map(os.path.basename, self.front) if one in names), self.kind)
 
     def number(self, *names: str) -> int | None:
         for name in names:

@@ -217,6 +217,7 @@ FOUND = [
     ("container-driver", ONE + "docker run --rm -v /d:/d torch:2 python /d/t.py\n"),
     ("container-driver", NODES + "C=\"apptainer exec --bind $PWD:/work i.sif\"\nsrun $C " + RUN),
     ("container-driver", NODES + "srun podman-hpc run --rm -v /d:/d torch:2 " + RUN),
+    ("container-driver", NODES + "inside() { srun apptainer exec i.sif \"$@\"; }\ninside " + RUN),
     ("container-files", ONE + "docker run --gpus all -v /data:/data torch:2 python /home/me/t.py\n"),
     ("container-files", ONE + "srun podman run --device nvidia.com/gpu=all torch:2 python $PWD/t.py\n"),
     ("container-files", SLURM + "srun --container-image=torch --container-mounts=/data:/data python /scratch/me/t.py\n"),
@@ -424,6 +425,8 @@ SILENT = [
     ("submission-text", ONE + "j=$(sbatch a.sh | awk '{print $4}')\nsbatch -d afterok:$j b.sh\n./a\n"),
     ("submission-text", ONE + "j=$(sbatch a.sh)\nsbatch -d afterok:${j##* } b.sh\n./a\n"),
     ("container-driver", ONE + "docker run --gpus all -v /d:/d torch:2 python /d/t.py\n"),
+    ("container-driver", ONE + "inside() { apptainer exec \"$@\"; }\ninside --nv i.sif python t.py\n"),
+    ("container-driver", ONE + "inside() { apptainer exec i.sif \"$@\"; }\ninside ./a\n"),
     ("container-driver", ONE + "docker exec torch python /d/t.py\n"),
     ("container-files", ONE + "docker run --gpus all -v $PWD:/work -w /work torch:2 python t.py\n"),
     ("container-files", ONE + "docker run --gpus all -v /home:/home torch:2 python /home/me/t.py\n"),
@@ -669,6 +672,20 @@ def test_ranks_without_an_address(argument: str, line: str, found: bool, tmp_pat
     (tmp_path / "t.py").write_text("import os\n" + OF_TORCH.format(argument))
     rules = {one.rule for one in check((SLURM + line + "srun python t.py\n").encode(), folder=str(tmp_path))}
     assert ("missing-master" in rules) is found
+
+
+def test_the_number_in_a_file_wins_over_an_option_that_it_ignores(tmp_path: Path) -> None:
+    (tmp_path / "t.py").write_text("import lightning as L\n\nL.Trainer(devices=2)\n")
+    found = check((SLURM + "srun python t.py --devices 4\n").encode(), folder=str(tmp_path))
+    assert "world-size" in {one.rule for one in found}
+
+
+@pytest.mark.parametrize("launcher", ["aprun", "/opt/mpi/bin/mpiexec", "jsrun"])
+def test_a_launcher_has_the_name_that_the_script_has(launcher: str) -> None:
+    [found] = [
+        one for one in check(f"{PBS}{launcher} -n 1000 ./a\n".encode()) if one.rule == "ranks-mismatch"
+    ]
+    assert found.reason.startswith(launcher.rpartition("/")[2] + " gets 1000 ranks")
 
 
 DEVICES = [("devices=4", True), ("devices=2", False), ("devices=4, accelerator='cpu'", False)]

@@ -372,9 +372,9 @@ def _cores(script: Script, outer: Launch, tasks: int | None, each: int | None) -
 
 def kind_of(script: Script, launch: Launch | None) -> str:
     """Return what starts tasks, for a sentence with their number: with an option that it ignores."""
-    kind = launch.kind if launch else "the script"
+    title = launch.title if launch else "the script"
     ignores = launch is not None and ignores_tasks_of_node(script, launch)
-    return f"{kind} ignores --ntasks-per-node, which is not that of the job, and" if ignores else kind
+    return f"{title} ignores --ntasks-per-node, which is not that of the job, and" if ignores else title
 
 
 def ignores_tasks_of_node(script: Script, launch: Launch) -> bool:

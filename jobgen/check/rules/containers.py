@@ -119,7 +119,7 @@ def launcher_in_container(script: Script) -> Iterator[Hit]:
         words = forms(script, launch.whole)
         around = [one for one, start, _ in wrappers(words) if one.container]
         if around and not _BINDS.search(launch.command.node.text):
-            where = f"{launch.kind} of the image starts in the container on the first node"
+            where = f"{launch.title} of the image starts in the container on the first node"
             yield Hit(launch.line, f"{where}, and reaches no other one: {idle_others(script)}, or it fails")
 
 

@@ -45,7 +45,7 @@ def repeated_count(script: Script) -> Iterator[Hit]:
         for names, number in ((line.ranks, total), (line.nodes, request.nodes)):
             count = launch.number(*names)
             if count is not None and count > 1 and count == number and _by_hand(script, launch, names):
-                reason = f"{launch.kind} gets {count}, a number that the directives have, too: they may differ after a change"
+                reason = f"{launch.title} gets {count}, a number that the directives have, too: they may differ after a change"
                 fix = _fix(script, launch, names is line.nodes)
                 yield Hit(launch.line, reason, fix, place=launch.place(*names))
 
@@ -74,7 +74,7 @@ def _compared(script: Script) -> set[str]:
 
 def _fix(script: Script, launch: Launch, nodes: bool) -> str:
     if launch.row.by_scheduler:
-        return f"leave it out: {launch.kind} takes it from the request"
+        return f"leave it out: {launch.title} takes it from the request"
     variables, counts = script.dialect.job_variables, script.dialect.counts
     meanings = ("nodes",) if nodes else ("ranks", "slots")
     own = [f'"${name}"' for meaning in meanings for name, one in variables.items() if one == meaning]
@@ -163,7 +163,7 @@ def node_total(script: Script) -> Iterator[Hit]:
         value = origin.text.rpartition("=")[2].strip("\"'")
         name = value.strip("${}")
         if name in _OF_NODE and value in (f"${name}", f"${{{name}}}") and not launch.command.background:
-            reason = f"${name} is a number of one node, and {launch.kind} gets it as that of all ranks on {script.request.nodes} nodes"
+            reason = f"${name} is a number of one node, and {launch.title} gets it as that of all ranks on {script.request.nodes} nodes"
             yield Hit.at(word, reason, _fix(script, launch, nodes=False))
 
 

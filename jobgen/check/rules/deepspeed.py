@@ -209,7 +209,7 @@ def absent_hostfile(script: Script) -> Iterator[Hit]:
             one in names and not node.start <= use.start < node.end for one, use in script.expansions
         )
         if not elsewhere and script.tree.text.count(last) == sum(text.count(last) for text in own):
-            effect = f"{launch.kind} {'ends' if launch.row.of_mpi else 'uses this node only'}"
+            effect = f"{launch.title} {'ends' if launch.row.of_mpi else 'uses this node only'}"
             reason = f"nothing makes {name}: without it {effect}, and one of another job has its hosts"
             yield Hit(launch.line, reason)
 

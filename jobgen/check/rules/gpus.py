@@ -12,8 +12,9 @@ from jobgen.check.rule import NOTE, WARNING, rule, rule_once
 from jobgen.launch.accelerators import ACCELERATORS
 from jobgen.launch.command_line import is_python
 from jobgen.launch.launchers import LAUNCHERS
+from jobgen.script.commands import Command
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import Node, literal
+from jobgen.script.syntax import Node, function_of, literal
 
 # The commands that start a Python program.
 _STARTS = ("python", "python3", "vllm", "sglang", *(name for row in LAUNCHERS.values() for name in row.names))
@@ -109,7 +110,7 @@ def container_driver(script: Script) -> Iterator[Hit]:
     if not (request.gpus_per_node or request.gpus) or re.search(_HAVE_GPUS, text):
         return
     for command in script.commands:
-        words = [one for word in command.words for one in script.words_of(word, command)]
+        words = _words(script, command)
         values = [script.constants.value(word) for word in words]
         names = [os.path.basename(value or "") for value in values]
         at = next((at for at, name in enumerate(names) if name in _DRIVERS), None)
@@ -129,6 +130,15 @@ def container_driver(script: Script) -> Iterator[Hit]:
         if "-c" not in names[program + 1 : program + 2]:
             reason = f"{names[at]} has no {_DRIVERS[names[at]]}: {title} sees none of the GPUs of the job"
             yield Hit(command.line, reason, f"add {_DRIVERS[names[at]]}" if names[at] in SEALED else "")
+
+
+def _words(script: Script, command: Command) -> list[Node]:
+    """Return the words of a command; ``"$@"`` in a function is what its first call passes."""
+    words = [one for word in command.words for one in script.words_of(word, command)]
+    if not words or words[-1].text.strip('"') not in ("$@", "${@}", "$*"):
+        return words
+    call = next(script.named(function_of(command.node)), None)
+    return words if call is None else [*words[:-1], *call.arguments]
 
 
 def _program(names: Sequence[str], words: Sequence[Node], first: int) -> tuple[int | None, str]:

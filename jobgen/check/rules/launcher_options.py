@@ -93,7 +93,7 @@ def _on_this_host(script: Script) -> Iterator[Hit]:
         local = all(map(_LOCAL_HOSTS.fullmatch, launch.text("--host", "-host", "-H").split(",")))
         several = (launch.number(*launch.row.line.ranks) or 1) > 1
         if local and several and launch.row.of_mpi and launch.outer is None and script.only(launch):
-            reason = f"{launch.kind} starts all ranks on the first node: {idle_others(script)}"
+            reason = f"{launch.title} starts all ranks on the first node: {idle_others(script)}"
             yield Hit(launch.line, reason, "leave --host out", WARNING)
 
 
@@ -238,7 +238,7 @@ def standalone_nodes(script: Script) -> Iterator[Hit]:
         own = own and alone
         if own and not re.search(r"NODEID|PROCID|NODENAME|RANK|hostname|ARGS|OPT", words):
             effect = "each starts a training of its own, which does not know the others"
-            reason = f"{outer.kind} starts {launch.kind} on each of the {one.nodes} nodes, and {effect}"
+            reason = f"{outer.title} starts {launch.title} on each of the {one.nodes} nodes, and {effect}"
             yield Hit(launch.line, reason, _JOINED.get(launch.kind, ""))
 
 
@@ -346,12 +346,12 @@ def nested_tasks(script: Script) -> Iterator[Hit]:
         named, hosts = outer.has("-n", "--ntasks", "--ntasks-per-node"), launch.has("--hostfile", "-H")
         tasks = one.tasks if named or not outer.row.by_scheduler else script.request.ranks_per_node
         if outer.row.line.reaches_nodes and tasks and tasks > 1 and _starts_several(launch):
-            fix = f"start one process on each node: {outer.kind} --map-by ppr:1:node --bind-to none"
+            fix = f"start one process on each node: {outer.title} --map-by ppr:1:node --bind-to none"
             fix = f"write {script.dialect.once_a_node}" if outer.row.by_scheduler else fix
             yield _nested(launch, kind_of(script, outer), tasks, fix)
         elif launch.row.remote_shell and (one.nodes or 1) > 1 and hosts and not launch.has(*_OWN_NODE):
-            starts = f"{outer.kind} starts {launch.kind} on each of the {one.nodes} nodes, and each starts the ranks of all nodes by its hostfile"
-            yield Hit(launch.line, starts, f"leave {outer.kind} out, or add --no_ssh and --node_rank")
+            starts = f"{outer.title} starts {launch.title} on each of the {one.nodes} nodes, and each starts the ranks of all nodes by its hostfile"
+            yield Hit(launch.line, starts, f"leave {outer.title} out, or add --no_ssh and --node_rank")
     lines = script.request.lines_per_node or 1
     for launch in script.launches if lines > 1 else ():
         once = any(re.search(r"\bpbsdsh(\s+-[vos])*\s+-[unhc]", text) for text in _starting(script, launch))
@@ -378,7 +378,7 @@ def _starts_several(launch: Launch) -> bool:
 
 
 def _nested(launch: Launch, outer: str, tasks: int, fix: str) -> Hit:
-    starts = f"{outer} starts {tasks} tasks on each node, and in each of them {launch.kind} starts its ranks"
+    starts = f"{outer} starts {tasks} tasks on each node, and in each of them {launch.title} starts its ranks"
     return Hit(launch.line, starts, fix)
 
 

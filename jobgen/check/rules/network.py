@@ -179,7 +179,7 @@ def ssh_nodes(script: Script) -> Iterator[Hit]:
             yield Hit.at(command.node, fix=way)
     for launch in script.launches:
         if _starts_by_ssh(launch) and script.request.several:
-            reason = f"{launch.kind} starts its ranks by ssh, which many clusters do not allow between nodes"
+            reason = f"{launch.title} starts its ranks by ssh, which many clusters do not allow between nodes"
             yield Hit(launch.line, reason, f"{way} on each node, or give --launcher")
 
 

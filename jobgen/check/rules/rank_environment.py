@@ -444,7 +444,7 @@ def launcher_binding(script: Script) -> Iterator[Hit]:
         several = several if one.inner is outer else f"{one.name} and its ranks"
         if several and (cores_of_script(script) or 2) > total:
             part = "one core" if total < 3 else "a part of the cores of its node"
-            yield Hit(one.line, f"{outer.kind} binds each of its processes to {part}, which {several} share")
+            yield Hit(one.line, f"{outer.title} binds each of its processes to {part}, which {several} share")
             return
 
 

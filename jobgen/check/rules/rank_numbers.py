@@ -130,7 +130,7 @@ def _same_rank(script: Script) -> Iterator[Hit]:
         if any(name in NUMBERS for name, _ in expansions(value)):
             continue  # early-expansion names it
         if source is None or not ("RANK" in source.sets or source.reads & NUMBERS.keys()):
-            why = f"RANK is {value.text} for all {total} ranks that {one.outer.kind} starts: the rendezvous hangs"
+            why = f"RANK is {value.text} for all {total} ranks that {one.outer.title} starts: the rendezvous hangs"
             rank = "SLURM_PROCID" if one.is_step else "OMPI_COMM_WORLD_RANK"
             yield Hit(value.line, why, f"set it in each rank: bash -c 'RANK=${rank} exec ...'")
 
@@ -235,9 +235,9 @@ def no_rank_variables(script: Script) -> Iterator[Hit]:
         if not _sets_ranks(script, one):
             of_torch = row.title == "torch.distributed"
             names = "RANK and WORLD_SIZE" if of_torch else "RANK, WORLD_SIZE and LOCAL_RANK"
-            start = f"{outer.kind} bash -c 'RANK=... LOCAL_RANK=... WORLD_SIZE=... exec python ...'"
+            start = f"{outer.title} bash -c 'RANK=... LOCAL_RANK=... WORLD_SIZE=... exec python ...'"
             fix = f"start it with torchrun once a node, or set them in each rank: {start}"
-            yield Hit(one.line, f"{outer.kind} sets no {names} in its {where}", fix)
+            yield Hit(one.line, f"{outer.title} sets no {names} in its {where}", fix)
         elif "LOCAL_RANK" in row.variables and _lacks_local_rank(script, one):
             reason = f"nothing sets LOCAL_RANK in the {where}"
             yield Hit(one.line, reason, f"set it beside RANK: {_LOCAL_RANK[outer.row.by_scheduler]}")

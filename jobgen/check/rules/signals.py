@@ -122,7 +122,7 @@ def _lost_in_steps(script: Script, name: str) -> str:
     """Return why no training process gets a signal that goes to the steps; empty if one may get it."""
     swallower = next((one for one in script.launches if one.row.once_a_node), None)
     if swallower is not None and name in ("USR1", "USR2"):
-        return f"{swallower.kind} does not forward {name} to the training processes"
+        return f"{swallower.title} does not forward {name} to the training processes"
     if any(is_work(script, one) for one in script.launches) or _calls_others(script):
         return ""
     last = next((one for one in reversed(list(ranks(script))) if not one.chain and one.program.file), None)
@@ -207,5 +207,5 @@ def signal_receiver(script: Script) -> Iterator[Hit]:
             reason = f"${name} is {last[-1].name}, the last command of the pipeline: the signal ends it, and {last[0].name} gets none"
             yield Hit.at(node, reason, "write > >(...) instead of the pipe")
         elif launch is not None and lost:
-            reason = f"{launch.kind} does not forward {lost[0]}: it ends at once, and its ranks before they have saved"
+            reason = f"{launch.title} does not forward {lost[0]}: it ends at once, and its ranks before they have saved"
             yield Hit.at(node, reason, "send TERM, or let the program look for a file that the trap makes")

@@ -99,14 +99,14 @@ def _on_fewer_nodes(script: Script) -> Iterator[Hit]:
         if inner is not outer and own and count and one.nodes and count > one.nodes * (one.tasks or count):
             yield Hit(
                 one.line,
-                f"{inner.title} gets {count} nodes, but {outer.kind} starts it on {one.nodes}: its ranks wait for the "
+                f"{inner.title} gets {count} nodes, but {outer.title} starts it on {one.nodes}: its ranks wait for the "
                 "others until the rendezvous times out",
-                f"leave the number of tasks to the directives: {outer.kind} {inner.title}",
+                f"leave the number of tasks to the directives: {outer.title} {inner.title}",
             )
         each, total, nodes = _filled(script, outer), outer.number(*outer.row.line.ranks), script.request.nodes
         if outer.row.of_mpi and script.only(outer) and each and total and nodes and -(-total // each) < nodes:
             used = -(-total // each)
-            reason = f"{outer.kind} puts {counted(each, 'rank')} on a node: its {total} fill {used} of the {nodes} nodes of the job"
+            reason = f"{outer.title} puts {counted(each, 'rank')} on a node: its {total} fill {used} of the {nodes} nodes of the job"
             fix = "compute it from the request"
             if total % nodes == 0:
                 fix = f"write {each * nodes}, or start {counted(total // nodes, 'rank')} on each: --map-by ppr:{total // nodes}:node, or -ppn of other MPIs"
@@ -313,7 +313,7 @@ def _beyond_slots(script: Script, launch: Launch) -> Iterator[Hit]:
     by_cores = script.is_pbs and not script.request.ranks_per_node and slots != script.request.nodes
     gets = f"{total} ranks" if each == 1 else f"{total} ranks of {each} cores"
     unit = "core" if each > 1 or by_cores else "slot"
-    reason = f"{launch.kind} gets {gets}, but the job requests {counted(slots, unit)}"
+    reason = f"{launch.title} gets {gets}, but the job requests {counted(slots, unit)}"
     fix = f"request {total * each} {unit}s, or use the number that the scheduler sets in a variable"
     fix = f"request --cpus-per-task={each}, or leave it out here" if whole and each > 1 else fix
     yield Hit(launch.line, reason, fix, place=launch.place(*launch.row.line.ranks))
@@ -338,7 +338,7 @@ def _beyond_cores(script: Script, launch: Launch) -> Iterator[Hit]:
         if width > 1:
             of_cores = f" of {width} cores"
             fix = f"write {max(cores // each, 1)} cores for each rank, or request {each * width}"
-        reason = f"{launch.kind} gets {each} ranks{of_cores} on a node, but the job requests {counted(cores, 'core')} there"
+        reason = f"{launch.title} gets {each} ranks{of_cores} on a node, but the job requests {counted(cores, 'core')} there"
         place = launch.place("--map-by", "-map-by", "--depth", "-d", *A_NODE)
         yield Hit(launch.line, reason, fix, place=place)
 
@@ -356,7 +356,7 @@ def _beyond_devices(script: Script, launch: Launch) -> Iterator[Hit]:
         number = _number_of_devices(launch, option)
         most = (has or 0) * (nodes if option == "--gpus" else 1)
         if number and number > most:
-            reason = f"{launch.kind} asks for {number} GPUs{' on each node' * (option != '--gpus')}, but the job has {most}: the step is refused"
+            reason = f"{launch.title} asks for {number} GPUs{' on each node' * (option != '--gpus')}, but the job has {most}: the step is refused"
             fix = f"leave {option} out, or request as many"
             yield Hit(launch.line, reason, fix, ERROR, place=launch.place(option))
 
@@ -473,7 +473,7 @@ def world_size(script: Script) -> Iterator[Hit]:
         yield from _of_parallel(one)
         for name, has, starts in _trainer(one):
             if has != starts:
-                reason = f"Lightning gets {name}={has}, but {one.outer.kind} starts tasks for {name}={starts}: it refuses that"
+                reason = f"Lightning gets {name}={has}, but {one.outer.title} starts tasks for {name}={starts}: it refuses that"
                 yield Hit(one.line, reason)
                 return
 
@@ -503,7 +503,7 @@ def _of_world(script: Script) -> Iterator[Hit]:
         if text and text.isdigit() and total and int(text) != total and outer is not None:
             more = f": they wait forever for ranks {total} to {int(text) - 1}"
             more = more if int(text) > total else f": ranks {text} to {total - 1} are refused"
-            yield Hit(line, f"WORLD_SIZE is {text}, but {outer.kind} starts {total} ranks{more}")
+            yield Hit(line, f"WORLD_SIZE is {text}, but {outer.title} starts {total} ranks{more}")
             return
 
 
@@ -557,8 +557,8 @@ def _trainer(one: RankGroup) -> Iterator[tuple[str, int, int]]:
         return
     source = one.program.source
     for name, tasks in (("devices", one.each), ("num_nodes", one.nodes)):
-        own = one.program.number(name, f"trainer.{name}")
-        number = own if own is not None else source.trainer.get(name) if source is not None else None
+        own = source.trainer.get(name) if source is not None else None
+        number = own if own is not None else one.program.number(name, f"trainer.{name}")
         if number is not None and tasks is not None and number > 0:
             yield name, number, tasks
 
