@@ -231,6 +231,9 @@ EQUAL = {
     "a python of an unbuffered step": (SLURM, "", "C='python a.py'\nsrun -u bash -c \"cd x; $C\"", "no terminal"),
     "a tool of an unbuffered step": (SLURM, "", "srun -u hostname", "no terminal"),
     "a step with its wait": (SLURM, "", "srun ./a &\nid=$!\necho x\nwait $id\n./b", "the script beside it"),
+    "a sum that may fail before a message": (
+        SLURM, "-c 1", "set -e\nsrun bash a.sh\nd=$(date | bc) && echo $d\nexit 0", "ends with the status",
+    ),
     "a status that is kept": (SLURM, "-c 1", "set -e\nsrun bash a.sh\nrc=$?\ncp a b\nexit $rc", "ends with the status"),
     "another device": (SLURM, "--gres=dcu:1", "srun python t.py --cuda", "requests none"),
     "mail at the end": (SLURM, "--mail-type=END,FAIL", "srun ./a", "none of a requeue"),

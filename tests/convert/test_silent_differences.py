@@ -1756,6 +1756,12 @@ def test_cores_of_cray(options: str, code: str, lines: list[str]) -> None:
     assert [one.lost for one in done.remarks if "ALPS" in one.why] == [False]
 
 
+@pytest.mark.parametrize(("depth", "threads"), [("", False), (",mppdepth=6", True)])
+def test_threads_of_cray_are_not_the_depth_of_the_launcher(depth: str, threads: bool) -> None:
+    done = convert(f"#PBS -l mppwidth=48{depth}\naprun -n 8 -d 6 ./a", "slurm")
+    assert ("OMP_NUM_THREADS=6" in done.text) is threads
+
+
 @pytest.mark.parametrize(
     ("resources", "code", "named"),
     [

@@ -51,6 +51,7 @@ _STATUS = {"?", "PIPESTATUS[0]"}
 _SETS_STATUS = re.compile(
     r"(?:(?:export|local|declare|readonly) )?(\w+)=\"?\$(?:\?|\{\?\}|\{PIPESTATUS\[0\]\})\"?"
 )
+_SUCCEEDS = re.compile(r"(echo|printf|true)\b(?!.*[|&>])")
 _OF_PROGRAM = re.compile(r"exit( \"?\$\?\"?)?")
 _OWN_SHELL = ("subshell", "command_substitution", "pipeline")
 # Commands that take no time beside a process in the background, or wait for a while.
@@ -130,7 +131,7 @@ def status(script: Script, parts: Split) -> Iterator[Remark]:
     while own and _OF_PROGRAM.fullmatch(own[-1].text):
         own.pop()
     why = "the job ends with the status of the program, and the script with that of this command"
-    works = all(one.text == "exit 0" or re.match(r"(echo|printf|true)\b(?!.*[|&>])", one.text) for one in own)
+    works = all(one.text == "exit 0" or _SUCCEEDS.match(_last_of_and(one).text) for one in own)
     same = works and script.errexit and not (parts.piped or parts.last)
     name = re.fullmatch(r"exit \"?\$\{?(\w+)\}?\"?", own[-1].text) if own else None
     kept = name is not None and own[0].text == f"{name[1]}=$?"  # the status of the program
@@ -141,6 +142,12 @@ def status(script: Script, parts: Split) -> Iterator[Remark]:
         yield remark_on(parts.piped, why)
     elif parts.last and not own and not any(re.search(r"\bexit\b", one.text) for _, one in parts.last):
         yield remark_on(parts.last[-1][1], why)
+
+
+def _last_of_and(statement: Node) -> Node:
+    """Return the last command of a list of ``&&``, in which the failure of another one ends no script."""
+    is_and = statement.type == "list" and statement.children[1].text == "&&"
+    return statement.children[2] if is_and and "exit" not in statement.text else statement
 
 
 def _exits(script: Script, after: Sequence[Node]) -> Iterator[Node]:

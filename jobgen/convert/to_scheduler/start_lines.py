@@ -187,7 +187,8 @@ def _threads(script: Script, target: Dialect, content: ScriptRequest) -> list[st
         return []
     if source.sets_threads:
         cores = number(request.chunks[0].get("ncpus")) if request.chunks else request.cpus_per_rank
-        cores = cores or (1 if own else None)
+        alps = "-l mppwidth" in script.heeded and "-l mppdepth" not in script.heeded  # the depth of aprun
+        cores = (None if alps else cores) or (1 if own else None)
         return [f"export OMP_NUM_THREADS={cores}{why}"] if cores else []
     known = _are_known(script, content)
     if target.sets_threads:
