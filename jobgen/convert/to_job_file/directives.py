@@ -313,8 +313,8 @@ def _mail_on(file: JobFile, script: Script, content: ScriptRequest) -> Iterator[
     if not request.array or not request.mail_of_tasks or not events or events == ["none"]:
         return
     mail = source.origin(script.heeded, "mail") or source.origin(script.heeded, "mail_user")
-    if mail is not None and source.task_mail:
-        yield mail.text
-    elif mail is not None:
+    if mail is not None:
+        if source.task_mail:
+            yield mail.text
         why = f"{source.title} sends it for each task of the array, other schedulers for the array as a whole"
         file.hint(mail.option.line, mail.text, why)
