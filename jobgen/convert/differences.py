@@ -19,6 +19,7 @@ from jobgen.script.commands import Command, names_command
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.script import Script
 from jobgen.script.syntax import statement
+from jobgen.values.parsers import number
 
 # Options of srun in variables that a script sets.
 _OF_SRUN = re.compile(
@@ -150,6 +151,15 @@ def ranks_of_whole_nodes(script: Script) -> Iterator[Remark]:
             return
 
 
+def slots(script: Script) -> Iterator[Remark]:
+    """Yield a remark on more tasks of a node than tasks, which an MPI without srun takes as its slots."""
+    option, total = script.heeded.get("--ntasks-per-node"), script.request.ranks
+    each = number(option.value) if option is not None else None
+    if option is not None and each and total and each > total and not script.launches:
+        why = f"ranks that a program starts itself find {each} slots on a node, and fewer in the new job"
+        yield hint(option.line, f"{option.flag}={option.value}", why)
+
+
 def functions(script: Script, mpi: MpiFlavour, line: int, code: str) -> Iterator[Remark]:
     """Yield a remark on each exported function, which srun gives to all nodes and ``code`` may call."""
     if mpi.passes_all or script.request.nodes == 1:
@@ -164,10 +174,10 @@ def _written_script(script: Script) -> Iterator[Remark]:
     source = script.dialect
     unused = [one.start for one in discarded(script.tree)]
     for node in script.tree.all("heredoc_body"):
-        for number, line in enumerate(node.text.split("\n") if node.start not in unused else (), node.line):
+        for at, line in enumerate(node.text.split("\n") if node.start not in unused else (), node.line):
             if line.lstrip().startswith(f"{source.scheduler.prefix} "):
                 why = f"is in a here-document, whose script stays one for {source.title}"
-                yield Remark(number, line.strip(), why)
+                yield Remark(at, line.strip(), why)
                 return
     if (found := directive_of_text(script.tree)) and found[1].startswith(source.scheduler.prefix):
         yield Remark(*found, f"is in a text for another script, which stays one for {source.title}")

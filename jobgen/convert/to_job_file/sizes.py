@@ -51,10 +51,6 @@ def write(file: JobFile, script: Script, launch: Launch | None) -> None:
     file.remarks += (*_unknown(launch, each), *_gpus_of_task(script, launch, each)) if launch else ()
     if launch is None and _tasks(request) > 1:
         file.remarks += _of_one_task(script)
-    elif launch is None and (_given(script, "--ntasks-per-node") or "1") != "1":  # more than --ntasks
-        option = script.heeded["--ntasks-per-node"]
-        why = "ranks that the program starts itself find as many slots on the node, and one in the job"
-        file.hint(option.line, f"{option.flag}={option.value}", why)
     elif launch is not None and not launch.row.once_a_node and _tasks(request) > each:
         why = f"the launcher starts {each} of them; jobgen gives these the cores and the memory of all"
         what = f"{_tasks(request)} {'slots' if script.is_pbs else 'tasks'} of a node"
@@ -65,6 +61,7 @@ def write(file: JobFile, script: Script, launch: Launch | None) -> None:
     file.remarks += _unknown_cores(file, script, launch) if launch else ()
     file.remarks += _of_whole_nodes(script, launch, gpus, file.values["cpus_per_rank"])
     file.remarks += differences.ranks_of_whole_nodes(script) if each == 1 else ()
+    file.remarks += differences.slots(script)
     file.remarks += _nodes_of(script, launch, nodes) if launch else ()
 
 

@@ -60,6 +60,7 @@ def remarks(script: Script, target: Dialect, content: ScriptRequest) -> Iterator
     yield from shared_log(script, target, script.request.array is not None or content.index_later)
     if target.copies_logs > source.copies_logs:
         yield from start_directory.default_log(script, content.directory)
+    yield from differences.slots(script)
     if source.node_step and request.exclusive:
         yield from _whole_nodes(script)
     if source.node_step and not target.node_step:
