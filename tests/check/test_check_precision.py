@@ -496,6 +496,11 @@ def test_a_loop_has_one_finding_on_its_input() -> None:
         ("late-directive", f"{HEAD}cd a\n#SBATCH -o a.$SLURM_JOB_ID\n./a", "write %j for the id of the job"),
         (
             "late-directive",
+            f"{HEAD}mkdir -p a\n#SBATCH -o a/%j\n./a",
+            "above the first command, and make the directory a before you submit",
+        ),
+        (
+            "late-directive",
             f"{HEAD}cd a\n#SBATCH -w *gr*\n./a",
             "correct it, and move it above the first command",
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from typing import NamedTuple
 
 from jobgen.check.ranks.environment import OF_MPI
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule, rule_once
+from jobgen.check.rules.directories import exists, folder_of
 from jobgen.errors import counted, shown
 from jobgen.schedulers.directive_options import read_options
 from jobgen.schedulers.request import DirectiveOption
@@ -218,6 +220,10 @@ def _fix_of_late(script: Script, line: Line, late: _Late) -> str:
         return f"correct it, and move it above the first command: {fault}"
     if late.branch(line):
         return f"give it to {dialect.command}: no condition of the script decides on a directive"
+    outputs = (one for _, one in own if one.flag in dialect.log_options)
+    folder = next(filter(None, (folder_of(script, one) for one in outputs)), ".")
+    if not exists(script, folder) and not os.path.isabs(folder):
+        return f"move it above the first command, and make the directory {shown(folder)} before you submit"
     return ""
 
 

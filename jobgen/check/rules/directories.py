@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 
 from jobgen.check.rule import NOTE, WARNING, rule, rule_once
 from jobgen.errors import shown
+from jobgen.schedulers.request import DirectiveOption
 from jobgen.script.commands import Command
 from jobgen.script.own_folder import COPY, uses_of_folder
 from jobgen.script.script import Edit, Hit, Script
@@ -314,3 +316,32 @@ def _is_apart(script: Script, command: Command) -> bool:
 
 def _writes_here(command: Command) -> bool:
     return any(re.match(r"[\w.]*[A-Za-z.]", file.unquoted) for file in command.files())
+
+
+def folder_of(script: Script, option: DirectiveOption) -> str:
+    """Return the folder of an output; empty without one, and for one that is known only when the job runs."""
+    path = option.value.rpartition(":")[2] if script.dialect.copies_logs else option.value
+    folder = os.path.dirname(path)
+    return os.path.normpath(folder) if folder and not re.search(r"[%$~^]", folder) else ""
+
+
+def exists(script: Script, folder: str) -> bool:
+    """Return whether a folder is beside the script, is its own, or is below the directory of the job."""
+    path = script.path(folder)
+    moved = (script.heeded[key].value for key in script.dialect.directory_options if key in script.heeded)
+    own = f"/{script.folder}".endswith(f"/{folder}")  # the script is submitted from above
+    if folder == "." or path is None or own or any(map(os.path.isabs, moved)):
+        return True
+    return any(os.path.isdir(os.path.join(one, folder)) for one in _above(script))
+
+
+def _above(script: Script) -> Iterator[str]:
+    """Yield the folder of a script, and those above it up to the root of its repository."""
+    place = os.path.abspath(script.folder or ".")
+    yield place
+    found = []
+    while (parent := os.path.dirname(place)) != place and not os.path.exists(os.path.join(place, ".git")):
+        place = parent
+        found.append(place)
+    if os.path.exists(os.path.join(place, ".git")):
+        yield from found

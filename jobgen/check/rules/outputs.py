@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from jobgen.check.ranks.environment import ACTIVATES
 from jobgen.check.ranks.model import ranks
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule, rule_once
-from jobgen.check.rules.directories import at_start, to_submission
+from jobgen.check.rules.directories import at_start, exists, folder_of, to_submission
 from jobgen.check.rules.options import without_dash
 from jobgen.check.rules.placeholders import EXPANDS_NOTHING
 from jobgen.errors import counted, shown
@@ -87,14 +87,12 @@ def output_directory(script: Script) -> Iterator[Hit]:
     found: dict[str, DirectiveOption] = {}
     in_effect = [option for part in script.heeded_by_component for option in part.values()]
     for option in _outputs(script):
-        if option not in in_effect:
-            continue  # another one below has its place
-        folder = os.path.dirname(option.value.rpartition(":")[2] if copied else option.value)
-        if folder and not re.search(r"[%$~^]", folder):
-            found.setdefault(os.path.normpath(folder), option)
+        # Another one below may have its place.
+        if option in in_effect and (folder := folder_of(script, option)):
+            found.setdefault(folder, option)
     for folder, option in found.items():
         made = _made(script, folder)
-        if _exists(script, folder) or (made is None and os.path.isabs(folder)) or (made and copied):
+        if exists(script, folder) or (made is None and os.path.isabs(folder)) or (made and copied):
             continue
         filled = script.placeholders or script.is_template  # the folder may be another one
         if made is None and (filled or _is_made_elsewhere(script, folder)):
@@ -104,28 +102,6 @@ def output_directory(script: Script) -> Iterator[Hit]:
             f"the directory {shown(folder)} must exist when the job {'ends' if copied else 'starts'}: {why}"
         )
         yield Hit.at(option, reason, f"mkdir -p {folder} before you submit", None if made else NOTE)
-
-
-def _exists(script: Script, folder: str) -> bool:
-    """Return whether a folder is beside the script, is its own, or is below the directory of the job."""
-    path = script.path(folder)
-    moved = (script.heeded[key].value for key in script.dialect.directory_options if key in script.heeded)
-    own = f"/{script.folder}".endswith(f"/{folder}")  # the script is submitted from above
-    if folder == "." or path is None or own or any(map(os.path.isabs, moved)):
-        return True
-    return any(os.path.isdir(os.path.join(one, folder)) for one in _above(script))
-
-
-def _above(script: Script) -> Iterator[str]:
-    """Yield the folder of a script, and those above it up to the root of its repository."""
-    place = os.path.abspath(script.folder or ".")
-    yield place
-    found = []
-    while (parent := os.path.dirname(place)) != place and not os.path.exists(os.path.join(place, ".git")):
-        place = parent
-        found.append(place)
-    if os.path.exists(os.path.join(place, ".git")):
-        yield from found
 
 
 def _is_made_elsewhere(script: Script, folder: str) -> bool:
