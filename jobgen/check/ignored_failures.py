@@ -230,15 +230,38 @@ def only_cleanup(script: Script, work: Command) -> bool:
 
 def goes_on(script: Script, work: Command) -> bool:
     """Return whether ``set -e`` would cost something: a later command saves results or removes files, or one
-    ends the script without a fault, as ``expr`` does with the result 0 and ``grep`` without a line.
+    ends the script without a fault, as ``expr`` does with the result 0, ``grep`` without a line, ``nvidia-smi``
+    on a node without GPUs, what writes to ``head``, and ``mkdir`` and ``rm`` in the next run.
     """
     after = (one for one in run(script) if one.node.start > work.statement.end)
     saves = any(os.path.basename(one.name.lstrip("\\")) in (*_SAVES, "rm", "touch") for one in after)
-    ends = (one for one in run(script) if one.name in _ENDS_WITHOUT_FAULT)
+    ends = (one for one in run(script) if one.name in _ENDS_WITHOUT_FAULT or _repeats_badly(one))
     return saves or any(not one.guarded and not one.tested for one in ends)
 
 
-_ENDS_WITHOUT_FAULT = ("expr", "let", "grep", "egrep", "diff", "cmp", "which")
+def _repeats_badly(command: Command) -> bool:
+    """Return whether a command fails if the folder is there already, or the file is not."""
+    option = {"mkdir": "p", "rm": "f"}.get(command.name)
+    return option is not None and not any(
+        re.match(rf"-\w*{option}|--(parents|force)", one) for one in command.literals
+    )
+
+
+_ENDS_WITHOUT_FAULT = [
+    "expr",
+    "let",
+    "grep",
+    "egrep",
+    "diff",
+    "cmp",
+    "which",
+    "head",
+    "ssh",
+    "nvidia-smi",
+    "rocm-smi",
+    "pkill",
+    "killall",
+]
 _SAVES = {"cp", "mv", "rsync", "scp", "tar", "zip", "gzip"}
 _OTHERS_AT_THE_END = ("curl", "deactivate", "conda", "module")
 _AT_THE_END = {*INFORM, *_ASIDE, *_PREPARE, *_SHELL, *TEXT, *_SAVES, *_OTHERS_AT_THE_END}

@@ -494,6 +494,9 @@ def test_a_loop_has_one_finding_on_its_input() -> None:
         ),
         ("late-directive", f"{PBS}#PBS -l nodes=1:ppn=4\ncd a\n#PBS -o $PBS_JOBID.a\n./a", "move it above"),
         ("late-directive", f"{HEAD}cd a\n#SBATCH -o a.$SLURM_JOB_ID\n./a", "write %j for the id of the job"),
+        ("no-errexit", f"{HEAD}nvidia-smi\npython3 a.py\necho done", "write status=$? behind it"),
+        ("no-errexit", f"{HEAD}mkdir a\npython3 a.py\necho done", "write status=$? behind it"),
+        ("no-errexit", f"{HEAD}mkdir -p a\npython3 a.py\necho done", "write set -eo pipefail"),
         (
             "late-directive",
             f"{HEAD}mkdir -p a\n#SBATCH -o a/%j\n./a",

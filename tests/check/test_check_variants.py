@@ -97,15 +97,15 @@ def test_a_form_of_a_command(rule: str, text: str, line: int) -> None:
         ),
         (
             f"{_SLURM}#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=32\nmpiexec -n 128 -ppn 64 ./a\n",
-            "mpirun gets 64 ranks on a node, but the job requests 32 cores there",
+            "mpiexec gets 64 ranks on a node, but the job requests 32 cores there",
         ),
         (
             f"{_PBS}#PBS -l select=2:ncpus=32\n#PBS -l place=scatter\nmpiexec -n 128 -ppn 64 ./a\n",
-            "mpirun gets 64 ranks on a node, but the job requests 32 cores there",
+            "mpiexec gets 64 ranks on a node, but the job requests 32 cores there",
         ),
         (
             f"{_PBS}#PBS -l nodes=2:ppn=32\nmpiexec -n 128 -ppn 64 ./a\n",
-            "mpirun gets 64 ranks on a node, but the job requests 32 cores there",
+            "mpiexec gets 64 ranks on a node, but the job requests 32 cores there",
         ),
         (f"{_PBS}#PBS -l nodes=2:ppn=32\nmpiexec -n 64 -ppn 32 ./a\n", ""),
     ],
