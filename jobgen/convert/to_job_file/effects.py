@@ -34,6 +34,10 @@ modulecmd lstopo""",
     "files": f"{' '.join(TOOLS - PRINT)} [ test lfs stat realpath readlink mktemp md5sum sha256sum getent jq",
 }
 _KIND_OF = {name: kind for kind, names in reversed(_NAMES.items()) for name in names.split()}
+_OF_PACKAGES = re.compile("(PIP|VIRTUALENV)_")  # variables, whose values may be paths
+# A package by its name and version, which pip does not look for in the current directory.
+_PACKAGE = r" [\"']?(?!\S*\.(whl|zip|t?gz|bz2|tar))[A-Za-z][\w.-]*(\[[\w,-]+\])?([=<>~!]=?[\w.*]+,?)*[\"']?"
+_SWITCH = r"(--(no-index|upgrade|user|quiet|no-deps|no-cache-dir|pre|force-reinstall)|-[Uq])"
 # The kinds of commands by their words, before those by name.
 _FORMS = (
     (r"(source |\. |conda )?deactivate", "deactivation"),
@@ -56,6 +60,7 @@ _FORMS = (
     ("", "text"),  # a here-document without a command
     (r"(/bin/)?bash", "text"),  # without a file or a text, it reads nothing in a job
     (r"make( (-j ?\d*|-C \S+|all|clean|install|\w+=\S+))*", "build"),
+    (rf"pip3? (install( {_SWITCH}|{_PACKAGE})+|freeze|list)", "packages"),
     (r"(python3? -m )?(pip3?|venv|virtualenv|pyvenv)\b.*", "install"),
 )
 # Tools that read files, or the output of another command.
@@ -116,18 +121,18 @@ _COPIES = {"copies", "copies elsewhere"}
 OF_DIRECTORY = frozenset({"here", "files", "copies", "build", "program"})
 # Words that are no paths: options, modes, signs of a test; variables of absolute paths.
 _NO_PATH = re.compile(r"-[\w-]*|!|\]|\d+|[ugoa]*[-+=][rwxXst]+|")
-_FOLDER = re.compile(r"\$\{?(HOME|TMPDIR|PBS_O_WORKDIR|SLURM_SUBMIT_DIR|\w*SCRATCH\w*|WORK)(?!\w)")
+_FOLDER = re.compile(r"\$\{?(HOME|(?:SLURM_)?TMPDIR|PBS_O_WORKDIR|SLURM_SUBMIT_DIR|\w*SCRATCH\w*|WORK)(?!\w)")
 # For each option, what a statement may do that the script runs before it, and the job after it.
 _MAY_FOLLOW = {
-    "workdir": _OTHERS | {"elsewhere"},
+    "workdir": _OTHERS | {"elsewhere", "packages"},
     "module": _HARMLESS | _HERE | _COPIES | {"append", "append_path", "deactivation"},
     "source": _HARMLESS - {"variable", "export", "product"},  # the file may read them
     "source of a login": (_HARMLESS | _HERE | _COPIES) - {"export", "product"},
     "source of a product": (_HARMLESS | _HERE) - {"product"},
     "conda": _HARMLESS | _HERE | _LIBRARIES,
     "venv": _HARMLESS | _LIBRARIES | {"here", "files", "elsewhere"},
-    "env": _OTHERS | _HERE | {"copies", "install"},
-    "env of ranks": _OTHERS | _HERE | {"copies", "install", "build"},
+    "env": _OTHERS | _HERE | {"copies", "install", "packages"},
+    "env of ranks": _OTHERS | _HERE | {"copies", "install", "packages", "build"},
     "env of installers": _OTHERS | _HERE | {"copies"},
 }
 _MAY_FOLLOW |= dict.fromkeys(("module_purge", "module_use"), _MAY_FOLLOW["module"])
@@ -217,8 +222,8 @@ def _of_command(script: Script, command: Command, depth: int) -> Iterator[str]:
     around = command.node.parent or command.node
     given = any(one.type == "herestring_redirect" for one in around.children)
     text = " ".join((around if given else command.node).text.split())
-    if command.name in ("source", ".") and not re.match(r"\S+ \"?(/|~|\$\{?HOME\b)", text):
-        yield "files"  # of the current directory
+    if command.name in ("source", "."):
+        yield from {_of_paths(script, command.arguments[:1])} & {"files"}  # of the current directory
     if _KIND_OF.get(command.name) == "environment" and re.search(r"\s[\"']?\.{1,2}(/|$)", text):
         yield "here"  # such as spack env activate ../env
     if command.name in _FILTERS.split() and _has_input(command.node):
@@ -226,8 +231,12 @@ def _of_command(script: Script, command: Command, depth: int) -> Iterator[str]:
         return
     forms = (kind for pattern, kind in _FORMS if re.fullmatch(pattern, text, re.DOTALL))
     kind = next(forms, _KIND_OF.get(command.name, "program"))
+    if command.name == "virtualenv" and _of_paths(script, command.arguments) == "elsewhere":
+        kind = "packages"
     if command.name in ("cp", "mv") and _of_paths(script, command.arguments) == "elsewhere":
         kind = "copies elsewhere"
+    if kind == "packages" and any(_OF_PACKAGES.match(name) for name in script.values):
+        kind = "install"
     yield _of_paths(script, command.arguments) if kind == "files" else kind
 
 
@@ -239,8 +248,9 @@ def _of_paths(script: Script, words: Sequence[Node]) -> str:
 
 
 def _is_absolute(script: Script, path: str) -> bool:
-    variable = _FOLDER.match(path)
-    return path.startswith(("/", "~/")) or (variable is not None and variable[1] not in script.values)
+    if re.match(r"/|~\w*/", path):
+        return True
+    return (variable := _FOLDER.match(path)) is not None and variable[1] not in script.values
 
 
 def _has_input(node: Node) -> bool:

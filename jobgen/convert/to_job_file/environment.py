@@ -571,7 +571,7 @@ class Environment:
 
     def _may_make(self, statement: Node, folder: str) -> bool:
         """Return whether a statement may make or remove a folder, or one around it."""
-        makers = ("mkdir", "rm", "rmdir", "mv", "cp")
+        makers = ("mkdir", "rm", "rmdir", "mv", "cp", "virtualenv")
         found = [one for one in commands(statement) if one.name in makers]
         # cp only reads the paths before the last one.
         words = (word for one in found for word in one.arguments[-(one.name == "cp") :])
@@ -597,7 +597,7 @@ class Environment:
             return False
         if "workdir" in self.values and any(map(_is_file, self.values.get("source", ()))):
             return False  # the script reads the file in the directory before
-        makers = (one.node for one in self.block if one.kinds & {"elsewhere", "copies elsewhere"})
+        makers = (one.node for one in self.block if one.kinds & {"elsewhere", "copies elsewhere", "packages"})
         if value and any(self._may_make(one, value) for one in makers):
             return False
         return self._passes("workdir") and not (kind == "workdir" and not is_whole(value) and self._at_home)
