@@ -130,7 +130,7 @@ def _bound_cores(script: Script, target: Dialect) -> Iterator[Remark]:
     for program in programs(script):
         if found := _COUNTS_BOUND.search(program.text):
             number = program.text.count("\n", 0, found.start(1)) + 1
-            yield hint(program.call.line, program.path, f"{why} (line {number} of it)")
+            yield hint(program.calls[0].line, program.path, f"{why} (line {number} of it)")
     for one in script.running("nproc") if (script.request.cpus_per_rank or 1) == 1 else ():
         if one.node.under("command_substitution") and len(one.words) == 1 and not is_printed(one.node):
             yield remark_on(one, why)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import PurePath
 
 from jobgen.convert.request_reader import at_directive
@@ -24,7 +26,15 @@ FOLDERS = ("cd", "pushd", "mkdir", "rmdir", "ls")  # commands that name director
 # The codes in names of logs for the variables of a job.
 _CODES = {"job_id": "%j", "job_name": "%x", "array_index": "%a", "array_job": "%A", "user": "%u"}
 _MAY_BE_DIRECTORY = re.compile(r"(^|/)[^./^]+$")  # a log without an end such as .log
-_WRITES = re.compile(r"(\d|&)?>{1,2}[|&]?(?!\s*(\d+|-)$)")  # a redirection of output to a file
+# A server that prints, as its script does, where its users reach it. The names are without their folders.
+_SERVER = re.compile(
+    r"(?:python[\d.]* (?:-\S+ )*)?(?:(?:jupyter[- _]?(?:lab|notebook|server)|tensorboard|rserver|pvserver"
+    r"|rstudio-server start|code-server|openvscode-server|code tunnel|marimo (?:edit|run)|streamlit run"
+    r"|mlflow (?:ui|server)|(?:bokeh|panel) serve|vncserver|ttyd)|(?<=-m )(?:notebook|tensorboard\.main))"
+    r"(?= |$)(?! (?:build|clean|list|password|path|stop|-kill)\b)(?!.* --(?:version|help|generate|install)\b)"
+)
+_OWN_LOG = re.compile(r"exec\s+[\d&]*>")
+_WRITES = re.compile(r"(\d|&)?>{1,2}(?!&?\s*(\d+|-)$)[|&]?")  # a redirection of output to a file
 
 
 def remarks(script: Script, target: Dialect, fields: Mapping[str, str]) -> Iterator[Remark]:
@@ -36,6 +46,10 @@ def remarks(script: Script, target: Dialect, fields: Mapping[str, str]) -> Itera
     if script.dialect.copies_logs != target.copies_logs:
         yield from _own_log(script, target, fields)
         yield from _over_log(script, target, fields)
+    late = {"output"} if script.request.join else {"output", "error"}
+    in_log = script.request.output != "/dev/null" and not late.isdisjoint(fields)
+    if script.dialect.copies_logs < target.copies_logs and in_log:
+        yield from _servers(script, target)
     if script.dialect.copies_logs > target.copies_logs:
         yield from _log_folders(script, target, fields)
         yield from _directories(script, target, fields)
@@ -96,6 +110,25 @@ def _own_log(script: Script, target: Dialect, fields: Mapping[str, str]) -> Iter
             name = os.path.basename(read[0]).replace(NUMBER, "ID").replace("%j", "ID")
             why = f"{late} writes the log {name} when the job has ended, {early} while it runs"
             yield remark_on(command, why, lost=target.copies_logs and name in names)
+
+
+def _servers(script: Script, target: Dialect) -> Iterator[Remark]:
+    """Yield a remark on each server whose users read in the log where it is, while it runs."""
+    opens = (one.node.start for one in script.own_running("exec") if _OWN_LOG.match(one.statement.text))
+    own_log = min(opens, default=sys.maxsize)
+    for start in script.started:
+        command = start.command.node
+        is_server = _SERVER.match(" ".join(map(os.path.basename, start.texts))) and command.start < own_log
+        if is_server and not any(map(_takes_output, chain(start.file.above(), command.above()))):
+            why = "what the job prints of its address is in the log, which "
+            why += f"{target.family} writes when the job has ended, {script.dialect.family} while it runs"
+            yield hint(start.line, shown(command), why)
+
+
+def _takes_output(node: Node) -> bool:
+    """Return whether a statement takes the output of the commands in it away from the log."""
+    parts = node.children if node.type == "redirected_statement" else ()
+    return node.type == "pipeline" or any(_WRITES.match(one.text) for one in parts)
 
 
 def _given(script: Script, fields: Iterable[str]) -> set[str]:

@@ -128,7 +128,7 @@ def of_programs(script: Script, other: str, known: Collection[str] = ()) -> Iter
             names = [name for name in found if owners.get(name) == owner]
             why = f"names {_listed(names)}, {'commands' if names[1:] else 'a command'} of {owner}"
             why = why if owner else f"reads {_listed(names)}, which {other} does not set"
-            yield hint(program.call.line, f"{program.path}:{places[names[0]]}", why)
+            yield hint(program.calls[0].line, f"{program.path}:{places[names[0]]}", why)
 
 
 def _listed(names: Sequence[str]) -> str:

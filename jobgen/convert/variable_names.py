@@ -116,7 +116,7 @@ _MODULE_OF_WORKERS = re.compile(
 def starts_workers(script: Script, node: Node) -> bool:
     """Return whether a part of a script starts workers that choose their threads without OMP_NUM_THREADS, or
     a program for Python does: one beside the script, or one with the module of Ray or Dask."""
-    beside = (one.text for one in programs(script) if one.call.command.node in node)
+    beside = (one.text for one in programs(script) if any(call.command.node in node for call in one.calls))
     has_module = "python" in node.text and _MODULE_OF_WORKERS.search(script.tree.text)
     return bool(_WORKERS.search(node.text) or has_module or any(map(_WORKERS_OF_PYTHON.search, beside)))
 

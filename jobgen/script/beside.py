@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
-from functools import lru_cache
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from functools import cache, lru_cache
+from itertools import pairwise
+from operator import itemgetter
 from typing import NamedTuple
 
 from jobgen.script.folder_words import path_here
@@ -14,7 +17,8 @@ from jobgen.script.script import Script, Starter
 
 _LARGEST = 100_000  # bytes of a script that another one starts
 _DEEPEST = 3  # scripts that start each other
-_MOST = 20  # scripts that one starts
+_MOST = 20  # files that one starts, and calls of a program
+_OF_MODULE = re.compile(r"-[bBdEiIOPqsSuvx]*m|--module")  # the option of Python and its launchers
 _SHELL = re.compile(rb"#!\s*\S*(/|env\s+)(ba|da|z|k)?sh\b")
 _DIRECTIVE = re.compile(rb"(?m)^#(SBATCH|PBS)\s")
 
@@ -38,24 +42,52 @@ def started(script: Script, depth: int = 1) -> Iterator[tuple[str, Script]]:
 
 
 class Program(NamedTuple):
-    """A call of a program beside a script that no shell runs, its path from the folder of the script and its
-    text."""
+    """A program beside a script that no shell runs: its first calls, its path from the folder of the script
+    and its text."""
 
-    call: Start
+    calls: list[Start]
     path: str
     text: str
 
 
 @lru_cache(maxsize=4)  # several remarks look for words in them
 def programs(script: Script) -> tuple[Program, ...]:
-    """Return the calls of programs in Python and the like beside a script."""
-    found: list[Program] = []
-    for call in script.started[:_MOST] if script.folder is not None else ():
-        path = next((one for one in call.texts if re.search(r"\w\.(py|pl|R|r|rb|jl)$", one)), "")
-        name, source = name_and_text(script, path) if path else ("", None)
-        if source is not None:
-            found.append(Program(call, name, source.decode(errors="replace")))
+    """Return the programs and the modules in Python and the like beside a script, each once."""
+    found: dict[str, Program] = {}
+    runs = (one for one in script.running("cd", "pushd") if one.arguments)
+    moves = sorted(((one.node.start, one.arguments[-1]) for one in runs), key=itemgetter(0))
+    read = cache(lambda paths: _program(script, paths))
+    for call in script.started if script.folder is not None else ():
+        before = bisect_right(moves, call.command.node.start, key=itemgetter(0))
+        folder = path_here(script.constants.text(moves[before - 1][1])) if before else ""
+        program = read(_paths(call.texts, "" if re.match(r"[/~]|.*[$`]", folder) else folder))
+        if program is not None:
+            calls = found.setdefault(program.path, program).calls
+            calls += [call] * (len(calls) < _MOST)
+        if len(found) == _MOST:
+            break
+    return tuple(found.values())
+
+
+def _paths(texts: Sequence[str], folder: str) -> tuple[str, ...]:
+    """Return the paths that the program of a command may have, which runs in a folder: of a module, or else
+    of the first file."""
+    found: list[str] = []
+    for word, following in pairwise((*texts, "")):
+        if re.search(r"\w\.(py|pl|R|r|rb|jl)$", word):
+            return (*found, *([] if re.match("[$`]", word) else [os.path.join(folder, word)]), word)
+        if not found and _OF_MODULE.fullmatch(word) and re.fullmatch(r"[\w.]+", following):
+            path = following.replace(".", "/")
+            ends = (".py", "/__main__.py")
+            found = [f"{one}{end}" for one in (os.path.join(folder, path), path) for end in ends]
     return tuple(found)
+
+
+def _program(script: Script, paths: Sequence[str]) -> Program | None:
+    for name, source in (name_and_text(script, path) for path in paths):
+        if source is not None:
+            return Program([], name, source.decode(errors="replace"))
+    return None
 
 
 def sourced(script: Script, depth: int = 1) -> tuple[list[Script], list[str]]:

@@ -158,6 +158,44 @@ def test_a_log_that_the_script_reads_is_not_there_yet(log: str, command: str, no
     assert [one.line for one in done.remarks if "when the job has ended" in one.why] == [5] * noted
 
 
+@pytest.mark.parametrize(
+    ("command", "noted"),
+    [
+        ("jupyter-lab --no-browser --port=$P", True),
+        ("jupyter lab 2>&1", True),
+        ("srun singularity exec a.sif bash -c 'source a; jupyter notebook'", True),
+        ("venv/bin/python venv/bin/jupyter-lab", True),
+        ("python -u -m notebook --no-browser", True),
+        ("tensorboard --logdir=x --host 0.0.0.0 &", True),
+        ("/usr/lib/rserver --www-port 1", True),
+        ("code-server", True),
+        ("marimo edit --headless", True),
+        ("jupyter lab > x.log 2>&1 &", False),
+        ("jupyter lab 2>&1 | tee x.log", False),
+        ("{ jupyter lab; } &> x.log", False),
+        ("exec > x.log 2>&1; jupyter lab", False),
+        ("jupyter nbconvert --execute x.ipynb", False),
+        ("T=$(jupyter notebook list)", False),
+        ("code-server --install-extension x", False),
+        ("python train.py --tensorboard x", False),
+    ],
+)
+def test_a_server_whose_address_is_in_the_log(command: str, noted: bool) -> None:
+    """PBS writes the log when the job has ended; one that the script opens with exec is in time."""
+    logs = [
+        ("a.%j", "torque", True),
+        ("a.%j", "pbspro", False),
+        ("a", "pbspro", True),
+        ("/dev/null", "torque", False),
+    ]
+    for log, target, late in logs:
+        done = convert(f"#SBATCH -N 1\n#SBATCH -o {log}\n./a\n{command}", target)
+        found = [one.line for one in done.remarks if "when the job has ended, Slurm while it runs" in one.why]
+        assert found == [5] * (noted and late)
+    done = convert(f"#PBS -l select=1\n{command}", "slurm")
+    assert "of its address" not in str(done.remarks)
+
+
 @pytest.mark.parametrize(("events", "noted"), [("FAIL", True), ("FAIL,END", False), ("ALL", False)])
 def test_mail_of_a_script_that_fails(events: str, noted: bool) -> None:
     done = convert(f"#SBATCH -N 1 --mail-type={events}\n./a", "pbspro")

@@ -9,6 +9,7 @@ from convert.conversions import convert, job_file
 
 from jobgen.convert.to_job_file import translation
 from jobgen.convert.to_scheduler import conversion
+from jobgen.script.beside import programs
 from jobgen.script.script import Script
 
 SLURM = "#!/bin/bash\n#SBATCH -N 1\n#SBATCH -t 10\n{}\n"
@@ -150,3 +151,42 @@ def test_a_program_beside_the_script_has_words_of_its_scheduler(line: str, why: 
     for one, other in zip(done, ("PBS Pro", "another scheduler"), strict=True):
         found = [(one.line, one.why) for one in one.remarks if one.what.startswith("submit.py")]
         assert found == [(4, why.replace("PBS Pro", other))] * bool(why)
+
+
+@pytest.mark.parametrize(
+    ("command", "file", "line"),
+    [
+        ("srun python -u -m pkg.run", "pkg/run.py", 4),
+        ("python -m pkg", "pkg/__main__.py", 4),
+        ("python3 -um pkg.run 1", "pkg/run.py", 4),
+        ("python -m pdb run.py", "run.py", 4),
+        ("python -m pkg.run other.py", "pkg/run.py", 4),
+        ("./prog -maxh 2 run.py", "run.py", 4),
+        ("torchrun --nproc-per-node=2 -m pkg.run", "pkg/run.py", 4),
+        ("python -m torch.distributed.run -m pkg.run", "pkg/run.py", 4),
+        ("deepspeed --module pkg.run", "pkg/run.py", 4),
+        ("cd src\npython -m pkg.run", "src/pkg/run.py", 5),
+        ("bash -c 'cd src && python -m pkg.run'", "src/pkg/run.py", 4),
+        ('cd "$SLURM_SUBMIT_DIR/src"\npython run.py', "src/run.py", 5),
+        ("cd /scratch\ncd $HOME\npython -m pkg.run", "pkg/run.py", 6),
+        (":\n" * 30 + "python a.py\n" * 30 + "python run.py", "run.py", 64),
+        ("python run.py 1\npython run.py 2", "run.py", 4),
+        ("python other.py -m pkg.run", "pkg/run.py", 0),
+        ("./prog -param pkg.run", "pkg/run.py", 0),
+    ],
+)
+def test_a_module_beside_the_script_is_read(command: str, file: str, line: int, tmp_path: Path) -> None:
+    """Files are counted, and not commands: the first ones hide no others."""
+    (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / file).write_text("i = os.environ['SLURM_JOB_ID']\n")
+    (tmp_path / "a.py").write_text("pass\n")
+    done = conversion.convert(Script(SLURM.format(command).encode(), "slurm", str(tmp_path)), "pbspro")
+    found = [(one.line, one.what) for one in done.remarks if "reads SLURM_JOB_ID, which" in one.why]
+    assert found == [(line, f"{file}:1")] * bool(line)
+
+
+def test_the_calls_of_a_program_are_limited(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("pass\n")
+    code = "cd src\n" + "python a.py\n" * 3000
+    found = programs(Script(SLURM.format(code).encode(), "slurm", str(tmp_path)))
+    assert [(one.path, len(one.calls)) for one in found] == [("a.py", 20)]
