@@ -49,6 +49,8 @@ def remarks(script: Script, target: Dialect, content: ScriptRequest) -> Iterator
     if target.scheduler.behaviour.hosts_by_core and not source.scheduler.behaviour.hosts_by_core:
         yield from _slots(script, target)
     yield from _rank_remarks(script, target)
+    yield from differences.slots_of_one_task(script)
+    yield from differences.mail(script, target)
     fields = [one for one in ("output", "error") if one not in content.script_logs]
     yield from differences.index(script, target)
     yield from differences.remarks(script, target, {one: source.default_logs.get(one, "") for one in fields})
