@@ -20,7 +20,7 @@ from jobgen.script.dialects.base import Dialect
 from jobgen.script.mpi_of_script import named_mpi
 from jobgen.script.script import Script
 from jobgen.script.syntax import statement
-from jobgen.values.parsers import number
+from jobgen.values import parsers
 
 # Options of srun in variables that a script sets.
 _OF_SRUN = re.compile(
@@ -205,8 +205,13 @@ def may_start_ranks(script: Script) -> bool:
 def slots_of_one_task(script: Script) -> Iterator[Remark]:
     """Yield a remark on one task with more on a node, which are the slots that Slurm names to an mpirun."""
     total, each = (script.heeded.get(one) for one in ("--ntasks", "--ntasks-per-node"))
-    slots = number(each.value) if each is not None and total is not None and total.value == "1" else None
-    steps = bool(script.launches) and all(one.kind == script.dialect.node_step for one in script.launches)
+    slots = (
+        parsers.number(each.value) if each is not None and total is not None and total.value == "1" else None
+    )
+    own, counts = script.dialect.node_step, ("-n", "-np", "--np")
+    steps = bool(script.launches) and all(
+        one.kind == own or one.number(*counts) == 1 for one in script.launches
+    )
     if each is not None and (slots or 1) > 1 and not steps and may_start_ranks(script):
         why = f"for an mpirun without hosts the node has {slots} slots in Slurm, and one in the new job"
         yield hint(each.line, f"{each.flag}={each.value}", why)

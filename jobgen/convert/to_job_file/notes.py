@@ -416,11 +416,11 @@ def set_again(script: Script, file: JobFile, program: Command) -> Iterator[Remar
             name: value for name, value in values.items() if value.start < one.node.start < program.node.start
         }
         if unknown and before:
-            found = sorted({value.line for value in before.values()})
+            places = sorted({value.line for value in before.values()})
             lines = (
-                f"value of line {found[0]}"
-                if not found[1:]
-                else f"values of lines {', '.join(map(str, found))}"
+                f"value of line {places[0]}"
+                if not places[1:]
+                else f"values of lines {', '.join(map(str, places))}"
             )
             yield remark_on(one, f"may set {', '.join(sorted(before))} again: the job file has the {lines}")
 
