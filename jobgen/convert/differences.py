@@ -17,9 +17,10 @@ from jobgen.script.beside import programs
 from jobgen.script.command_kinds import STATE, TOOLS, is_printed
 from jobgen.script.commands import Command, names_command
 from jobgen.script.dialects.base import Dialect
+from jobgen.script.mpi_of_script import named_mpi
 from jobgen.script.script import Script
 from jobgen.script.syntax import statement
-from jobgen.values.parsers import number
+from jobgen.values import parsers
 
 # Options of srun in variables that a script sets.
 _OF_SRUN = re.compile(
@@ -36,6 +37,10 @@ _COUNTS_BOUND = re.compile(
     r"(?![^)]*\bn_workers))"
 )
 _BINDS = re.compile(r"(SINGULARITY|APPTAINER)_BIND(PATH)?")
+# Programs of several ranks that a script for Python often starts.
+_OF_RANKS = re.compile(
+    r"(?im)^\s*(module|ml)\b.*\b(vasp|quantum-?espresso|espresso|qe|cp2k|lammps|gromacs|nwchem|orca|siesta|abinit|castep)\b"
+)
 NO_TERMINAL = "the program has no terminal here, and may write its output late, in blocks: "
 NO_TERMINAL += "stdbuf -oL prevents that"
 
@@ -52,7 +57,6 @@ def remarks(script: Script, target: Dialect, logs: Mapping[str, str]) -> Iterato
     yield from _written_script(script)
     yield from _own_directives(script, target)
     yield from _set_by_target(script, target)
-    yield from _mail(script, target)
     if (licenses := script.heeded.get("--licenses")) and target.features_are_resources:
         why = f"qsub refuses it unless the site of {target.title} has a resource of this name"
         yield hint(licenses.line, f"--licenses={licenses.value}", why)
@@ -151,15 +155,6 @@ def ranks_of_whole_nodes(script: Script) -> Iterator[Remark]:
             return
 
 
-def slots(script: Script) -> Iterator[Remark]:
-    """Yield a remark on more tasks of a node than tasks, which an MPI without srun takes as its slots."""
-    option, total = script.heeded.get("--ntasks-per-node"), script.request.ranks
-    each = number(option.value) if option is not None else None
-    if option is not None and each and total and each > total and not script.launches:
-        why = f"ranks that a program starts itself find {each} slots on a node, and fewer in the new job"
-        yield hint(option.line, f"{option.flag}={option.value}", why)
-
-
 def functions(script: Script, mpi: MpiFlavour, line: int, code: str) -> Iterator[Remark]:
     """Yield a remark on each exported function, which srun gives to all nodes and ``code`` may call."""
     if mpi.passes_all or script.request.nodes == 1:
@@ -202,10 +197,30 @@ def _set_by_target(script: Script, target: Dialect) -> Iterator[Remark]:
             yield hint(lines[name], f"${name}", why)
 
 
-def _mail(script: Script, target: Dialect) -> Iterator[Remark]:
+def may_start_ranks(script: Script) -> bool:
+    """Return whether the modules of a script are of an MPI, or of programs that start ranks themselves."""
+    return named_mpi(script) is not None or _OF_RANKS.search(script.tree.text) is not None
+
+
+def slots_of_one_task(script: Script) -> Iterator[Remark]:
+    """Yield a remark on one task with more on a node, which are the slots that Slurm names to an mpirun."""
+    total, each = (script.heeded.get(one) for one in ("--ntasks", "--ntasks-per-node"))
+    slots = (
+        parsers.number(each.value) if each is not None and total is not None and total.value == "1" else None
+    )
+    own, counts = script.dialect.node_step, ("-n", "-np", "--np")
+    steps = bool(script.launches) and all(
+        one.kind == own or one.number(*counts) == 1 for one in script.launches
+    )
+    if each is not None and (slots or 1) > 1 and not steps and may_start_ranks(script):
+        why = f"for an mpirun without hosts the node has {slots} slots in Slurm, and one in the new job"
+        yield hint(each.line, f"{each.flag}={each.value}", why)
+
+
+def mail(script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield a remark on a mail of a failed script, which PBS does not send."""
-    mail = script.request.mail
-    if target.copies_logs > script.dialect.copies_logs and "a" in mail and "e" not in mail:
+    events = script.request.mail
+    if target.copies_logs > script.dialect.copies_logs and "a" in events and "e" not in events:
         option = script.heeded["--mail-type"]
         why = f"{target.title} sends it if it ends the job itself, not if the script fails: add END"
         yield hint(option.line, f"{option.flag}={option.value}", why)

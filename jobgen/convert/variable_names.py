@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from jobgen.script.bare_names import bare_names
-from jobgen.script.beside import programs
+from jobgen.script.beside import programs, started
 from jobgen.script.command_kinds import PRINT, TOOLS
 from jobgen.script.constants import certain
 from jobgen.script.dialects.base import Dialect
@@ -102,7 +102,8 @@ def binds_threads(script: Script, more: Mapping[str, str | None] | None = None) 
 # Programs of Ray and Dask, and code for Python, that start workers. Without OMP_NUM_THREADS these have their
 # share of the threads: Ray, a nanny of Dask, and joblib set it.
 _WORKERS = re.compile(
-    r"(?m)^[^#\n]*\b(ray\s+start\b|dask([- ]worker|-mpi|-scheduler)\b(?!(\\\n|[^\n])*--no-nanny))"
+    r"(?m)^[^#\n]*\b(ray\s+start\b|start[-_](ray[-_])?head\.sh\b"  # the name in examples of Ray
+    r"|dask([- ]worker|-mpi|-scheduler)\b(?!(\\\n|[^\n])*--no-nanny))"
 )
 _WORKERS_OF_PYTHON = re.compile(
     r"(?m)^[^#\n]*\b((ray\.init|LocalCluster|LocalCUDACluster)\(|Parallel\(n_jobs"
@@ -118,7 +119,15 @@ def starts_workers(script: Script, node: Node) -> bool:
     a program for Python does: one beside the script, or one with the module of Ray or Dask."""
     beside = (one.text for one in programs(script) if any(call.command.node in node for call in one.calls))
     has_module = "python" in node.text and _MODULE_OF_WORKERS.search(script.tree.text)
-    return bool(_WORKERS.search(node.text) or has_module or any(map(_WORKERS_OF_PYTHON.search, beside)))
+    own = _WORKERS.search(node.text) or has_module or any(map(_WORKERS_OF_PYTHON.search, beside))
+    return bool(own) or any(start in node for start in _starts_of_workers(script))
+
+
+@lru_cache(4)
+def _starts_of_workers(script: Script) -> tuple[Node, ...]:
+    """Return the commands that start scripts beside the script which start workers."""
+    found = [one.starter for _, one in started(script) if _WORKERS.search(one.tree.text)]
+    return tuple(one.call.command.node for one in found if one is not None)
 
 
 def read_names(root: Node) -> set[str]:

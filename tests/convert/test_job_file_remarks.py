@@ -420,5 +420,9 @@ def test_mail_of_each_task_stays_in_a_job_file() -> None:
     assert values(pro.text)["directive"] == ["-m aej"]
     slurm = job_file("#SBATCH -a 1-4\n#SBATCH --mail-type=END,FAIL,ARRAY_TASKS\n./run\n")
     assert values(slurm.text)["directive"] == ["--mail-type=END,FAIL,ARRAY_TASKS"]
+    why = "Slurm sends it for each task of the array, a job for PBS Pro for the array as a whole"
+    for types in ("END,FAIL,ARRAY_TASKS", "ARRAY_TASKS,FAIL"):
+        done = job_file(f"#SBATCH -a 1-4\n#SBATCH --mail-type={types}\n./run\n")
+        assert [one.why for one in done.remarks if one.what.startswith("--mail-type")] == [why]
     torque = job_file("#PBS -t 1-4\n#PBS -m ae\n#PBS -l nodes=1:ppn=2\n./run $PBS_ARRAYID\n")
     assert (False, 2, "-m ae") in remarks(torque)

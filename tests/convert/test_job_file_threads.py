@@ -221,6 +221,13 @@ def test_the_threads_of_nodes_that_may_be_whole(lines: str, unset: bool) -> None
     assert ["OMP_NUM_THREADS is 1, and unset in the script" in one for one in reasons] == [unset]
 
 
+def test_a_command_of_another_shell_finds_no_threads() -> None:
+    lines = "setenv A 1\nsrun gmx grompp -f a\nsrun gmx mdrun -ntmpi 2 -ntomp 8"
+    done = job_file(f"#!/bin/bash\n#SBATCH -N 1 -n 1 -c 16 -t 10 --exclusive\n{lines}\n")
+    whys = {one.what: one.why for one in done.remarks if "finds OMP_NUM_THREADS" in one.why}
+    assert whys == {"srun gmx grompp -f a": "finds OMP_NUM_THREADS unset in the script, and 8 in the job"}
+
+
 @pytest.mark.parametrize(
     ("options", "body", "key"),
     [

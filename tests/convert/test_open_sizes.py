@@ -323,11 +323,55 @@ def test_ranks_without_a_binding_have_no_number_of_threads(target: str, bind: st
         ("-N 1 --ntasks-per-node=12 --exclusive", "./a", 0),
         ("-N 1", "./a", 0),
         ("-N 1 --ntasks-per-node=12", "ls", 0),
+        ("-N 32", "srun -n 256 dask worker tcp://a:1", 1),
+        ("-N 2 -c 6", "srun -N 1 -n 1 ray start --head &\npython a.py", 1),
+        ("-N 2 -c 6", "srun -N 1 -n 1 start-head.sh &\npython a.py", 1),
+        ("-N 2 -c 6", "export OMP_NUM_THREADS=6\nsrun dask-worker tcp://a:1", 0),
+        ("-N 2 -c 6", "srun ./a", 0),
     ],
 )
 def test_threads_of_a_program_that_torque_does_not_bind(options: str, line: str, count: int) -> None:
     found = reasons(f"{HEAD}{options}\n{line}\n", "torque")
     assert len([one for one in found if one.startswith("is unset: unless Torque binds")]) == count
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "count"),
+    [
+        ("-N 12", "mpirun ./a", 1),
+        ("-N 12 -c 8 --exclusive", "mpirun ./a", 1),
+        ("-N 1 --exclusive", "mpirun ./a", 1),
+        ("-N 12 -c 8", "mpirun ./a", 0),
+        ("-N 12 -n 96 --exclusive", "mpirun ./a", 0),
+        ("-N 12 --ntasks-per-node=8 --exclusive", "mpirun ./a", 0),
+        ("-N 12 --exclusive", "mpirun -np 24 ./a", 0),
+    ],
+)
+def test_ranks_that_only_the_slots_of_whole_nodes_count(options: str, line: str, count: int) -> None:
+    found = reasons(f"{HEAD}{options}\n{line}\n", "pbspro")
+    assert len([one for one in found if "for each of mpiprocs: request these with the cores" in one]) == count
+    assert "mpiprocs" not in " ".join(reasons(f"{HEAD}{options}\n{line}\n", "torque"))
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "count"),
+    [
+        ("-n 1 --ntasks-per-node=24", "module load OpenMPI/4.1\nbin/orca a.inp > a.out", 1),
+        ("-n 1 --ntasks-per-node=24", "module load ORCA\n./a", 1),
+        ("-n 1 --ntasks-per-node=24", "python a.py", 0),
+        ("-n 1 --ntasks-per-node=24", "module load openmpi\nsrun ./a", 0),
+        ("-n 1 --ntasks-per-node=24", "module load openmpi\nmpirun -np 1 ./a", 0),
+        ("-n 2 --ntasks-per-node=24", "module load openmpi\n./a", 0),
+        ("-n 1", "module load openmpi\n./a", 0),
+    ],
+)
+@pytest.mark.parametrize("target", ["pbspro", "torque", "toml"])
+def test_the_slots_of_more_tasks_of_a_node_than_one(target: str, options: str, code: str, count: int) -> None:
+    """Measured on Slurm 22.05: with -n 1 --ntasks-per-node=2, SLURM_TASKS_PER_NODE is 2."""
+    text = f"{HEAD}{options}\n{code}\n"
+    found = [one.why for one in job_file(text).remarks] if target == "toml" else reasons(text, target)
+    why = "for an mpirun without hosts the node has 24 slots in Slurm, and one in the new job"
+    assert found.count(why) == count
 
 
 @pytest.mark.parametrize(("module", "count"), [("mpt", 1), ("hpe-mpi/2.25", 1), ("mpich", 0)])

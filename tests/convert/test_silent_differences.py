@@ -2497,7 +2497,12 @@ def test_a_host_from_a_command_with_a_slash_is_one() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["srun -N1 -n1 -w $head ray start --head --block &", "srun dask-worker $head:8786 &"]
+    "line",
+    [
+        "srun -N1 -n1 -w $head ray start --head --block &",
+        "srun -N1 -n1 -w $head x/start-head.sh $ip &",
+        "srun dask-worker $head:8786 &",
+    ],
 )
 def test_workers_of_ray_and_dask_set_their_threads(line: str) -> None:
     text = SLURM.format("-N 2 --ntasks-per-node=4 -c 6", line)
@@ -2533,6 +2538,15 @@ def test_workers_of_a_program_beside_the_script_set_their_threads(
     assert ("export OMP_NUM_THREADS=6" in conversion.convert(script, "torque").text) != sets
     assert ("\nunset OMP_NUM_THREADS " in conversion.convert(script, "pbspro").text) == sets
     assert ("-u OMP_NUM_THREADS" in " ".join(values(translation.convert(script).text)["command"])) == sets
+
+
+@pytest.mark.parametrize(("code", "sets"), [("ray start --head", True), ("./b", False)])
+def test_workers_of_a_script_beside_the_script_set_their_threads(
+    code: str, sets: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "head.sh").write_text(f"#!/bin/bash\n{code}\n")
+    script = Script(SLURM.format("-N 2 -c 6", "srun -N 1 -n 1 head.sh &").encode(), "slurm", str(tmp_path))
+    assert ("export OMP_NUM_THREADS=6" in conversion.convert(script, "torque").text) != sets
 
 
 @pytest.mark.parametrize(

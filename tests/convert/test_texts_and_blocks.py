@@ -97,6 +97,12 @@ def test_a_file_that_may_set_a_variable_again(value: str, named: bool) -> None:
     assert ("may set cores again" in str(done.remarks)) == named
 
 
+def test_a_file_that_may_set_several_variables_again() -> None:
+    done = job_file(SLURM.format("-N 1", "b=4\n\na=1\nsource env.sh\nsrun ./a $a $b"))
+    why = next(one.why for one in done.remarks if "again" in one.why)
+    assert why == "may set a, b again: the job file has the values of lines 3, 5"
+
+
 def test_a_directive_with_an_empty_value() -> None:
     """sbatch accepts --nodelist=, and refuses --nodelist."""
     text = SLURM.format("--nodelist= --exclude '' --requeue", "./a")

@@ -19,6 +19,7 @@ from jobgen.schedulers.request import DirectiveOption
 from jobgen.schedulers.table import named
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.script_request import ScriptRequest
+from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.script import Script
 
 _NO_NUMBER = "is no number: set nodes, ranks_per_node and cpus_per_rank, with which jobgen counts"
@@ -313,8 +314,12 @@ def _mail_on(file: JobFile, script: Script, content: ScriptRequest) -> Iterator[
     if not request.array or not request.mail_of_tasks or not events or events == ["none"]:
         return
     mail = source.origin(script.heeded, "mail") or source.origin(script.heeded, "mail_user")
+    if mail is not None and source.task_mail:
+        yield mail.text
     if mail is not None:
-        if source.task_mail:
-            yield mail.text
-        why = f"{source.title} sends it for each task of the array, other schedulers for the array as a whole"
+        others = (one for one in DIALECTS.values() if one.task_mail and one.scheduler is not source.scheduler)
+        titles = " and ".join(dict.fromkeys(one.title for one in others))
+        why = (
+            f"{source.title} sends it for each task of the array, a job for {titles} for the array as a whole"
+        )
         file.hint(mail.option.line, mail.text, why)

@@ -29,7 +29,8 @@ modulecmd lstopo""",
     "variable": "read mapfile readarray getopts",
     "directory": "cd pushd popd",
     "here": "pwd",
-    "environment": "module ml source . eval conda mamba micromamba spack nvm use uenv pyenv unset",
+    "environment": """
+module ml source . eval conda mamba micromamba spack nvm use uenv pyenv unset setenv unsetenv""",
     "copies": "cp mv ln tar gzip gunzip zip unzip rsync scp wget curl git",
     "files": f"{' '.join(TOOLS - PRINT)} [ test lfs stat realpath readlink mktemp md5sum sha256sum getent jq",
 }

@@ -412,10 +412,17 @@ def set_again(script: Script, file: JobFile, program: Command) -> Iterator[Remar
     for one in script.runs:
         text = " ".join(word.text for word in one.arguments)
         unknown = inherited.is_own_file(one) or (one.name == "eval" and _OUTPUT.match(text))
-        before = (name for name, value in values.items() if value.start < one.node.start < program.node.start)
-        if unknown and (name := min(before, default="")):
-            why = f"may set {name} again: the job file has the value of line {values[name].line}"
-            yield remark_on(one, why)
+        before = {
+            name: value for name, value in values.items() if value.start < one.node.start < program.node.start
+        }
+        if unknown and before:
+            places = sorted({value.line for value in before.values()})
+            lines = (
+                f"value of line {places[0]}"
+                if not places[1:]
+                else f"values of lines {', '.join(map(str, places))}"
+            )
+            yield remark_on(one, f"may set {', '.join(sorted(before))} again: the job file has the {lines}")
 
 
 def timed(_: Script, file: JobFile, program: Command) -> Iterator[Remark]:

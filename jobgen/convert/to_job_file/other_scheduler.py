@@ -39,6 +39,8 @@ def remarks(script: Script, file: JobFile, text: str) -> Iterator[Remark]:
     own_log = script.request.output and ("log" not in file.values or "log" in file.own)
     logs = {} if own_log else {"output": f"{file.values.get('name', _NAME)}-{{}}.log"}
     found = list(differences.remarks(script, target, logs))
+    of_tasks = script.request.array and script.request.mail_of_tasks  # which have no mail of the job file
+    found += () if of_tasks else differences.mail(script, target)
     index = script.dialect.variable("array_index")
     indexed = "array" in file.values  # setup sets its index
     found += differences.index(script, target) if not indexed else ()

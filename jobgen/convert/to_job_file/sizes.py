@@ -61,7 +61,7 @@ def write(file: JobFile, script: Script, launch: Launch | None) -> None:
     file.remarks += _unknown_cores(file, script, launch) if launch else ()
     file.remarks += _of_whole_nodes(script, launch, gpus, file.values["cpus_per_rank"])
     file.remarks += differences.ranks_of_whole_nodes(script) if each == 1 else ()
-    file.remarks += differences.slots(script)
+    file.remarks += differences.slots_of_one_task(script)
     file.remarks += _nodes_of(script, launch, nodes) if launch else ()
 
 

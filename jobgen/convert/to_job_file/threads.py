@@ -314,4 +314,5 @@ class Threads:
             ranks = max(launch.number(*ALL) or each * nodes, 1)
         share = max(self.node * (nodes if launch is not None else 1) // ranks, 1)
         first, second = number(old) or share, number(new) or share
-        return first == second or (launch is not None and not old and second < share)
+        fewer = launch is not None and ranks < self.each * nodes and not old  # bound to the cores of a rank
+        return first == second or (fewer and second < share)

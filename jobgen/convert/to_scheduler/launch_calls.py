@@ -196,9 +196,8 @@ def completed(
         if fault:
             yield call.hint(f"{fault.replace(' has no counterpart', ' is unchanged')}: look at its ranks")
         else:
-            if not counted and _has_one_slot(line, given, script):
-                why = "no number of ranks is given: without the slots of Slurm it may start one on each core"
-                yield call.hint(why)
+            if not counted and (why := _of_slots(line, given, script, target)):
+                yield call.hint(f"no number of ranks is given: {why}")
             new += counted
         if not fault or "ranks" in line.numbers:
             short[_cores(line, script.request)[0]] = list(shortage(call, line, script))
@@ -280,13 +279,21 @@ def _ranks(
     return found
 
 
-def _has_one_slot(line: LaunchLine, given: Collection[str], script: Script) -> bool:
-    """Return whether mpirun finds one slot: that of a job on one node that counts no ranks."""
-    request = script.request
-    several = request.several or request.submitted or request.exclusive or (request.ranks or 1) > 1
+def _of_slots(line: LaunchLine, given: Collection[str], script: Script, target: Dialect) -> str:
+    """Return how many ranks an mpirun without their number starts, if the slots of Slurm are others: the one
+    of a job on one node that counts no ranks, or the cores of whole nodes."""
+    request, source = script.request, script.dialect
     named = {"ranks", "each"} & set(line.values) or _HOSTS.intersection(given) or ":" in given
     known = line.program is not None and script.constants.value(line.program) is not None
-    return known and not several and not named and (request.ranks_per_node or 1) == 1
+    if named or not known or request.submitted or (request.ranks_per_node or 1) > 1:
+        return ""
+    if not (request.several or request.exclusive or (request.ranks or 1) > 1):
+        return "without the slots of Slurm it may start one on each core"
+    sizes = ("ranks", "ranks_per_node") if request.exclusive else ("ranks", "ranks_per_node", "cpus", "gpus")
+    if target.scheduler.behaviour.hosts_by_core or any(source.origin(script.heeded, one) for one in sizes):
+        return ""
+    why = f"on whole nodes {source.title} has a slot for each core, {target.title} for each of mpiprocs"
+    return f"{why}: request these with the cores"
 
 
 def unknown(script: Script, target: Dialect, names: Collection[str]) -> Iterator[Remark]:

@@ -49,6 +49,8 @@ def remarks(script: Script, target: Dialect, content: ScriptRequest) -> Iterator
     if target.scheduler.behaviour.hosts_by_core and not source.scheduler.behaviour.hosts_by_core:
         yield from _slots(script, target)
     yield from _rank_remarks(script, target)
+    yield from differences.slots_of_one_task(script)
+    yield from differences.mail(script, target)
     fields = [one for one in ("output", "error") if one not in content.script_logs]
     yield from differences.index(script, target)
     yield from differences.remarks(script, target, {one: source.default_logs.get(one, "") for one in fields})
@@ -60,7 +62,6 @@ def remarks(script: Script, target: Dialect, content: ScriptRequest) -> Iterator
     yield from shared_log(script, target, script.request.array is not None or content.index_later)
     if target.copies_logs > source.copies_logs:
         yield from start_directory.default_log(script, content.directory)
-    yield from differences.slots(script)
     if source.node_step and request.exclusive:
         yield from _whole_nodes(script)
     if source.node_step and not target.node_step:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
 from jobgen.convert import start_directory
+from jobgen.convert.differences import may_start_ranks
 from jobgen.convert.request_reader import has_directives
 from jobgen.convert.result import Definition, Edit, Remark, hint
 from jobgen.convert.to_scheduler.launch_calls import in_words, other_launchers
@@ -21,7 +22,6 @@ from jobgen.script.command_kinds import STATE, TOOLS
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.script.launches import Launch
-from jobgen.script.mpi_of_script import named_mpi
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, literal
 from jobgen.values.parsers import number
@@ -54,10 +54,6 @@ _NO_PROGRAMS = (STATE | TOOLS) - {"eval", "xargs"}
 _ONE_PROCESS = ("Rscript", "R", "julia", "matlab", "octave")  # on a node, like Python
 
 _OF_JOB = "binds the job to its cores"
-# Programs of several ranks that a script for Python often starts.
-_OF_RANKS = re.compile(
-    r"(?im)^\s*(module|ml)\b.*\b(vasp|quantum-?espresso|espresso|qe|cp2k|lammps|gromacs|nwchem|orca|siesta|abinit|castep)\b"
-)
 
 # A number of threads in a command: before the program, or in an option of a launcher.
 _OF_COMMAND = re.compile(r"\bOMP_NUM_THREADS(=| +[\d$])")
@@ -263,7 +259,10 @@ def _open_threads(
         own = any("OMP_NUM_THREADS" in one.text for one in script.tree.all("unset_command"))
         unset = any(line.startswith("unset OMP_NUM_THREADS ") for line in lines)
         alone = not (target.sets_threads or script.launches or _has_other_launchers(script))
-        alone &= _binds_programs(script) and not _names_threads(script, content)
+        alone &= _binds_programs(script)
+        # Workers get no number for their ranks.
+        alone |= not target.sets_threads and starts_workers(script, script.tree) and bool(_steps(script))
+        alone &= not _names_threads(script, content)
         alone &= _has_engines(script) or not _are_known(script, content)
         unset |= not set_ and (_leaves_cores(script) or alone)
         left = own or (unset and not _get_threads(script))
@@ -271,8 +270,7 @@ def _open_threads(
         why = f"is unset: unless {target.title} binds the job to its cores, "
         why += "OpenMP uses those of the whole node"
     tasks = (request.ranks or 1) > (request.nodes or 1) or (request.ranks_per_node or 1) > 1
-    may_start_ranks = named_mpi(script) is not None or _OF_RANKS.search(script.tree.text)  # by its modules
-    if tasks and may_start_ranks and any(_OF_JOB in line for line in lines):
+    if tasks and may_start_ranks(script) and any(_OF_JOB in line for line in lines):
         why = "is set to the cores of all tasks: ranks that a program starts itself need those of one"
         left = True
     if left:
