@@ -230,8 +230,8 @@ def only_cleanup(script: Script, work: Command) -> bool:
 
 def goes_on(script: Script, work: Command) -> bool:
     """Return whether ``set -e`` would cost something: a later command saves results or removes files, or one
-    ends the script without a fault, as ``expr`` does with the result 0, ``grep`` without a line, ``nvidia-smi``
-    on a node without GPUs, what writes to ``head``, and ``mkdir`` and ``rm`` in the next run.
+    ends the script without a fault, as ``expr`` does with the result 0, ``grep`` without a line,
+    ``nvidia-smi`` on a node without GPUs, what writes to ``head``, and ``mkdir`` and ``rm`` in the next run.
     """
     after = (one for one in run(script) if one.node.start > work.statement.end)
     saves = any(os.path.basename(one.name.lstrip("\\")) in (*_SAVES, "rm", "touch") for one in after)

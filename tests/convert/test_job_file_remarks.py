@@ -85,7 +85,6 @@ DIFFERENCES = {
     "a step in the background": (SLURM, "", "srun ./b &\nsrun ./a", 3, "may wait", True),
     "a step that a wait follows": (SLURM, "", "srun ./b &\nsrun ./a &\nwait", 3, "ends with the program", True),
     "a script without a program": (SLURM, "", "cd x\ncat x | xargs -n 1 echo", 4, "the job ends with 0", False),
-    "slots beside one task": (SLURM, "-n 1 --tasks-per-node=6", "./orca a", 2, "6 slots on a node", False),
     "mail of tasks": (SLURM, "--array=1-2 --mail-user=a --mail-type=ARRAY_TASKS,FAIL", "./a", 2, "as a whole", False),
     "a function that leaves a process": (SLURM, "", "f() { ./b & }\nf\nsleep 2\nsrun ./a", 4, "ends with it", False),
     "a process in the background": (SLURM, "", "./b &\nsrun ./a", 3, "ends with it", False),

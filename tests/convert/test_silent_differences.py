@@ -1756,15 +1756,6 @@ def test_cores_of_cray(options: str, code: str, lines: list[str]) -> None:
     assert [one.lost for one in done.remarks if "ALPS" in one.why] == [False]
 
 
-@pytest.mark.parametrize(
-    ("options", "count"), [("-n 1 --tasks-per-node=6", 1), ("-n 6 --ntasks-per-node=6", 0)]
-)
-def test_slots_beside_one_task(options: str, count: int) -> None:
-    for target in ("pbspro", "torque"):
-        done = convert(f"#SBATCH {options}\n./orca a", target)
-        assert [one.line for one in done.remarks if "fewer in the new job" in one.why] == [2] * count
-
-
 @pytest.mark.parametrize(("depth", "threads"), [("", False), (",mppdepth=6", True)])
 def test_threads_of_cray_are_not_the_depth_of_the_launcher(depth: str, threads: bool) -> None:
     done = convert(f"#PBS -l mppwidth=48{depth}\naprun -n 8 -d 6 ./a", "slurm")
