@@ -109,8 +109,8 @@ def _makes(statement: Node, name: str) -> bool:
 
 def _is_part(text: str, lines: list[str]) -> bool:
     """Return whether the lines of a text are some of the lines, one after the other."""
-    wanted = text.split("\n")
-    return any(lines[at : at + len(wanted)] == wanted for at in range(len(lines)))
+    part = text.split("\n")
+    return any(lines[at : at + len(part)] == part for at in range(len(lines)))
 
 
 def _sets(statement: Node) -> bool:
