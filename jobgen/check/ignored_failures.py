@@ -247,21 +247,10 @@ def _repeats_badly(command: Command) -> bool:
     )
 
 
-_ENDS_WITHOUT_FAULT = [
-    "expr",
-    "let",
-    "grep",
-    "egrep",
-    "diff",
-    "cmp",
-    "which",
-    "head",
-    "ssh",
-    "nvidia-smi",
-    "rocm-smi",
-    "pkill",
-    "killall",
-]
+_ENDS_WITHOUT_FAULT = {
+    *("expr", "let", "grep", "egrep", "diff", "cmp", "which", "head"),
+    *("ssh", "nvidia-smi", "rocm-smi", "pkill", "killall"),
+}
 _SAVES = {"cp", "mv", "rsync", "scp", "tar", "zip", "gzip"}
 _OTHERS_AT_THE_END = ("curl", "deactivate", "conda", "module")
 _AT_THE_END = {*INFORM, *_ASIDE, *_PREPARE, *_SHELL, *TEXT, *_SAVES, *_OTHERS_AT_THE_END}

@@ -107,12 +107,6 @@ def _makes(statement: Node, name: str) -> bool:
     return builds or re.search(rf"(?<![\w.-]){base}(?![\w.-])", statement.text) is not None
 
 
-def _is_part(text: str, lines: list[str]) -> bool:
-    """Return whether the lines of a text are some of the lines, one after the other."""
-    part = text.split("\n")
-    return any(lines[at : at + len(part)] == part for at in range(len(lines)))
-
-
 def _sets(statement: Node) -> bool:
     """Return whether a statement sets variables of the shell otherwise than by an assignment."""
     found = commands(statement)
@@ -201,9 +195,9 @@ class Body:
 
     def _without_unused_functions(self, statements: list[Node]) -> list[Node]:
         """Leave out functions that only the program calls, which has their definitions in its own words."""
-        copies = self.file.shell_code.split("\n")
+        code = f"\n{self.file.shell_code}\n"
         functions = [one for one in statements if one.type == "function_definition"]
-        unused = [one for one in functions if _is_part(one.text, copies)]
+        unused = [one for one in functions if f"\n{one.text}\n" in code]
         if self._sourced([*self.files, *statements]) is not None:
             unused = []  # the file may call them
         others = [one for one in statements if one not in unused]

@@ -412,17 +412,12 @@ def set_again(script: Script, file: JobFile, program: Command) -> Iterator[Remar
     for one in script.runs:
         text = " ".join(word.text for word in one.arguments)
         unknown = inherited.is_own_file(one) or (one.name == "eval" and _OUTPUT.match(text))
-        before = {
-            name: value for name, value in values.items() if value.start < one.node.start < program.node.start
-        }
+        before = sorted(name for name in values if values[name].start < one.node.start < program.node.start)
         if unknown and before:
-            places = sorted({value.line for value in before.values()})
-            lines = (
-                f"value of line {places[0]}"
-                if not places[1:]
-                else f"values of lines {', '.join(map(str, places))}"
-            )
-            yield remark_on(one, f"may set {', '.join(sorted(before))} again: the job file has the {lines}")
+            places = sorted({values[name].line for name in before})
+            several = "s" * (len(places) > 1)
+            of_lines = f"value{several} of line{several} {', '.join(map(str, places))}"
+            yield remark_on(one, f"may set {', '.join(before)} again: the job file has the {of_lines}")
 
 
 def timed(_: Script, file: JobFile, program: Command) -> Iterator[Remark]:
