@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from itertools import chain, islice
@@ -14,12 +15,12 @@ from jobgen.convert.to_scheduler.request_writer import listed
 from jobgen.convert.variable_names import directive_of_text, is_exported
 from jobgen.launch.launchers import MPI_FLAVOURS, MpiFlavour
 from jobgen.script.beside import programs
-from jobgen.script.command_kinds import STATE, TOOLS, is_printed
+from jobgen.script.command_kinds import PRINT, STATE, TOOLS, is_printed
 from jobgen.script.commands import Command, names_command
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.mpi_of_script import named_mpi
 from jobgen.script.script import Script
-from jobgen.script.syntax import statement
+from jobgen.script.syntax import Node, statement
 from jobgen.values import parsers
 
 # Options of srun in variables that a script sets.
@@ -36,6 +37,8 @@ _COUNTS_BOUND = re.compile(
     r"|(Client|LocalCluster)\(\s*(\)|(processes|threads_per_worker|memory_limit|dashboard_address) ?=)"
     r"(?![^)]*\bn_workers))"
 )
+# The name of the file of the script.
+_OWN_NAME = re.compile(r"(?:\$\(|`)\s*basename\s[^|;&]*\$\{?(?:0|BASH_SOURCE)\b|\$\{(?:0|BASH_SOURCE)##")
 _BINDS = re.compile(r"(SINGULARITY|APPTAINER)_BIND(PATH)?")
 # Programs of several ranks that a script for Python often starts.
 _OF_RANKS = re.compile(
@@ -57,6 +60,7 @@ def remarks(script: Script, target: Dialect, logs: Mapping[str, str]) -> Iterato
     yield from _written_script(script)
     yield from _own_directives(script, target)
     yield from _set_by_target(script, target)
+    yield from _script_copy(script, target)
     if (licenses := script.heeded.get("--licenses")) and target.features_are_resources:
         why = f"qsub refuses it unless the site of {target.title} has a resource of this name"
         yield hint(licenses.line, f"--licenses={licenses.value}", why)
@@ -197,6 +201,33 @@ def _set_by_target(script: Script, target: Dialect) -> Iterator[Remark]:
             yield hint(lines[name], f"${name}", why)
 
 
+def _script_copy(script: Script, target: Dialect) -> Iterator[Remark]:
+    """Yield remarks on the name of the copy of the script that a scheduler makes: on the tests of it, and on
+    its first use that is not printed."""
+    (own, words), (new, _) = script.dialect.script_copy, target.script_copy
+    if own == new or not script.directives.live or script.callers.completed:
+        return
+    why = f"is of the copy of the script: {own} with {script.dialect.title}, {new} with {target.title}"
+    for node in script.tree.all("test_command", "case_item"):
+        if match := re.search(words, node.text):
+            yield Remark(node.line, match[0], why)
+            return
+    nodes = script.tree.all("command_substitution", "expansion")
+    names = (node for node in nodes if _OWN_NAME.match(node.text) and _is_used(node, script))
+    yield from (remark_on(node, why) for node in islice(names, 1))
+
+
+def _is_used(node: Node, script: Script) -> bool:
+    """Return whether a command does more with a value than to print it, also by the variable that has it."""
+    if node.under("heredoc_body", "function_definition"):
+        return False
+    command, value = node.around("command"), node.around("variable_assignment")
+    if value is not None and (command is None or command in value):
+        own = [one for name, one in script.expansions if value.text.startswith(f"{name}=")]
+        return any(_is_used(one, script) for one in own if one.start > value.end)
+    return command is None or os.path.basename(command.name) not in PRINT
+
+
 def may_start_ranks(script: Script) -> bool:
     """Return whether the modules of a script are of an MPI, or of programs that start ranks themselves."""
     return named_mpi(script) is not None or _OF_RANKS.search(script.tree.text) is not None
@@ -226,8 +257,12 @@ def mail(script: Script, target: Dialect) -> Iterator[Remark]:
         yield hint(option.line, f"{option.flag}={option.value}", why)
 
 
-def commands(script: Script) -> Iterator[tuple[Command, Remark]]:
-    """Yield the commands that only the scheduler or its site has, each with a remark."""
-    owners = script.dialect.owners | dict.fromkeys(aprun.COMMANDS, "Cray's ALPS")
+def commands(script: Script, target: Dialect) -> Iterator[tuple[Command, Remark]]:
+    """Yield the commands that the target lacks, as only the scheduler or its site has them, each with a
+    remark."""
+    source = script.dialect
+    owners = dict.fromkeys(target.missing_commands, source.title)
+    if source.family != target.family:
+        owners = source.owners | dict.fromkeys(aprun.COMMANDS, "Cray's ALPS")
     for one in script.named(*(owners.keys() - script.functions)):
         yield one, remark_on(one, f"is a command of {owners[one.name]}", lost=True)

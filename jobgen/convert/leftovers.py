@@ -16,6 +16,8 @@ from jobgen.script.dialects.base import Dialect
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, uses
 
+# What is before a name that a command unsets, also by a list of names.
+_UNSET = re.compile(rb"\bunset( -v)?( [\w ]*|[^;&]*\$[({][^;&]*)?$|\benv\s[^;|&]*(-u\s*|--unset[= ])$")
 _TALK = ("echo", "printf", "which", "type")
 # What makes the name of a profile of the name of a scheduler, but not that of a folder.
 _OF_SCHEDULER = r"_(?!logs?|out|err|dir|folder|jobs?|scripts?|files?|nodes?|hosts?|machines?)\w+"
@@ -35,8 +37,6 @@ def remarks(
     The job of a job file has launchers and logs of its own.
     """
     source = script.dialect
-    if source.family == target.family:
-        return
     known = {(one.line, word) for one in known_remarks for word in re.findall(r"\w+", one.what)}
     known |= {(one.line, word.strip("\"'")) for one in known_remarks for word in one.what.split()}
     known |= {(0, one.what[1:]) for one in known_remarks if re.fullmatch(r"\$\w+", one.what)}
@@ -66,18 +66,24 @@ def _is_read(script: Script, name: str, at: int) -> bool:
     if re.search(rb"\bexport $", before) and script.tree.source.startswith(b"=", at + len(name)):
         return False
     known = name in script.dialect.environment or name in variable_names.meanings(script.dialect)
-    is_unset = re.search(rb"\bunset( -v)?( [\w ]*)?$|\benv\s[^;|&]*(-u\s*|--unset[= ])$", before) is not None
-    return not is_unset and (known or re.search(rb"\$\{?[#!]?$", before) is not None)
+    known |= re.search(rb"\b(e?grep|compgen)\b[^|;]*$|\^\(?$", before) is not None  # what begins so
+    return not _UNSET.search(before) and (known or re.search(rb"\$\{?[#!]?$", before) is not None)
 
 
-def _names(
-    script: Script, target: Dialect, job_file: bool
-) -> Iterator[tuple[str, tuple[str, bool], int, int]]:
-    """Yield each name of the old scheduler, the reason and whether it is lost, its offset and line."""
-    source = script.dialect
-    words = "|".join(dict.fromkeys((source.family.lower(), source.name, source.scheduler.command_name)))
+def _patterns(script: Script, target: Dialect, job_file: bool) -> dict[str, tuple[str, bool]]:
+    """Return the patterns of names of the old scheduler, each with the reason and whether it is lost."""
+    source, prefix = script.dialect, script.dialect.variable_prefix
+    unset = (f"is not set by {target.title}", True)
+    if source.family == target.family:
+        names = sorted(one for one in source.job_variables.keys() - target.job_variables if prefix in one)
+        return {rf"\b({'|'.join([*names, target.unset_variables])})\b": unset}
+    words = _words(source)
     patterns = {
-        rf"\b{source.variable_prefix.rstrip('_')}[A-Z]?_[A-Z]\w*": (f"is not set by {target.title}", True),
+        rf"\b{prefix.rstrip('_')}[A-Z]?_[A-Z]\w*": unset,
+        rf"\b{prefix}(?!\w)|(?<=\^){prefix[:-1]}(?=/)": (
+            f"begins the name of no variable that {target.title} sets",
+            True,
+        ),
         **{
             rf"(?<![\w/.$\{{-])({'|'.join(names)})(?![\w/.=-])": (f"is a command of {owner}", True)
             for owner, names in _commands(source).items()
@@ -92,15 +98,29 @@ def _names(
     if not job_file and source.node_step is None and target.node_step:
         names = r"\w*[Mm]pi(run|exec)(\.hydra|_rsh|_mpt)?|aprun|orterun"
         patterns[rf"(?<![\w.$\{{-])({names})(?![\w/.=-])"] = ("stays in this text", False)
-    for command in script.named("module", "ml"):
+    return patterns
+
+
+def _words(source: Dialect) -> str:
+    """Return a pattern of the words that name a scheduler."""
+    return "|".join(dict.fromkeys((source.family.lower(), source.name, source.scheduler.command_name)))
+
+
+def _names(
+    script: Script, target: Dialect, job_file: bool
+) -> Iterator[tuple[str, tuple[str, bool], int, int]]:
+    """Yield each name of the old scheduler, the reason and whether it is lost, its offset and line."""
+    source = script.dialect
+    module = re.compile(rf"(?i)({_words(source)})([-.]\w+)*/\S+")
+    for command in script.named("module", "ml") if source.family != target.family else ():
         loads = not {"unload", "rm", "del", "remove"} & {*command.literals}
         for word in command.arguments:
-            if loads and re.fullmatch(rf"(?i)({words})([-.]\w+)*/\S+", script.constants.value(word) or ""):
+            if loads and module.fullmatch(script.constants.value(word) or ""):
                 yield word.text, (f"names {source.title}", True), word.start, word.line
     root = script.tree
     text = (root.source if for_bash(script) else script.source).decode("latin-1")
     start = root.start if script.directives.first_command else len(text)
-    for pattern, why in patterns.items():
+    for pattern, why in _patterns(script, target, job_file).items():
         for match in re.finditer(pattern, text[start:]):
             at = start + match.start()
             line = text.count("\n", 0, at) + 1

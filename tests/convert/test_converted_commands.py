@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 
 import pytest
-from convert.conversions import ONE, convert, remarks
+from convert.conversions import ONE, convert, job_file, remarks
 
 from jobgen.convert.to_scheduler import conversion
 from jobgen.script.script import Script
@@ -25,6 +25,7 @@ from jobgen.script.script import Script
         ("module load slurm", "pbspro", "slurm"),
         ("cat > x.py <<'A'\nos.environ['SLURM_PROCID']\nA", "pbspro", "SLURM_PROCID"),
         ("srun", "pbspro", "srun"),
+        ("sdiag > a", "pbspro", "sdiag"),
         ("seff $SLURM_JOB_ID", "pbspro", "seff $SLURM_JOB_ID"),
         ('scontrol requeue "$SLURM_JOB_ID"', "pbspro", 'scontrol requeue "$SLURM_JOB_ID"'),
         ('echo "$SLURM_CLUSTER_NAME"', "pbspro", "$SLURM_CLUSTER_NAME"),
@@ -35,6 +36,47 @@ def test_a_body_that_has_no_counterpart(body: str, target: str, what: str) -> No
     assert [(remark.line, remark.what) for remark in done.remarks if remark.lost] == [
         (3 + ("<<" in body), what)
     ]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "line", "named"),
+    [
+        ("pbspro", "torque", "pbs_tmrsh a uptime", True),
+        ("pbspro", "torque", "pbs_release_nodes -j $PBS_JOBID -a", True),
+        ("torque", "pbspro", "checkjob -v $PBS_JOBID", True),
+        ("torque", "pbspro", "msub a.sh", True),
+        ("torque", "pbspro", "qsub a.sh", False),
+        ("pbspro", "torque", "qstat -f $PBS_JOBID", False),
+    ],
+)
+def test_a_command_that_only_one_pbs_has(source: str, target: str, line: str, named: bool) -> None:
+    done = convert(f"#PBS -l walltime=1:00\n{line}", target, source)
+    owner = {"pbspro": "PBS Pro", "torque": "Torque"}[source]
+    expected = [(True, line, f"is a command of {owner}")] * named
+    assert [(one.lost, one.what, one.why) for one in done.remarks if "command" in one.why] == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "what", "lost"),
+    [
+        ('[ $(basename $0) = "slurm_script" ] && ./a', "slurm_script", True),
+        ('D=$(dirname $0)\n[[ $D == *"slurmd"* ]] && D=.', "slurmd", True),
+        ("case $0 in */slurm_script) D=.;; esac", "slurm_script", True),
+        ("./a > $(basename $0 .sh).log", "$(basename $0 .sh)", False),
+        ("me=${0##*/}\n./a > ${me%.sh}.log", "${0##*/}", False),
+        ('me=$(basename $0)\necho "usage: $me"', "", False),
+        ("usage() { echo $(basename $0); }\n./a", "", False),
+        ("cat <<A\n${0##*/}\nA", "", False),
+    ],
+)
+def test_the_name_of_the_copy_of_a_script(line: str, what: str, lost: bool) -> None:
+    text = f"#!/bin/bash\n#SBATCH -n 1 -t 10\n{line}\n./b\n"
+    why = "is of the copy of the script: slurm_script with Slurm, JOBID.SC with PBS Pro"
+    found = [one for one in convert(text, "pbspro").remarks if "copy of the script" in one.why]
+    assert [(one.what, one.lost, one.why) for one in found] == [(what, lost, why)] * bool(what)
+    assert bool(what) == ("copy of the script:" in str(job_file(text).remarks))
+    of_pbs = convert(text.replace("#SBATCH -n 1 -t 10", "#PBS -l select=1"), "torque")
+    assert "copy of the script:" not in str(of_pbs.remarks)
 
 
 @pytest.mark.parametrize(

@@ -285,6 +285,82 @@ def test_a_part_of_the_id_of_a_job_has_a_remark(line: str, named: bool, target: 
     assert ["NUMBER.SERVER" in one.why for one in done.remarks if one.what.startswith("$")] == [True] * named
 
 
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("S=${PBS_JOBID#*.}", True),
+        ("S=$(echo $PBS_JOBID | cut -d. -f2)", True),
+        ("S=$(echo $PBS_JOBID | cut -d . -f 1-2)", True),
+        ("S=`echo $PBS_JOBID | awk -F. '{print $2}'`", True),
+        (r"N=$(expr $PBS_JOBID : '\([0-9]*\)\.')", True),
+        (r"N=$(echo $PBS_JOBID | sed -n 's/\..*//p')", True),
+        ("[[ $PBS_JOBID == *.main ]] && ./a", True),
+        ('IFS=. read N S <<< "$PBS_JOBID"', True),
+        ("N=$(echo $PBS_JOBID | cut -f 1 -d '.' | cut -f 1 -d '[')", False),
+        (r"N=$(echo $PBS_JOBID | sed 's/\..*//')", False),
+        ("N=`expr $PBS_JOBID : '\\([0-9]*\\)'`", False),
+        ('N=${PBS_JOBID%%.*}; [ "x$PBS_JOBID" == x ] || ./a $PBS_JOBID = a.out', False),
+    ],
+)
+def test_the_server_in_the_id_of_a_job_has_a_remark(line: str, named: bool) -> None:
+    done = convert(f"#PBS -l select=1:ncpus=2\n{line}", "slurm")
+    why = [one.why for one in done.remarks if one.what == "$PBS_JOBID"]
+    assert why == ["is a number without .SERVER here"] * named
+
+
+@pytest.mark.parametrize("line", ["N=${PBS_JOBID%%[*}", "N=${PBS_JOBID#*[}"])
+def test_the_index_in_the_id_of_a_task_has_a_remark(line: str) -> None:
+    done = convert(f"#PBS -J 1-3\n{line}", "slurm")
+    assert "$SLURM_ARRAY_JOB_ID" in done.remarks[-1].why
+
+
+@pytest.mark.parametrize(
+    ("nodes", "line", "named"),
+    [
+        (2, "echo $SLURM_JOB_NODELIST | cut -d[ -f1", True),
+        (2, 'IFS=- read A B <<< "$SLURM_NODELIST"', True),
+        (2, "N=${SLURM_NODELIST:0:9}", True),
+        (2, "echo $SLURM_JOB_NODELIST", False),
+        (2, "pdsh -w $SLURM_JOB_NODELIST uptime | sort", False),
+        (1, "echo $SLURM_JOB_NODELIST | cut -d. -f1", False),
+    ],
+)
+def test_a_part_of_a_list_of_nodes_has_a_remark(nodes: int, line: str, named: bool) -> None:
+    done = convert(f"#SBATCH -N {nodes} -n {nodes}\n{line}", "pbspro")
+    assert any("without brackets" in one.why for one in done.remarks) == named
+
+
+@pytest.mark.parametrize(
+    ("options", "target", "line", "named"),
+    [
+        ("SBATCH -N 1", "pbspro", "printenv | grep '^SLURM_'", "SLURM_"),
+        ("SBATCH -N 1", "pbspro", "for v in ${!SLURM_*}; do export A_$v=${!v}; done", "SLURM_"),
+        ("SBATCH -N 1", "pbspro", "env | awk -F= '/^SLURM/{print $1}' > a", "SLURM"),
+        ("SBATCH -N 1", "pbspro", "env | grep SLURM_JOB > a", "SLURM_JOB"),
+        ("SBATCH -N 1", "pbspro", "unset ${!SLURM_*} $(compgen -v SLURM_)", ""),
+        ("SBATCH -N 1", "pbspro", "SLURM_OWN=1", ""),
+        ("PBS -l select=1", "slurm", "set | grep PBS_O > a", "PBS_O"),
+        ("PBS -l nodes=1:ppn=2", "pbspro", "python -c 'os.environ[\"PBS_NP\"]'", "PBS_NP"),
+        ("PBS -l nodes=1:ppn=2", "pbspro", "./a PBS_SERVER", ""),
+    ],
+)
+def test_names_of_variables_in_texts(options: str, target: str, line: str, named: str) -> None:
+    done = convert(f"#{options}\n{line}", target, "torque" if "nodes" in options else None)
+    why = ("is not set by", "begins the name of no variable")
+    assert [one.what for one in done.remarks if one.why.startswith(why)] == [named] * bool(named)
+
+
+def test_variables_that_only_one_pbs_sets() -> None:
+    """As the execution daemons of OpenPBS and Torque, in src/resmom/start_exec.c."""
+    done = convert("#PBS -J 1-3\n#PBS -l select=1:ncpus=4\n./a $NCPUS $PBS_ARRAY_ID $PBS_JOBDIR", "torque")
+    assert "\nNCPUS=4\n" in done.text
+    assert "\nPBS_ARRAY_ID=${PBS_ARRAYID:+${PBS_JOBID/\\[*\\]/[]}}\n" in done.text
+    assert [one.what for one in done.remarks if one.lost] == ["$PBS_JOBDIR"]
+    text = "#PBS -l nodes=1:ppn=4\n./a $PBS_WALLTIME $MOAB_USER $PBS_SERVER"
+    other = convert(text, "pbspro", "torque")
+    assert [one.what for one in other.remarks if one.lost] == ["$MOAB_USER", "$PBS_WALLTIME"]
+
+
 @pytest.mark.parametrize("name", ["nextflow run a.nf", "java -jar cromwell.jar run a.wdl"])
 def test_the_threads_that_a_workflow_engine_finds_are_named(name: str) -> None:
     done = convert(f"#SBATCH -N 1 -c 6\n{name}", "torque")

@@ -168,6 +168,7 @@ def test_exec_before_the_program() -> None:
         ('CMD="srun ./a"\n[ $F ] && CMD="$CMD -v"\neval $CMD', 5),
         ('MPI=\n[ $N = 1 ] || MPI="mpirun -n $N"\nALL="${MPI} python ${@}"\neval $ALL', 6),
         ('A="srun"\necho "$A"\n./b', 0),
+        ("A=x\n" + 'A="$A y"\n' * 12 + "eval $A\n./b", 0),  # each value begins with all of them
         ("RUN=\nmodule load x\n$RUN ./a", 0),
         ("source env.sh\n./a", 0),
         ("cp a.sh b\n./a", 0),

@@ -52,7 +52,7 @@ def remarks(script: Script, file: JobFile, text: str) -> Iterator[Remark]:
     found += launch_calls.without_hosts(script, target, {one.start for one in own})
     ranks = list(_ranks(script, file))
     warned = _warned(text, target)
-    found += [one for command, one in differences.commands(script) if command.name not in warned]
+    found += [one for command, one in differences.commands(script, target) if command.name not in warned]
     set_names = {*warned, *([index] if indexed else ())}
     if file.variables.get(CORES_OF_STEP) == str(file.count("cpus_per_rank")):
         warned.add(CORES_OF_STEP)  # the job requests them

@@ -25,7 +25,6 @@ from jobgen.script.command_kinds import PRINT, STATE, TOOLS
 from jobgen.script.commands import Command
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
-from jobgen.script.word_lists import DEEPEST
 from jobgen.values.devices import device_count
 from jobgen.values.parsers import mebibytes, number
 
@@ -152,14 +151,19 @@ def _may_start_ranks(script: Script, command: Command) -> bool:
     return any(re.search(r"\.sh\"?$", text) for text in texts)
 
 
-def _begins_launch(script: Script, text: str, depth: int = 0) -> bool:
+def _begins_launch(script: Script, text: str) -> bool:
     """Return whether a text begins with a launcher of ranks, or with a variable whose value does."""
-    match = re.match(r"[(\"' ]*(?:\$\{?(\w+)|(?:[^\s\"']*/)?([\w.-]+))", text)
-    if match is None or depth > DEEPEST:
-        return False
-    values = [one.text for one in script.values.get(match[1] or "", ())]
-    is_launch = match[2] is not None and any(match[2] in row.names for row in LAUNCHERS.values())
-    return is_launch or any(_begins_launch(script, one, depth + 1) for one in values)
+    texts, seen = [text], set[str]()
+    while texts:
+        match = re.match(r"[(\"' ]*(?:\$\{?(\w+)|(?:[^\s\"']*/)?([\w.-]+))", texts.pop())
+        if match is None or match[1] in seen:
+            continue
+        if match[2] and any(match[2] in row.names for row in LAUNCHERS.values()):
+            return True
+        if match[1]:
+            seen.add(match[1])
+            texts += [one.text for one in script.values.get(match[1], ())]
+    return False
 
 
 def submitted_nodes(file: JobFile, script: Script, launch: Launch | None) -> None:

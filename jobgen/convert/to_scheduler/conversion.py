@@ -227,9 +227,8 @@ def _body(script: Script, target: Dialect, content: ScriptRequest) -> list[Edit 
         listed = [one.node for one in script.named(source.node_file_command) if not one.arguments]
         found += [Edit(node.start, node.end, f'echo "${node_file}"') for node in listed]
         replaced_nodes += listed
-    if source.family != target.family:
-        commands = differences.commands(script)
-        found += [remark for command, remark in commands if command.node not in replaced_nodes]
+    commands = differences.commands(script, target)
+    found += [remark for command, remark in commands if command.node not in replaced_nodes]
     found += variables.unprefixed(script, target)
     of_array = bool(script.request.array) or content.index_later
     return found + list(variables.translate(script, target, replaced_nodes, of_array))

@@ -20,12 +20,19 @@ from jobgen.script.syntax import Node, assignments, function_of
 from jobgen.values import arrays
 
 # Code that takes the index of the array, in brackets, from the id of a job.
-_CUTS_INDEX = re.compile(r"^\$\{\w+%.*\[|\b(cut|sed|grep|expr|awk|tr)\b.*\[")
+_CUTS_INDEX = re.compile(r"^\$\{\w+[%#].*\[|\b(cut|sed|grep|expr|awk|tr)\b.*\[")
 _ID_OF_ARRAY = "is NUMBER[INDEX].SERVER here, which is no number"
+# Code that needs the dot in the id of a job: what is behind it, or a pattern with it.
+_OF_SERVER = re.compile(
+    r"^\$\{\w+##?[^}]*\.|\bcut\b[^|]*-d ?[\"'\\]?\.[^|]*-f ?[\"']?(1?[-,]|[2-9])"
+    r"|\bawk\b[^|]*-F ?[\"']?\.[^|]*\$[2-9N]|^\[.*(==?|=~) +[^ ]*[.*]|^IFS=[\"']?\."
+    r"|\b(expr|grep)\b[^|]*\\\.|\bsed +-n\b[^|]*\."
+)
 _ID_WITH_SERVER = "is NUMBER.SERVER here, to which the operator is applied: the number is {}"
 # Behind a name: no operator, or one that gives nothing of the value, or the number without the server.
 _WITHOUT_SERVER = re.compile(rb"\}|:?\+|(%%?\.\*|%%\[!0-9\]\*|/\.\*/?)\}")
 _IS_SET = re.compile(r"-[nz]\b|([\"']?)(\w?)\$[^ ]+ +!?==? +\1\2\1( |$)")  # a test whether a variable is set
+_READS_LIST = re.compile(r"\|\s*(cut|sed|tr|awk|e?grep|perl|python3?)\b|<<<")  # takes a part of a list
 _SUBSHELLS = ("subshell", "command_substitution", "process_substitution")
 _CHOICES = ("if_statement", "case_statement")
 _MEMORY = ("mem_per_node", "mem_per_cpu")
@@ -109,7 +116,9 @@ def definitions(script: Script, target: Dialect) -> dict[str, str]:
         "ranks": target.counts.get("slots", "1") if request.submitted else str(request.ranks or 1),
         "ranks_per_node": str(ranks),
         "cpus_per_rank": str(cpus),
-        "cpus_per_node": "$(nproc)" if request.exclusive else str(cpus * ranks),
+        **dict.fromkeys(
+            ("cpus_per_node", "cpus_per_chunk"), "$(nproc)" if request.exclusive else str(cpus * ranks)
+        ),
     }
     if request.submitted and target.scheduler.behaviour.hosts_by_core and cpus > 1:
         values["ranks"] = f"$(({ranks} * {target.counts['nodes']}))"
@@ -194,10 +203,12 @@ def translate(
             is_id = meanings(source).get(name) == "job_id"
             if is_id and (why := _id_of_task(node, text, target) if of_array else _id_in_part(node, target)):
                 yield hint(node.line, f"${name}", why)
+            elif is_id and source.job_number and not target.job_number and _takes_server(node):
+                yield hint(node.line, f"${name}", "is a number without .SERVER here")
         elif name in defined:
             yield from _defined(node, name, defined[name], script.request, source, name in seen)
             seen.add(name)
-        elif _foreign(name, target):
+        elif _foreign(name, source, target):
             if name not in seen:
                 meant = source.meant(name)  # which the source may not set, either
                 why = f"is not set by {source.title}, either, which sets {meant}"
@@ -235,6 +246,12 @@ def _id_of_task(node: Node, text: str, target: Dialect) -> str:
     return "is the number of the array here, the same for all of its tasks"
 
 
+def _takes_server(node: Node) -> bool:
+    """Return whether code takes the server from the id of a job, or looks for its dot."""
+    above = [one for one in node.above() if one.type in ("expansion", "pipeline", "command", "test_command")]
+    return any(map(_OF_SERVER.search, (one.text for one in above)))
+
+
 def _id_in_part(node: Node, target: Dialect) -> str:
     """Return what differs about the id of a job in an expansion with an operator; empty if nothing does."""
     whole = node.parent
@@ -269,8 +286,10 @@ def _defined(
         unsure = value in _UNSURE and request.cpus_per_rank is None
         if unsure and meaning in ("cpus_per_node", "cpus_of_nodes"):
             yield hint(node.line, f"${name}", _UNSURE[value].format(source.title))
-    if meaning == "node_list" and node.parent is not None and ":" in node.parent.text:
-        yield hint(node.line, f"${name}", "is a list with commas, without brackets")
+    if meaning == "node_list" and node.parent is not None:
+        around = [one.text for one in node.above() if one.type in ("pipeline", "herestring_redirect")]
+        if ":" in node.parent.text or (request.several and any(map(_READS_LIST.search, around))):
+            yield hint(node.line, f"${name}", "is a list with commas, without brackets")
 
 
 def _zero(node: Node) -> Edit | None:
@@ -283,13 +302,15 @@ def _zero(node: Node) -> Edit | None:
     return Edit(whole.start, whole.end, "0") if bare or plain else None
 
 
-def _foreign(name: str, target: Dialect) -> bool:
+def _foreign(name: str, source: Dialect, target: Dialect) -> bool:
     """Return whether only other schedulers set a variable; the script itself sets their node file."""
+    if source.family == target.family:
+        return re.fullmatch(target.unset_variables, name) is not None
     others = [one for one in DIALECTS.values() if one.family != target.family and one.own_names]
     found = any(re.match(one.own_names, name) for one in others)
     files = {one.variable("node_file") for one in others}
     written = name in files and target.write_node_file(name, 1)
-    return name in target.unset_variables or (found and not written)
+    return found and not written
 
 
 def _spelt(node: Node, name: str, target: Dialect, numeric: bool) -> str:

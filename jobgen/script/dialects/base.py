@@ -130,6 +130,7 @@ class Dialect:
     ignores_others = ""  # the option that turns this off
     default_nodes: int | None = None  # if a job requests no number of nodes or ranks
     needs_shebang = False
+    script_copy = ("", NEVER)  # the name of its copy of a script, and a pattern of parts of the path
     login_shell = False  # runs the script
     hides_devices = False  # that a job does not request
 
@@ -179,7 +180,8 @@ class Dialect:
     of_no_job: frozenset[str] = frozenset()
     # Variables that it sets only if one of these options is given.
     set_by_options: Mapping[str, tuple[str, ...]] = {}
-    unset_variables: frozenset[str] = frozenset()  # of its other dialects, without an equivalent
+    unset_variables = NEVER  # a pattern of those of its other dialects that have no equivalent
+    missing_commands: tuple[str, ...] = ()  # that only its other dialects have
     counts: Mapping[str, str] = {}  # shell expressions of numbers, by their meanings
     job_number = ""  # the id of the job in arithmetic, if the variable is not a number
     zeros: frozenset[str] = frozenset()  # variables of a rank that are 0 in the script itself

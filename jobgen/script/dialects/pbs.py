@@ -64,6 +64,7 @@ class PbsDialect(Dialect):
         "Moab's msub": r"\bresfailpolicy=|-t\s*\w*\[",
     }
     login_shell = True
+    script_copy = ("JOBID.SC", r"\bmom_priv\b|\.SC\b")
 
     # Conversion
     size_keys = {
@@ -124,7 +125,9 @@ class PbsDialect(Dialect):
     commands = (
         *("qsub", "qdel", "qstat", "qalter", "qrerun", "qsig", "pbsdsh", "pbs_tmrsh", "pbsnodes", "qhold"),
         *("qrls", "qmove", "qmsg", "qselect", "qmgr", "tracejob", "pbs_rstat", "pbs_release_nodes"),
-        *("msub", "checkjob", "showq", "showstart", "canceljob"),
+        *("qrun", "qorder", "qnodes", "qpeek", "pbs_rsub", "pbs_rdel", "pbs_attach"),
+        *("msub", "checkjob", "showq", "showstart", "canceljob", "mjobctl", "mdiag", "showbf", "showres"),
+        "checknode",
     )
     site_launchers = ("aprun",)  # of Cray's ALPS
     site_commands = {

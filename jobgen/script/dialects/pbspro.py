@@ -53,7 +53,12 @@ class PbsProDialect(PbsDialect):
         "NCPUS": "cpus_per_chunk",
         "PBS_NCPUS": "job_cpus",  # of NCI
     }
-    unset_variables = frozenset({"PBS_GPUFILE"})
+    unset_variables = r"PBS_(GPUFILE|MICFILE|NNODES|VERSION|VNODENUM|WALLTIME|O_(SERVER|INITDIR|ROOTDIR))"
+    unset_variables += r"|(MOAB|TORQUE)_\w+"
+    missing_commands = (
+        *("msub", "checkjob", "showq", "showstart", "canceljob", "mjobctl", "mdiag", "showbf", "showres"),
+        *("checknode", "qnodes", "qpeek"),
+    )
 
     def writes_log_in_place(self, directive: str) -> bool:
         return bool(re.fullmatch("-k [oe]*d[oe]*", directive))

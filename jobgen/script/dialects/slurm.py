@@ -104,6 +104,7 @@ class SlurmDialect(Dialect):
     default_nodes = 1
     hides_devices = True
     needs_shebang = True
+    script_copy = ("slurm_script", r"\bslurmd\b|\bslurm_script\b")
 
     # Conversion
     size_keys = {
@@ -180,6 +181,7 @@ class SlurmDialect(Dialect):
     commands = (
         *("scontrol", "sbatch", "scancel", "squeue", "sacct", "sinfo", "sbcast", "sstat", "salloc", "seff"),
         *("sattach", "sprio", "sshare", "sreport", "sacctmgr", "strigger", "scrontab", "sgather"),
+        *("sdiag", "sview", "smap", "sjstat", "scrun"),
         "generate_pbs_nodefile",
     )
 

@@ -65,6 +65,12 @@ class TorqueDialect(PbsDialect):
         "PBS_NUM_NODES": "chunks", "PBS_NUM_PPN": "slots_per_node", "PBS_GPUFILE": "gpu_file",
     }  # fmt: skip
 
+    unset_variables = r"PBS_(ACCOUNT|JOBDIR|CONF_FILE|EXEC)"
+    missing_commands = (
+        *("pbs_tmrsh", "pbs_rstat", "pbs_rsub", "pbs_rdel", "pbs_attach", "pbs_release_nodes"),
+    )
+    counts = {**PbsDialect.counts, "array_id": r"${PBS_ARRAYID:+${PBS_JOBID/\[*\]/[]}}"}
+
     def accepts_time(self, text: str) -> bool:
         return matches(r"[\d.]*(:[\d.]*){0,3}", text)  # a missing number is 0
 
