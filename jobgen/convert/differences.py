@@ -30,7 +30,7 @@ _OF_SRUN = re.compile(
     r"|KILL_BAD_EXIT|LABELIO|UNBUFFEREDIO|OVERLAP|EXACT|WHOLE|MULTI_PROG|GPUS_PER_TASK|NTASKS|NPROCS)"
 )
 # The files and folders that an option or a variable binds into a container.
-_BIND = re.compile(r"(?:\s(?:-B|--bind|-v|--volume)[ =]|^\w+=)(\S+)")
+_BIND = re.compile(r"(?:\s(?:-B|--bind|-v|--volume)[ =]|^(?:SINGULARITY|APPTAINER)_BIND(?:PATH)?=)(\S+)")
 # Code for Python that counts the cores of its process: also Dask, without a number or an address.
 _COUNTS_BOUND = re.compile(
     r"(?m)^[^#\n]*?\b(sched_getaffinity\(|cpu_affinity\(|process_cpu_count\(|n_jobs ?= ?-1\b"

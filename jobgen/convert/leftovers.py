@@ -18,6 +18,7 @@ from jobgen.script.syntax import Node, uses
 
 # What is before a name that a command unsets, also by a list of names.
 _UNSET = re.compile(rb"\bunset( -v)?( [\w ]*|[^;&]*\$[({][^;&]*)?$|\benv\s[^;|&]*(-u\s*|--unset[= ])$")
+_OF_BIN = r"(/[\w.-]+)*/bin/"  # a folder of programs
 _TALK = ("echo", "printf", "which", "type")
 # What makes the name of a profile of the name of a scheduler, but not that of a folder.
 _OF_SCHEDULER = r"_(?!logs?|out|err|dir|folder|jobs?|scripts?|files?|nodes?|hosts?|machines?)\w+"
@@ -75,8 +76,8 @@ def _patterns(script: Script, target: Dialect, job_file: bool) -> dict[str, tupl
     source, prefix = script.dialect, script.dialect.variable_prefix
     unset = (f"is not set by {target.title}", True)
     if source.family == target.family:
-        names = sorted(one for one in source.job_variables.keys() - target.job_variables if prefix in one)
-        return {rf"\b({'|'.join([*names, target.unset_variables])})\b": unset}
+        own = sorted(one for one in source.job_variables.keys() - target.job_variables if prefix in one)
+        return {rf"\b({'|'.join([*own, target.unset_variables])})\b": unset}
     words = _words(source)
     patterns = {
         rf"\b{prefix.rstrip('_')}[A-Z]?_[A-Z]\w*": unset,
@@ -85,7 +86,10 @@ def _patterns(script: Script, target: Dialect, job_file: bool) -> dict[str, tupl
             True,
         ),
         **{
-            rf"(?<![\w/.$\{{-])({'|'.join(names)})(?![\w/.=-])": (f"is a command of {owner}", True)
+            rf"(?<![\w/.$\{{-])({_OF_BIN})?({'|'.join(names)})(?![\w/.=-])": (
+                f"is a command of {owner}",
+                True,
+            )
             for owner, names in _commands(source).items()
         },
         rf"(?i)(?<![\w/.$-])({words})({_OF_SCHEDULER})?(?![\w/.*-])": (f"names {source.title}", True),
@@ -132,7 +136,7 @@ def _names(
             file |= pattern == source.own_logs and log_differences.is_file_of_script(script, at)
             if not (file or _printed(root, at) or _is_label(root, at)):
                 message = named and _is_sentence(root, at, match[0])
-                yield match[0], (why[0], why[1] and not message), at, line
+                yield match[0].rpartition("/")[2], (why[0], why[1] and not message), at, line
 
 
 def _at(root: Node, at: int, *types: str) -> Iterator[Node]:

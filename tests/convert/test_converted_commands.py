@@ -26,6 +26,8 @@ from jobgen.script.script import Script
         ("cat > x.py <<'A'\nos.environ['SLURM_PROCID']\nA", "pbspro", "SLURM_PROCID"),
         ("srun", "pbspro", "srun"),
         ("sdiag > a", "pbspro", "sdiag"),
+        ("Q=/usr/bin/squeue\n$Q -u x", "pbspro", "squeue"),
+        ("timeout 9 /opt/slurm/bin/scontrol ping", "pbspro", "scontrol"),
         ("seff $SLURM_JOB_ID", "pbspro", "seff $SLURM_JOB_ID"),
         ('scontrol requeue "$SLURM_JOB_ID"', "pbspro", 'scontrol requeue "$SLURM_JOB_ID"'),
         ('echo "$SLURM_CLUSTER_NAME"', "pbspro", "$SLURM_CLUSTER_NAME"),

@@ -2457,6 +2457,7 @@ def test_a_log_of_slurm_has_one_remark() -> None:
         ("apptainer exec --bind /usr/bin/srun a.sif ./x", "/usr/bin/srun"),
         ("# singularity exec -B /etc/slurm a.sif ./x", None),
         ("docker run -v /home/me/slurm:/x img", None),
+        ("PATH=/opt/slurm/bin:$PATH ./a", None),
     ],
 )
 def test_files_of_slurm_that_a_container_binds_have_a_remark(line: str, file: str | None) -> None:
