@@ -83,6 +83,13 @@ def test_a_rank_in_a_function_that_the_ranks_run(step: str, number: str) -> None
     assert f"go() {{ RANK={number} ./a; }}" in lines
 
 
+def test_a_rank_in_an_option_that_the_script_itself_expands() -> None:
+    step = "srun --export=ALL,A=$SLURM_PROCID,B=$((SLURM_LOCALID+1)) ./a"
+    done = convert(f"#SBATCH -N 2 -n 4\n{step}", "pbspro")
+    assert "\nenv A=0 B=$((0+1)) mpirun -np 4 " in done.text
+    assert (False, 3, "$SLURM_PROCID") in remarks(done)
+
+
 def test_a_rank_that_no_srun_sets() -> None:
     done = convert(f"{ONE}bash -c 'echo $SLURM_PROCID'", "pbspro")
     assert done.text.endswith("bash -c 'echo $SLURM_PROCID'\n")

@@ -145,11 +145,16 @@ class LaunchWords:
 
 
 def value_text(word: Node, other: Mapping[str, str]) -> str:
-    """Return the new text of a word: plain text without its quotes, variables with their new names."""
+    """Return the new text of a word: plain text without its quotes, variables with their new names, or with a
+    number in their place."""
     if (text := literal(word)) is not None and re.fullmatch(r"[\w=:.,/+@%-]+", text):
         return text
-    nodes = (node for node in word.all("variable_name") if node.text in other)
-    edits = [Edit(one.start - word.start, one.end - word.start, other[one.text]) for one in nodes]
+    edits = []
+    for node in word.all("variable_name"):
+        if (new := other.get(node.text)) is not None:
+            above = node.child_of("simple_expansion") or node.child_of("expansion")
+            whole = above if above is not None and new.isdigit() else node
+            edits.append(Edit(whole.start - word.start, whole.end - word.start, new))
     return apply(word.text.encode(), edits).decode("utf-8", "replace")
 
 

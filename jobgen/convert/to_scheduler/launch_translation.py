@@ -78,6 +78,7 @@ def _replaced(
         yield Remark(call.command.line, call.what, launch_calls.IN_CONTAINER, not to_srun)
         return
     names = variables.names(script.request, source, target, mpi_of(script, target=target.name))
+    names |= dict.fromkeys(source.zeros - target.zeros, "0")
     others = {name: new for name, new in names.items() if name not in script.values}
     words = LaunchWords(call.words, script, others)
     try:
