@@ -281,6 +281,7 @@ def test_the_id_of_a_task_has_a_remark(line: str, why: list[str]) -> None:
     [
         ("P=$((10000 + ${SLURM_JOB_ID: -4}))", True),
         ("./a ${SLURM_JOBID:0:3}", True),
+        ("./a ${#SLURM_JOBID}", True),
         ("./a run-${SLURM_JOB_ID:-7}", True),
         ("./a ${SLURM_JOB_ID/.*} ${SLURM_JOB_ID%%.*} ${SLURM_JOB_ID}", False),
         ('[ -n "${SLURM_JOB_ID:-}" ] && ./a ${SLURM_JOB_ID:+-v}', False),

@@ -2379,9 +2379,9 @@ def test_mdrun_divides_the_cores_itself(options: str, code: str, line: str) -> N
 
 def test_variables_of_sites_for_a_directory_of_the_job_have_a_remark() -> None:
     done = convert(
-        SLURM.format("-n 1", "cd $JOBSCRATCH\ncp -r a $SNIC_TMP\nexport TMPFS=/tmp\ncp -r a $TMPFS"), "torque"
+        SLURM.format("-n 1", "cd $JOBSCRATCH\ncp -r a $SNIC_TMP $SCRATCHDIR\nexport TMPFS=/tmp\ncp -r a $TMPFS"), "torque"
     )
-    assert [one.what for one in done.remarks] == ["$JOBSCRATCH", "$SNIC_TMP"]
+    assert [one.what for one in done.remarks] == ["$JOBSCRATCH", "$SNIC_TMP", "$SCRATCHDIR"]
     assert "cd ${JOBSCRATCH:?}\n" in done.text
 
 

@@ -259,7 +259,7 @@ def _id_in_part(node: Node, target: Dialect) -> str:
         return ""
     tests = [one.text for one in node.above() if one.type == "test_command" or one.name == ":"]
     is_test = any(_IS_SET.search(one) or one.startswith(":") for one in tests)
-    without = is_test or _WITHOUT_SERVER.match(node.source[node.end :])
+    without = is_test or (whole.text[2] != "#" and _WITHOUT_SERVER.match(node.source[node.end :]))
     return "" if without else _ID_WITH_SERVER.format(target.job_number)
 
 

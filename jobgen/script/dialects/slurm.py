@@ -157,9 +157,12 @@ class SlurmDialect(Dialect):
         ),
         "TMPDIR": "sets it to /tmp if the submission does not",  # _make_tmpdir of slurmd/slurmstepd/task.c
         "HOST": "passes on that of the submission",
-        # IDRIS, CSC, NAISS, Virginia Tech, NeSI
+        # IDRIS, CSC, NAISS, Virginia Tech, NeSI, CESGA, Pau
         **dict.fromkeys(
-            ("JOBSCRATCH", "LOCAL_SCRATCH", "SNIC_TMP", "TMPFS", "SCRATCH_DIR"),
+            (
+                *("JOBSCRATCH", "LOCAL_SCRATCH", "SNIC_TMP", "TMPFS", "SCRATCH_DIR"),
+                *("LUSTRE_SCRATCH", "SCRATCHDIR"),
+            ),
             "sets it at some sites to a directory of the job",
         ),
     }
