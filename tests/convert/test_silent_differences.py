@@ -2378,9 +2378,8 @@ def test_mdrun_divides_the_cores_itself(options: str, code: str, line: str) -> N
 
 
 def test_variables_of_sites_for_a_directory_of_the_job_have_a_remark() -> None:
-    done = convert(
-        SLURM.format("-n 1", "cd $JOBSCRATCH\ncp -r a $SNIC_TMP $SCRATCHDIR\nexport TMPFS=/tmp\ncp -r a $TMPFS"), "torque"
-    )
+    code = "cd $JOBSCRATCH\ncp -r a $SNIC_TMP\ncp b $SCRATCHDIR\nexport TMPFS=/tmp\ncp -r a $TMPFS"
+    done = convert(SLURM.format("-n 1", code), "torque")
     assert [one.what for one in done.remarks] == ["$JOBSCRATCH", "$SNIC_TMP", "$SCRATCHDIR"]
     assert "cd ${JOBSCRATCH:?}\n" in done.text
 
