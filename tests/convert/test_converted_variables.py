@@ -358,6 +358,22 @@ def test_names_of_variables_in_texts(options: str, target: str, line: str, named
     assert [one.what for one in done.remarks if one.why.startswith(why)] == [named] * bool(named)
 
 
+@pytest.mark.parametrize(
+    ("line", "written"),
+    [
+        ("python -c \"open(os.environ['PBS_NODEFILE'])\"", True),
+        ("Rscript -e 'readLines(Sys.getenv(\"PBS_NODEFILE\"))'", True),
+        ("perl -e 'print $ENV{PBS_NODEFILE}' > a", True),
+        ("export A PBS_NODEFILE\n./a", True),
+        ("export PBS_NODEFILE=/x\nenv -u PBS_NODEFILE ./a", False),
+        ('unset PBS_NODEFILE\necho "PBS_NODEFILE: none"', False),
+    ],
+)
+def test_a_node_file_that_only_programs_read(line: str, written: bool) -> None:
+    done = convert(f"#PBS -l select=1:ncpus=2\n{line}", "slurm")
+    assert ("\nPBS_NODEFILE=$(mktemp)\n" in done.text) == written
+
+
 def test_variables_that_only_one_pbs_sets() -> None:
     """As the execution daemons of OpenPBS and Torque, in src/resmom/start_exec.c."""
     done = convert("#PBS -J 1-3\n#PBS -l select=1:ncpus=4\n./a $NCPUS $PBS_ARRAY_ID $PBS_JOBDIR", "torque")

@@ -412,7 +412,10 @@ def _redirections(script: Script, content: ScriptRequest, target: Dialect) -> It
 def _node_file(script: Script, target: Dialect, content: ScriptRequest) -> list[str]:
     """Return lines that write the node file, if the script uses it and only the source has one."""
     file = script.dialect.variable("node_file")
-    if target.variable("node_file") or not any(name == file for name, _ in script.expansions):
+    # Also code for other languages, and programs that get it.
+    elsewhere = re.compile(rf"(?i:env\w*(\.get)?\W+|\bexport( \w+)* ){file}(?![\w=])")
+    is_read = any(name == file for name, _ in script.expansions) or elsewhere.search(script.tree.text)
+    if target.variable("node_file") or not is_read:
         return []
     counted = 1 if script.request.nodes is not None else None if script.request.ranks is not None else 0
     slots = [one.lines_per_node or counted for one in content.components or [script.request]]
