@@ -261,8 +261,10 @@ def commands(script: Script, target: Dialect) -> Iterator[tuple[Command, Remark]
     """Yield the commands that the target lacks, as only the scheduler or its site has them, each with a
     remark."""
     source = script.dialect
-    owners = dict.fromkeys(target.missing_commands, source.title)
+    owners, version = dict.fromkeys(target.missing_commands, source.title), {"--version", "-V"}
     if source.family != target.family:
         owners = source.owners | dict.fromkeys(aprun.COMMANDS, "Cray's ALPS")
+        owners |= {str(source.node_step): source.title} if source.node_step != target.node_step else {}
     for one in script.named(*(owners.keys() - script.functions)):
-        yield one, remark_on(one, f"is a command of {owners[one.name]}", lost=True)
+        if one.name != source.node_step or version & {*one.literals[:1]}:  # others start ranks
+            yield one, remark_on(one, f"is a command of {owners[one.name]}", lost=True)

@@ -13,15 +13,18 @@ from jobgen.convert.to_scheduler import variables
 from jobgen.convert.to_scheduler.start_lines import for_bash
 from jobgen.convert.variable_names import directive_of_text, is_written
 from jobgen.script.dialects.base import Dialect
+from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, uses
 
 # What is before a name that a command unsets, also by a list of names.
 _UNSET = re.compile(rb"\bunset( -v)?( [\w ]*|[^;&]*\$[({][^;&]*)?$|\benv\s[^;|&]*(-u\s*|--unset[= ])$")
+_ASKS = ("if_statement", "while_statement", "list", "negated_command", "command_substitution")
 _OF_BIN = r"(/[\w.-]+)*/bin/"  # a folder of programs
 _TALK = ("echo", "printf", "which", "type")
-# What makes the name of a profile of the name of a scheduler, but not that of a folder.
-_OF_SCHEDULER = r"_(?!logs?|out|err|dir|folder|jobs?|scripts?|files?|nodes?|hosts?|machines?)\w+"
+# What makes the name of a profile of the name of a scheduler, but not that of a folder; and of a class.
+_CLASS = r"(?-i:Cluster|Executor|Provider|Runner)"
+_OF_SCHEDULER = rf"{_CLASS}|_(?!logs?|out|err|dir|folder|jobs?|scripts?|files?|nodes?|hosts?|machines?)\w+"
 # The beginning of a comment in the text of a here-document, but not of a directive or a line of C.
 _COMMENT = re.compile(rb"\s*#(?![!A-Z]|(define|elif|if|ifn?def|include)\b)")
 
@@ -78,7 +81,6 @@ def _patterns(script: Script, target: Dialect, job_file: bool) -> dict[str, tupl
     if source.family == target.family:
         own = sorted(one for one in source.job_variables.keys() - target.job_variables if prefix in one)
         return {rf"\b({'|'.join([*own, target.unset_variables])})\b": unset}
-    words = _words(source)
     patterns = {
         rf"\b{prefix.rstrip('_')}[A-Z]?_[A-Z]\w*": unset,
         rf"\b{prefix}(?!\w)|(?<=\^){prefix[:-1]}(?=/)": (
@@ -92,7 +94,10 @@ def _patterns(script: Script, target: Dialect, job_file: bool) -> dict[str, tupl
             )
             for owner, names in _commands(source).items()
         },
-        rf"(?i)(?<![\w/.$-])({words})({_OF_SCHEDULER})?(?![\w/.*-])": (f"names {source.title}", True),
+        **{
+            rf"(?i)(?<![\w/.$-])({'|'.join(words)})({_OF_SCHEDULER})?(?![\w/.*-])": (f"names {title}", True)
+            for title, words in _words(source).items()
+        },
     }
     if not (script.request.output or (job_file and source.copies_logs)):
         of_log = f"is a log of {source.title}: that of {target.title} has another name"
@@ -105,9 +110,13 @@ def _patterns(script: Script, target: Dialect, job_file: bool) -> dict[str, tupl
     return patterns
 
 
-def _words(source: Dialect) -> str:
-    """Return a pattern of the words that name a scheduler."""
-    return "|".join(dict.fromkeys((source.family.lower(), source.name, source.scheduler.command_name)))
+def _words(source: Dialect) -> dict[str, list[str]]:
+    """Return the words that name a scheduler and those of its family, by their titles."""
+    titles: dict[str, str] = {}
+    for one in (source, *(one for one in DIALECTS.values() if one.family == source.family)):
+        for word in (one.family.lower(), one.name, one.scheduler.command_name):
+            titles.setdefault(word, one.title)
+    return {title: [one for one in titles if titles[one] == title] for title in titles.values()}
 
 
 def _names(
@@ -115,12 +124,13 @@ def _names(
 ) -> Iterator[tuple[str, tuple[str, bool], int, int]]:
     """Yield each name of the old scheduler, the reason and whether it is lost, its offset and line."""
     source = script.dialect
-    module = re.compile(rf"(?i)({_words(source)})([-.]\w+)*/\S+")
-    for command in script.named("module", "ml") if source.family != target.family else ():
+    words = _words(source) if source.family != target.family else {}
+    for title, command in ((title, one) for title in words for one in script.named("module", "ml")):
         loads = not {"unload", "rm", "del", "remove"} & {*command.literals}
+        module = re.compile(rf"(?i)({'|'.join(words[title])})([-.]\w+)*/\S+")
         for word in command.arguments:
             if loads and module.fullmatch(script.constants.value(word) or ""):
-                yield word.text, (f"names {source.title}", True), word.start, word.line
+                yield word.text, (f"names {title}", True), word.start, word.line
     root = script.tree
     text = (root.source if for_bash(script) else script.source).decode("latin-1")
     start = root.start if script.directives.first_command else len(text)
@@ -195,6 +205,7 @@ def _printed(root: Node, at: int) -> bool:
             above = inner.child_of("redirected_statement")
             written = above is not None and not re.search(r"(?s)^[^<>]*\d?>&\d[^<>]*$", above.text)
             written = written or (is_written(inner) and directive_of_text(root) is not None)
+            written |= inner.name in ("which", "type") and inner.under(*_ASKS)
             if (os.path.basename(name.text) in _TALK and not written) or name.start <= at < name.end:
                 return True
         node = inner

@@ -179,6 +179,8 @@ def test_a_burst_buffer_has_a_remark(line: str) -> None:
     [
         ('RUNNER="slurm_usda"\n./a --runner $RUNNER', True),
         ("./a --profile slurm", True),
+        ("python -c 'from dask_jobqueue import SLURMCluster'", True),
+        ("./a --profile torque", False),
         ("mkdir slurm_logs", False),
         ("mkdir -p slurm && cd slurm", False),
         ("ssh a 'export SLURM_JOB_ID='\"$SLURM_JOB_ID\"'; ./a'", False),
@@ -193,6 +195,15 @@ def test_a_burst_buffer_has_a_remark(line: str) -> None:
 def test_the_profile_of_another_program_that_names_the_scheduler(line: str, named: bool) -> None:
     done = convert(f"#SBATCH -N 1\n{line}", "pbspro")
     assert any("names Slurm" in one.why for one in done.remarks) == named
+
+
+@pytest.mark.parametrize(
+    ("word", "title"), [("pbs", "PBS Pro"), ("torque", "Torque"), ("torque/6.1", "Torque")]
+)
+def test_a_name_of_another_pbs_is_named(word: str, title: str) -> None:
+    done = convert(f"#PBS -l select=1:ncpus=2\nmodule load {word}\n./a", "slurm")
+    assert (True, 3, word) in remarks(done)
+    assert f"names {title}" in [one.why for one in done.remarks]
 
 
 @pytest.mark.parametrize(
