@@ -304,8 +304,8 @@ def _zero(node: Node) -> Edit | None:
 
 def _foreign(name: str, source: Dialect, target: Dialect) -> bool:
     """Return whether only other schedulers set a variable; the script itself sets their node file."""
-    if source.family == target.family:
-        return re.fullmatch(target.unset_variables, name) is not None
+    if source.family == target.family and re.fullmatch(target.unset_variables, name):
+        return True
     others = [one for one in DIALECTS.values() if one.family != target.family and one.own_names]
     found = any(re.match(one.own_names, name) for one in others)
     files = {one.variable("node_file") for one in others}
