@@ -255,7 +255,7 @@ class _Search(NamedTuple):
         """Return the launcher whose options are the words from one to another."""
         nodes, texts, forms = words.nodes[start:end], words.texts[start:end], words.forms[start:end]
         shapes = [node.text if text is None else text for node, text in zip(nodes, texts, strict=True)]
-        read = read_options(texts, shapes)
+        read = read_options(texts, shapes, LAUNCHERS[kind].line)
         unknown = [nodes[at] for at in _unknown(forms, kind)]
         unknown += [node for node in words.nodes[end : end + 1] if node.text.strip('"') in _ARGUMENTS]
         program = words.origins[end].start if end < len(words.origins) else sys.maxsize

@@ -155,6 +155,9 @@ def test_options_of_mpirun_that_print_where_the_ranks_run() -> None:
     assert options["launcher_arg"] == ["-verbose", "--display-map", "-report-bindings", "--tag-output"]
     done = convert(text, "slurm")
     assert "srun --ntasks=4 --label" in done.text
+    assert ("--tag-output", "srun --label writes RANK: before a line") in {
+        (one.what, one.why) for one in done.remarks
+    }
     printed = [(one.what, one.lost) for one in done.remarks if "does not print" in one.why]
     assert sorted(printed) == [("--display-map", False), ("-report-bindings", False), ("-verbose", False)]
 
@@ -980,12 +983,89 @@ _TORQUE = "#!/bin/bash\n#PBS -l nodes=2:ppn=2\ncd $PBS_O_WORKDIR\n{}\n"
         ),
         ("mpirun -np 2 ./a", "--ntasks=2 --nodes=1 --kill", []),
         ("mpirun -nolocal -np 4 ./a", "--ntasks=4 --kill", ["-nolocal"]),
+        ("mpirun --map-by node:OVERSUBSCRIBE ./a", "--distribution=cyclic --overcommit --kill", []),
+        ("mpirun --map-by :OVERSUBSCRIBE -np 8 ./a", "--ntasks=8 --overcommit --kill", []),
+        ("mpirun --map-by core:2 -np 4 ./a", "--ntasks=4 --kill", ["--map-by core:2"]),
+        ("mpirun --mca rmaps_base_mapping_policy node ./a", "--distribution=cyclic --kill", []),
+        ("mpirun --mca rmaps_base_oversubscribe 1 ./a", "--overcommit --kill", []),
+        (
+            "mpirun --mca orte_abort_on_non_zero_status 0 ./a",
+            "--kill",
+            ["orte_abort_on_non_zero_status 0"],
+        ),
+        ("mpirun --bind-to core:overload-allowed ./a", "--cpu-bind=cores --kill", []),
+        ("mpirun --bind-to l2cache -np 4 ./a", "--ntasks=4 --kill", ["--bind-to l2cache"]),
+        ("B=socket\nmpirun --bind-to $B ./a", "--cpu-bind=sockets --kill", []),
+        ("mpirun --bind-to $B ./a", "--kill", ["--bind-to $B"]),
+        ("mpirun --n 4 ./a", "--ntasks=4 --kill", []),
     ],
 )
 def test_ranks_that_mpirun_places_by_node(line: str, options: str, lost: list[str]) -> None:
     done = convert(_TORQUE.format(line), "slurm", "torque")
     assert f"srun {options}" in done.text
     assert [one.what for one in done.remarks if one.lost] == lost
+
+
+@pytest.mark.parametrize(
+    ("line", "new"),
+    [
+        ('mpirun --mca mca_base_env_list "A=1;B" ./a', "env A=1 srun --kill"),
+        ("mpirun --gmca btl tcp ./a", "env OMPI_MCA_btl=tcp srun --kill"),
+        ('mpirun_rsh -np 4 -hostfile $PBS_NODEFILE A=1 B="$C d" ./a x=2', 'env A=1 B="$C d" srun --ntasks=4 '),
+        ("mpirun_rsh -export-all -np 4 ./a", "srun --ntasks=4 "),
+    ],
+)
+def test_variables_that_a_launcher_sets_for_its_ranks(line: str, new: str) -> None:
+    done = convert(_TORQUE.format(line), "slurm", "torque")
+    assert f"\n{new}" in done.text
+    assert not any(one.lost for one in done.remarks)
+
+
+@pytest.mark.parametrize(
+    ("options", "step", "new", "why"),
+    [
+        ("-N 1 -n 4", "srun -n 1 mpirun -np 4 ./a", "\nmpirun -np 4 ./a", ""),
+        ("-N 2 -n 4", "srun -n 1 mpirun -np 4 ./a", "\nmpirun -np 4 ./a", "needs the hosts in $PBS_NODEFILE"),
+        ("-N 2 -n 2", "srun -N1 -n1 -w $n mpirun -np 1 ./a", "mpirun -np 1 ./a", "refuses it"),
+        ("-N 1 -n 2", "srun mpirun ./a", " mpirun ./a", "refuses it"),
+    ],
+)
+def test_an_mpirun_that_srun_starts(options: str, step: str, new: str, why: str) -> None:
+    """Open MPI's mpirun does not run inside another one."""
+    done = convert(SLURM.format(options, f"module load openmpi\n{step}"), "pbspro")
+    assert done.text.endswith(f"{new}\n")
+    found = [one.why for one in done.remarks if "refuses it" in one.why or "needs the hosts" in one.why]
+    assert [why in one for one in found] == [True] * bool(why)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("mpirun -genv I_MPI_HYDRA_BOOTSTRAP ssh ./a", {"env": {"I_MPI_HYDRA_BOOTSTRAP": "ssh"}}),
+        ("mpirun -genv I_MPI_HYDRA_BOOTSTRAP=ssh bash a", {"command": ["bash", "a"]}),
+        (
+            "mpirun --mca plm_rsh_agent ssh ./a",
+            {"launcher_arg": ["--mca", "plm_rsh_agent", "ssh"]},
+        ),
+        ("mpirun -bootstrap ssh ./a", {"launcher_arg": None}),
+        ("mpirun -pernode ./a", {"ranks_per_node": 1, "launcher_arg": None}),
+        ("mpirun --n 4 ./a", {"ranks_per_node": 2, "launcher_arg": None}),
+        ("mpirun -bind-to-core -bysocket ./a", {"cpu_bind": "cores", "launcher_arg": None}),
+        ("srun --bcast ./a", {"launcher": "srun", "launcher_arg": None}),
+        ("srun --debugger-test ./a", {"launcher": "srun", "launcher_arg": ["--debugger-test"]}),
+        ("srun --tasks-per-node=1 -n 2 ./a", {"ranks_per_node": 1, "launcher_arg": None}),
+        ("srun -d singleton ./a", {"launcher_arg": ["-d", "singleton"]}),
+        ("srun -K0 ./a", {"launcher_arg": None}),
+        ("srun -n 4 ./a : -n 4 ./b", {"command": ["./a"]}),
+    ],
+)
+def test_options_of_a_launcher_and_its_program(line: str, expected: dict[str, object]) -> None:
+    done = job_file(SLURM.format("-N 2 -n 4", f"module load openmpi\n{line}"))
+    found = values(done.text)
+    assert {key: found.get(key) for key in expected} == expected
+    assert found["command"] == expected.get("command", ["./a"])
+    lost = [one.what for one in done.remarks if one.lost]
+    assert [one for one in lost if one.startswith((":", "-d"))] == [": -n 4 ./b"] * (" : " in line)
 
 
 @pytest.mark.parametrize(
@@ -1023,6 +1103,13 @@ def test_places_of_ranks_and_launchers_in_variables(line: str, new: str, named: 
     assert new in done.text
     assert any("starts ranks under Slurm is not known" in one.why for one in done.remarks) is named
     assert any(one.lost for one in done.remarks) is named
+
+
+@pytest.mark.parametrize(("option", "named"), [("", False), ("-K0", True), ("-K", False)])
+def test_an_mpi_program_whose_other_ranks_go_on(option: str, named: bool) -> None:
+    text = SLURM.format("-N 1 -n 4", f"module load openmpi\nsrun {option} ./a")
+    for done in (convert(text, "torque"), job_file(text)):
+        assert any("without -K" in one.why for one in done.remarks) is named
 
 
 def test_a_binding_that_srun_prints() -> None:

@@ -67,7 +67,8 @@ _OF_PROGRAM = {
 # Options of placement: jobgen places the ranks itself. Open MPI refuses many beside --map-by.
 _PLACING = """
 --map-by -map-by --bind-to -bind-to --cpu-bind --host -H -host --nodelist -w --bynode -bynode --byslot -byslot
---bycore -bycore --rankfile -rankfile -rf --cpu-set -cpu-set --cpu-list -cpu-list --nolocal -nolocal
+--bycore -bycore --bysocket -bysocket --bind-to-core -bind-to-core --bind-to-socket -bind-to-socket
+--bind-to-none -bind-to-none -cpus-per-proc --cpus-per-proc -cpus-per-rank --cpus-per-rank --rankfile -rankfile -rf --cpu-set -cpu-set --cpu-list -cpu-list --nolocal -nolocal
 --npersocket -npersocket"""
 _PLACES_OF_APRUN = ("-cc", "-cp", "-L", "-S", "-sl", "-sn", "-ss")
 _ITSELF, _HOW_TO_BIND = "jobgen places the ranks itself", ": to bind them set cpu_bind"
@@ -252,12 +253,12 @@ def ends(file: JobFile, script: Script, launch: Launch) -> None:
     """Add a remark if the other ranks go on where one fails, which jobgen's launchers end."""
     ranks = file.count("ranks_per_node") * (script.request.nodes or 1)
     given = launch.has("-K", "--kill-on-bad-exit") or "SLURM_KILL_BAD_EXIT" in script.values
-    given &= "0" not in (launch.options.get("-K"), launch.options.get("--kill-on-bad-exit"))
-    if launch.kind != script.dialect.node_step or ranks < 2 or given:
+    refused = launch.text("-K", "--kill-on-bad-exit") == "0"
+    if launch.kind != script.dialect.node_step or ranks < 2 or (given and not refused):
         return
     texts = [os.path.basename(script.constants.value(word) or "") for word in program_of(script, launch)]
     name = (texts[command_start(texts) :] or [""])[0]
-    if not end_together(script, name):
+    if refused or not end_together(script, name):
         file.hint(launch.line, launch.kind, "without -K the other ranks go on if one fails: jobgen ends all")
 
 
@@ -332,7 +333,7 @@ def _meets_by_address(script: Script) -> bool:
 
 def _binds(file: JobFile, value: str) -> bool:
     """Set the binding of the ranks; return whether jobgen has this one, or this order of them."""
-    value = re.sub(r"^--?(by(?=slot$)|[\w-]+=)", "", value).lower()
+    value = re.sub(r"^--?(by(?=slot$)|bind-to-(?=(core|none)$)|[\w-]+=)", "", value).lower()
     place, _, each = value.partition(":pe=")
     if value == "depth" and _binds_by_default(file):
         return True
@@ -387,9 +388,9 @@ def _has_image(launch: Launch) -> bool:
 
 def _of_script(launch: Launch, kind: str, name: str) -> bool:
     line = launch.row.line
-    own = (*line.nodes, *line.ranks, *line.local_ranks, *line.from_script, *line.flags, *line.same)
+    own = (*line.nodes, *line.ranks, *line.local_ranks, *line.from_script, *line.flags, *line.same, *line.spellings)
     ours = [one for each in (kind, launch.kind) for one in _OURS.get(each, "").split()]
-    return name in (*own, *ours) or re.fullmatch(r"-n\d+|-N\d+|-c\d+", name) is not None
+    return name in (*own, *ours) or re.fullmatch(r"-[nNcK]\d+", name) is not None
 
 
 def _options(script: Script, launch: Launch) -> Iterator[tuple[Node, ...]]:

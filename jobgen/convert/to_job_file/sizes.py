@@ -30,7 +30,7 @@ from jobgen.values.devices import device_count
 from jobgen.values.parsers import mebibytes, number
 
 _EACH = ("--nproc-per-node", "--num-gpus", *EACH)
-_CORES = ("-c", "--cpus-per-task", "--depth", "-d")
+_CORES = ("-c", "--cpus-per-task", "--depth")
 CORES_OF_STEP = "SRUN_CPUS_PER_TASK"  # which srun reads
 _DEVICE = ("gpu", "auto")  # one rank for each device
 _ELSEWHERE = ("function_definition", "heredoc_body")  # code that may run on other nodes, too

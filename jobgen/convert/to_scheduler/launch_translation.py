@@ -79,7 +79,7 @@ def _replaced(
         return
     names = variables.names(script.request, source, target, mpi_of(script, target=target.name))
     others = {name: new for name, new in names.items() if name not in script.values}
-    words = LaunchWords(call.words, script, others)
+    words = LaunchWords(call.words, script, others, call.name == "mpirun_rsh")
     try:
         if ":" in call.command.literals:
             raise Unreadable("several programs have no counterpart")
@@ -204,7 +204,7 @@ def _alone(line: LaunchLine, call: Call, script: Script, target: Dialect) -> boo
     if own or _ranks(call, script) != "1":
         return False
     name = _program_name(call, line, script)
-    if name in TOOLS or (is_python(name) and not mpi_of_script.names_mpi_of_python(script)):
+    if name in TOOLS or name in launch_calls.MPIRUNS or (is_python(name) and not mpi_of_script.names_mpi_of_python(script)):
         return True
     others = any(mpirun_line.OTHERS.fullmatch(command.name) for command in script.commands)
     several = any(_ranks(one, script) != "1" for one in launch_calls.calls(script, _SRUN))
@@ -244,8 +244,12 @@ def _ranks(call: Call, script: Script) -> str | None:
 
 
 def _of_alone(call: Call, line: LaunchLine, script: Script, target: Dialect) -> Iterator[Remark]:
-    """Yield a remark on the variables of a rank that the script itself starts, which sets none."""
-    if _program_name(call, line, script) not in TOOLS:
+    """Yield a remark on the variables of a rank that the script itself starts, which sets none, or on the
+    hosts of an mpirun."""
+    if (name := _program_name(call, line, script)) in launch_calls.MPIRUNS:
+        if script.request.nodes != 1:
+            yield call.hint(f"on several nodes it needs the hosts in ${target.variable('node_file')}", name)
+    elif name not in TOOLS:
         old = next(iter(variables.rank_names(script.dialect, target, mpi_of(script, target=target.name))))
         why = "is not set for a program that the script starts itself: a program that reads it finds none"
         yield call.hint(why, old)
@@ -282,10 +286,13 @@ def _of_all(call: Call, line: LaunchLine, script: Script, target: Dialect) -> It
     if not several and program in TOOLS:
         return
     if several and not to_srun:
-        if "kill" not in line.values and not mpi_of_script.end_together(script, program):
+        refused = line.values.get("kill") == "0"
+        if refused or ("kill" not in line.values and not mpi_of_script.end_together(script, program)):
             why = f"{mpi.command} ends all ranks if one fails; {srun_line.NAME} without -K lets the others "
             yield call.hint(f"{why}go on", call.name)
         yield from differences.functions(script, mpi, call.command.line, call.command.node.text)
+    if not to_srun and program in launch_calls.MPIRUNS:
+        yield call.hint(f"starts {program} in {mpi.command}: that of {MPI_FLAVOURS['openmpi'].title} refuses it")
     if program in TOOLS - {"env"}:
         return
     names = variables.rank_names(script.dialect, target, key)

@@ -63,7 +63,7 @@ BINDINGS = {
 
 _CORES = (12, 16, 24, 32, 36, 44, 48, 64, 68, 72, 128)  # of a node of Cray's, or the half of them
 SHARED = "the ranks share all cores of the job on their node"
-_BINDS = {
+WRITTEN_BINDINGS = {
     "none": "none", "core": "cores", "depth": "cores", "socket": "sockets", "numa": "ldoms",
     "hwthread": "threads", "thread": "threads",
 }  # fmt: skip
@@ -211,7 +211,7 @@ def write(line: LaunchLine, request: Request, plugin: str) -> str:
     if cores := line.values.get("cpus") or cores_of_rank(line, request):
         words.append(f"--cpus-per-task={quoted(cores)}")
     words += ["--overlap"] * ("overlap" in line.values)
-    bind = _BINDS.get(line.values.get("bind", ""), line.values.get("mask", ""))
+    bind = WRITTEN_BINDINGS.get(line.values.get("bind", ""), line.values.get("mask", ""))
     binds = ["verbose"] * ("verbose" in line.values) + [bind] * bool(bind)
     words += [f"--cpu-bind={','.join(binds)}"] * bool(binds)
     words += ["--overcommit"] * ("overcommit" in line.values) + ["--label"] * ("label" in line.values)
