@@ -84,6 +84,8 @@ def program_at(texts: Sequence[str | None], start: int, kind: str) -> int:
             return at
         if text in LAUNCHERS[kind].line.module_options:
             return at
+        if text == "--":
+            return at + 1
         if text.startswith("-"):
             values = values_of(text, LAUNCHERS[kind].line)
         elif values == 0 and text:

@@ -183,6 +183,7 @@ LAUNCHERS = {
             flags=("--no-python",),
             bare=bare_options.DEEPSPEED,
             same={"--include": "include", "--exclude": "exclude", "--master-port": "master_port"},
+            spellings={"-H": "--hostfile", "-i": "--include", "-e": "--exclude"},
         ),
     ),
     "mpirun": Launcher(

@@ -1011,7 +1011,10 @@ def test_ranks_that_mpirun_places_by_node(line: str, options: str, lost: list[st
     [
         ('mpirun --mca mca_base_env_list "A=1;B" ./a', "env A=1 srun --kill"),
         ("mpirun --gmca btl tcp ./a", "env OMPI_MCA_btl=tcp srun --kill"),
-        ('mpirun_rsh -np 4 -hostfile $PBS_NODEFILE A=1 B="$C d" ./a x=2', 'env A=1 B="$C d" srun --ntasks=4 '),
+        (
+            'mpirun_rsh -np 4 -hostfile $PBS_NODEFILE A=1 B="$C d" ./a x=2',
+            'env A=1 B="$C d" srun --ntasks=4 ',
+        ),
         ("mpirun_rsh -export-all -np 4 ./a", "srun --ntasks=4 "),
     ],
 )
@@ -1057,6 +1060,12 @@ def test_an_mpirun_that_srun_starts(options: str, step: str, new: str, why: str)
         ("srun -d singleton ./a", {"launcher_arg": ["-d", "singleton"]}),
         ("srun -K0 ./a", {"launcher_arg": None}),
         ("srun -n 4 ./a : -n 4 ./b", {"command": ["./a"]}),
+        ("srun -n 4 -- ./a", {"ranks_per_node": 2}),
+        ("srun -n 2 --ntasks-per-node=2 ./a", {"ranks_per_node": 1}),
+        ("mpirun -np 2 -npernode 2 ./a", {"ranks_per_node": 1}),
+        ('B=$(date +%s)\nsrun --export="ALL,A=$B" ./a', {"setup": 'set +e\nB=$(date +%s)\nexport "A=$B"\n'}),
+        ("srun singularity exec --no-mount tmp i.sif ./a", {"image": "i.sif"}),
+        ("srun singularity exec --cpus 2 i.sif ./a", {"image": "i.sif"}),
     ],
 )
 def test_options_of_a_launcher_and_its_program(line: str, expected: dict[str, object]) -> None:
@@ -1103,6 +1112,101 @@ def test_places_of_ranks_and_launchers_in_variables(line: str, new: str, named: 
     assert new in done.text
     assert any("starts ranks under Slurm is not known" in one.why for one in done.remarks) is named
     assert any(one.lost for one in done.remarks) is named
+
+
+@pytest.mark.parametrize(
+    ("options", "ranks", "remark"),
+    [
+        ("--include localhost:0,1", 2, None),
+        ("--include=localhost:2,3", 2, (False, "--include=localhost:2,3")),
+        ("-i localhost:1", 1, (False, "-i localhost:1")),
+        ("--include n1:0@n2", 4, (True, "--include n1:0@n2")),
+        ("--exclude localhost:0", 4, (True, "--exclude localhost:0")),
+        ("-H hosts", 4, (True, "-H hosts")),
+    ],
+)
+def test_devices_that_deepspeed_selects(options: str, ranks: int, remark: tuple[bool, str] | None) -> None:
+    done = job_file(SLURM.format("-N 1 --gpus-per-node=4 -c 8", f"deepspeed {options} t.py"))
+    assert values(done.text)["ranks_per_node"] == ranks
+    found = [(one.lost, one.what) for one in done.remarks if one.what == options]
+    assert found == ([remark] if remark else [])
+
+
+@pytest.mark.parametrize(
+    ("options", "request_of_node"),
+    [
+        ("--tres-per-task=cpu=4,gres/gpu=1", "select=2:ncpus=8:mpiprocs=2:ngpus=2"),
+        ("--tres-per-task=cpu:4", "select=2:ncpus=8:mpiprocs=2"),
+        ("--tres-per-task=gres/gpu:a100:2,license/x:1", "select=2:ncpus=2:mpiprocs=2:ngpus=4"),
+    ],
+)
+def test_resources_of_a_task(options: str, request_of_node: str) -> None:
+    text = SLURM.format(f"-N 2 --ntasks-per-node=2 {options}", "srun ./a")
+    done = convert(text, "pbspro")
+    assert f"-l {request_of_node}\n" in done.text
+    lost = [one.what for one in done.remarks if one.lost and "tres" in one.what]
+    assert lost == ["--tres-per-task=license/x:1"] * ("license" in options)
+    found = values(job_file(text).text)
+    assert ("gpus_per_node" in found) == ("gpu" in options)
+    assert found["cpus_per_rank"] == (4 if "cpu" in options else 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "named"),
+    [
+        ("#PBS -l nodes=1:ppn=4\nnumactl -i all mpirun -np 4 ./a", "slurm", ["numactl"]),
+        ("#PBS -l nodes=1:ppn=4\nmpirun -np 4 numactl -i all ./a", "slurm", []),
+        ("#PBS -l nodes=1:ppn=4\ntimeout 9 mpirun -np 4 ./a", "slurm", []),
+        ("#SBATCH -n 4\nnice -n 9 srun ./a", "torque", ["nice"]),
+    ],
+)
+def test_what_only_the_ranks_of_mpirun_inherit(text: str, target: str, named: list[str]) -> None:
+    assert [one.what for one in convert(text, target).remarks if "none of srun" in one.why] == named
+
+
+@pytest.mark.parametrize("option", ["--ntasks-per-gpu=1", "--gpus-per-task=1"])
+def test_ranks_with_gpus_of_their_own(option: str) -> None:
+    done = convert(SLURM.format(f"-N 1 -n 4 --gpus-per-node=4 {option}", "srun ./a"), "pbspro")
+    assert [one.what for one in done.remarks if "its own GPUs" in one.why] == [option]
+
+
+def test_a_launcher_in_a_container_behind_an_option_of_all_subcommands() -> None:
+    text = SLURM.format("-N 2 -n 4", "module load openmpi\nsingularity --quiet exec i.sif mpirun ./a")
+    assert "is in the container" in str(convert(text, "torque").remarks)
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("srun -o out.%t ./a", "--output"),
+        ("srun --label ./a", "--label"),
+        ("srun -t 5 ./a", "--time"),
+        ("mpirun -np 2 -npernode 2 ./a", "2 ranks of a node"),
+        ("srun --export=ALL,A=$(date +%s) ./a", "--export=ALL,A=$(date +%s)"),
+        ("export SLURM_WORKING_DIR=/x\nsrun ./a", "SLURM_WORKING_DIR"),
+    ],
+)
+def test_what_another_launcher_does_not_do(line: str, what: str) -> None:
+    done = job_file(SLURM.format("-N 2 -n 4", f"module load openmpi\n{line}"))
+    assert what in [one.what for one in done.remarks]
+
+
+@pytest.mark.parametrize(
+    ("step", "new"),
+    [
+        ("srun --nodes=1-2 -n 4 ./a", 'mpirun -np 4 --hostfile "$PBS_NODEFILE" --map-by ppr:2:node '),
+        ("srun --nodes=1-1 -n 2 ./a", 'mpirun -np 2 --hostfile "$PBS_NODEFILE" --map-by ppr:2:node '),
+    ],
+)
+def test_a_range_of_nodes_of_a_step(step: str, new: str) -> None:
+    done = convert(SLURM.format("-N 2 -n 4", f"module load openmpi\n{step}"), "pbspro")
+    assert new in done.text
+
+
+@pytest.mark.parametrize("value", ["1", "$SLURM_JOB_NUM_NODES"])
+def test_a_number_of_nodes_for_srun(value: str) -> None:
+    done = convert(SLURM.format("-N 2 -n 4", f"export SLURM_NNODES={value}\nsrun ./a"), "pbspro")
+    assert ("SLURM_NNODES" in [one.what for one in done.remarks]) is (value == "1")
 
 
 @pytest.mark.parametrize(("option", "named"), [("", False), ("-K0", True), ("-K", False)])

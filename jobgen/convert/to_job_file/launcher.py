@@ -14,6 +14,7 @@ from jobgen.convert.to_job_file.program_line import known, option_text
 from jobgen.convert.to_job_file.wrappers import binds
 from jobgen.convert.to_scheduler.launch_calls import other_options
 from jobgen.convert.variable_names import names_own_job
+from jobgen.errors import counted
 from jobgen.launch.command_line import is_python, option_name, values_of
 from jobgen.launch.containers import RUNTIMES
 from jobgen.launch.expansion import names
@@ -68,7 +69,8 @@ _OF_PROGRAM = {
 _PLACING = """
 --map-by -map-by --bind-to -bind-to --cpu-bind --host -H -host --nodelist -w --bynode -bynode --byslot -byslot
 --bycore -bycore --bysocket -bysocket --bind-to-core -bind-to-core --bind-to-socket -bind-to-socket
---bind-to-none -bind-to-none -cpus-per-proc --cpus-per-proc -cpus-per-rank --cpus-per-rank --rankfile -rankfile -rf --cpu-set -cpu-set --cpu-list -cpu-list --nolocal -nolocal
+--bind-to-none -bind-to-none -cpus-per-proc --cpus-per-proc -cpus-per-rank --cpus-per-rank
+--rankfile -rankfile -rf --cpu-set -cpu-set --cpu-list -cpu-list --nolocal -nolocal
 --npersocket -npersocket"""
 _PLACES_OF_APRUN = ("-cc", "-cp", "-L", "-S", "-sl", "-sn", "-ss")
 _ITSELF, _HOW_TO_BIND = "jobgen places the ranks itself", ": to bind them set cpu_bind"
@@ -84,7 +86,7 @@ def write(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]
     by_aprun = name_of(launch) == aprun.NAME
     for words in _options(script, launch):
         texts = [known(script, word) for word in words]
-        name = option_name(texts[0] or words[0].text)
+        name = _name(script, launch, words)
         given = _given(words)
         is_known = None not in texts and not names([text or "" for text in texts])
         if by_aprun and (remark := _aprun_remark(launch, kind, name, given)):
@@ -103,7 +105,7 @@ def write(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]
             if (texts[-1] or "").removeprefix(f"{name}=") not in ("none", script.request.output):
                 file.lose(launch.line, given, _FILES[name])
         elif name in _PASSES or _of_script(launch, kind, name):
-            _export(file, texts, name)
+            lines += _export(file, launch, words, texts)
             if launch.row.by_scheduler and name in _DEVICES and _sees_others(script, name, texts[-1] or ""):
                 why = "the ranks see all devices of the job on their node"
                 file.hint(launch.line, given, why)
@@ -137,17 +139,29 @@ def _given(words: Sequence[Node]) -> str:
     return shortened(" ".join(word.text for word in words).replace("\n", " "))
 
 
+def _name(script: Script, launch: Launch, words: Sequence[Node]) -> str:
+    name = option_name(known(script, words[0]) or words[0].text)
+    return launch.row.line.spellings.get(name, name).partition("=")[0]
+
+
 def _of_its_own(
     script: Script, launch: Launch, kind: str, words: Sequence[Node], is_known: bool
 ) -> list[Remark] | None:
     """Return the remarks on an option that the ranks of jobgen have in their own way; None for others."""
     text, given, why = known(script, words[-1]), _given(words), ""
-    name = option_name(known(script, words[0]) or words[0].text)
+    name = _name(script, launch, words)
     # Another rendezvous, without which its endpoint and id mean nothing.
     other = name == "--rdzv-backend" and (text or "").rpartition("=")[2] != "static"
     if other or (name == "--rdzv-conf" and re.search(r"\brdzv_(backend|endpoint|id)=", given)):
         why = "jobgen starts the ranks at the address of the first node, without a search for others"
         return [hint(launch.line, given, why)]
+    if launch.row.filters_devices and name in ("--include", "--exclude"):
+        chosen = (name == "--include" and launch.devices_here) or ()
+        if not chosen:
+            why = f"jobgen uses all: set {name[2:]} in [launch] with hosts of the job"
+            return [Remark(launch.line, given, why)]
+        why = f"jobgen uses the first {counted(len(chosen), 'device')} of the node"
+        return [hint(launch.line, given, why)] * (chosen != (*range(len(chosen)),))
     if name == "--role" and not is_known:
         why = f"names the ranks in the messages of {kind}: jobgen gives them no name"
         return [hint(launch.line, given, why)]
@@ -388,7 +402,7 @@ def _has_image(launch: Launch) -> bool:
 
 def _of_script(launch: Launch, kind: str, name: str) -> bool:
     line = launch.row.line
-    own = (*line.nodes, *line.ranks, *line.local_ranks, *line.from_script, *line.flags, *line.same, *line.spellings)
+    own = (*line.nodes, *line.ranks, *line.local_ranks, *line.from_script, *line.flags, *line.same)
     ours = [one for each in (kind, launch.kind) for one in _OURS.get(each, "").split()]
     return name in (*own, *ours) or re.fullmatch(r"-[nNcK]\d+", name) is not None
 
@@ -445,10 +459,19 @@ def _variable(file: JobFile, words: tuple[Node, ...], texts: list[str | None], l
     return []
 
 
-def _export(file: JobFile, texts: list[str | None], name: str) -> None:
-    """Set the variables of srun's --export=NAME=VALUE."""
-    value = (texts[-1] or "").partition("=")[2] if len(texts) == 1 else texts[-1] or ""
-    for one in value.split(",") if name == "--export" else ():
+def _export(file: JobFile, launch: Launch, words: tuple[Node, ...], texts: list[str | None]) -> list[str]:
+    """Set the variables of srun's --export=NAME=VALUE; return lines for those that the job sets."""
+    if option_name(texts[0] or words[0].text) != "--export":
+        return []
+    given = texts[-1] if texts[-1] is not None else words[-1].text
+    given = given.partition("=")[2] if len(texts) == 1 else given
+    if texts[-1] is None and re.search(r"['()`\\]", given):
+        file.lose(launch.line, _given(words), "is known only when the job runs")
+        return []
+    if texts[-1] is None:
+        return [f'export "{one}"' for one in given.replace('"', "").split(",") if "=" in one]
+    for one in given.split(","):
         variable, equals, text = one.partition("=")
         if equals:
             file.set_variable(variable, text)
+    return []

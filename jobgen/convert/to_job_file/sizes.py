@@ -266,10 +266,15 @@ def _each(file: JobFile, script: Script, launch: Launch | None, nodes: int, gpus
     if request.nodes is None and request.ranks and request.ranks > 1 and not request.ranks_per_node:
         why = "all on one node: the script names no nodes"
         file.hint(line_of(script, "ranks", "-l mppwidth"), f"{request.ranks} tasks", why)
-    each = launch.mapped or launch.number(*_EACH)
+    each = launch.mapped or len(launch.devices_here or ()) or launch.number(*_EACH)
     total = launch.number(*ALL)
     if name_of(launch) == aprun.NAME and not launch.has("-n", "-B"):
         total = 1  # its default
+    if each and total and total < each * nodes and not row.once_a_node:
+        if nodes > 1 and not row.by_scheduler:
+            why = f"jobgen starts {-(-total // nodes)} on each of {nodes} nodes"
+            file.hint(launch.line, f"{counted(each, 'rank')} of a node", why)
+        each = None
     if each is None and total:
         if total % nodes:
             verb = "is" if total == 1 else "are"
@@ -397,8 +402,7 @@ def _cores(file: JobFile, script: Script, launch: Launch | None, each: int, gpus
         else:
             file.values["cpus_per_node"] = cores
     elif cores == 1 and gpus and not (script.is_pbs or request.cpus_per_rank or request.exclusive):
-        why = "without a number of cores: the job requests one, and a site may give several with each GPU"
-        file.hint(line_of(script, "gpus"), counted(gpus, "GPU"), why)
+        file.hint(line_of(script, "gpus"), counted(gpus, "GPU"), differences.CORES_WITH_GPUS)
 
 
 def _own_cores(script: Script, launch: Launch) -> int | None:

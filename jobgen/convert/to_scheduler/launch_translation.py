@@ -28,6 +28,7 @@ from jobgen.values.parsers import number
 _ARITHMETIC = re.compile(r"\(\((.*?)\)\)|\b(?:expr|let)\b([^`)\n]*)|\becho\b([^|\n]*)\| *bc\b")
 _COMMAND = r"\$\((?!\()[^()]*\)?|`[^`]*`"
 _SRUN = LAUNCHERS["srun"].names
+_INHERITED = {"numactl", "taskset", "nice", "ionice", "chrt"}  # whose effect the processes of a command have
 
 
 def launches(script: Script, target: Dialect) -> Iterator[Edit | Remark]:
@@ -204,7 +205,11 @@ def _alone(line: LaunchLine, call: Call, script: Script, target: Dialect) -> boo
     if own or _ranks(call, script) != "1":
         return False
     name = _program_name(call, line, script)
-    if name in TOOLS or name in launch_calls.MPIRUNS or (is_python(name) and not mpi_of_script.names_mpi_of_python(script)):
+    if (
+        name in TOOLS
+        or name in launch_calls.MPIRUNS
+        or (is_python(name) and not mpi_of_script.names_mpi_of_python(script))
+    ):
         return True
     others = any(mpirun_line.OTHERS.fullmatch(command.name) for command in script.commands)
     several = any(_ranks(one, script) != "1" for one in launch_calls.calls(script, _SRUN))
@@ -292,7 +297,9 @@ def _of_all(call: Call, line: LaunchLine, script: Script, target: Dialect) -> It
             yield call.hint(f"{why}go on", call.name)
         yield from differences.functions(script, mpi, call.command.line, call.command.node.text)
     if not to_srun and program in launch_calls.MPIRUNS:
-        yield call.hint(f"starts {program} in {mpi.command}: that of {MPI_FLAVOURS['openmpi'].title} refuses it")
+        yield call.hint(
+            f"starts {program} in {mpi.command}: that of {MPI_FLAVOURS['openmpi'].title} refuses it"
+        )
     if program in TOOLS - {"env"}:
         return
     names = variables.rank_names(script.dialect, target, key)
@@ -325,6 +332,9 @@ def _environment(call: Call, line: LaunchLine, script: Script, to_srun: bool) ->
 
 def _remarks(call: Call, line: LaunchLine, script: Script, target: Dialect) -> Iterator[Remark]:
     number, to_srun = call.command.line, target.node_step is not None
+    for name in _INHERITED.intersection(script.constants.value(word) or "" for word in call.before):
+        why = "holds for the ranks that mpirun starts on its node, too, but for none of srun"
+        yield call.hint(f"{why}: write it before the program" if to_srun else why, name)
     if to_srun:
         if line.program is not None and line.program.text in ("omplace", "dplace"):
             why = f"places the ranks of HPE MPT: {srun_line.NAME} binds them itself"

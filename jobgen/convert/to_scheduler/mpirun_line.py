@@ -55,7 +55,8 @@ _VALUES = {
     "--depth": "cpus", "-d": "cpus", "-cpus-per-proc": "cpus", "--cpus-per-proc": "cpus",
     "-cpus-per-rank": "cpus", "--cpus-per-rank": "cpus", "--cpu-bind": "cpu_bind", "-cpu-bind": "cpu_bind",
     "--env": "env", "-env": "env", "-e": "env", "--genv": "env",
-    "--mca": "mca", "-mca": "mca", "--gmca": "mca", "-gmca": "mca", "-genv": "env", "-wdir": "chdir", "--wdir": "chdir", "-wd": "chdir",
+    "--mca": "mca", "-mca": "mca", "--gmca": "mca", "-gmca": "mca", "-genv": "env",
+    "-wdir": "chdir", "--wdir": "chdir", "-wd": "chdir",
     "-bootstrap": "", "-launcher": "", "--launcher": "", "-rmk": "", "--prefix": "", "--pmi": "",
 }  # fmt: skip
 OF_NODE = {name for name, meaning in _VALUES.items() if meaning == "each"}  # the ranks of a node
@@ -95,7 +96,9 @@ def read(words: LaunchWords, stays: bool = False, line: LaunchLine | None = None
         if name in _SINGLE:
             meaning, text = _SINGLE[name]
             line.set(meaning, Value(text, text))
-            line.notes += [(name, f"{srun_line.NAME} --label writes RANK: before a line")] * (meaning == "label")
+            line.notes += [(name, f"{srun_line.NAME} --label writes RANK: before a line")] * (
+                meaning == "label"
+            )
         elif name in _VALUES:
             _set(line, words, name, _VALUES[name], word.after(len(name) + 1) if equals else words.next())
         elif name not in (_FLAGS + MPI if stays else _FLAGS) and f"-{name}" not in _FLAGS:

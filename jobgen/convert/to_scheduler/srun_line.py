@@ -108,6 +108,8 @@ def read(words: LaunchWords, request: Request) -> LaunchLine:
             raise Unreadable(f"--{name} is a file of nodes")
         elif name == "resv-ports":
             line.notes.append((text, "no ports are reserved, and SLURM_STEP_RESV_PORTS is not set"))
+        elif meaning == "nodes":
+            line.set(meaning, _most_nodes(value, request))
         elif name == "mpi" and value.text != "none":
             line.marks.append(name)
         elif name == "mpi":
@@ -116,6 +118,14 @@ def read(words: LaunchWords, request: Request) -> LaunchLine:
             line.set(meaning, value)
     line.program = words.program
     return line
+
+
+def _most_nodes(value: Value, request: Request) -> Value:
+    """Return the number of nodes that ``--nodes=1-2`` gets of the job."""
+    if match := re.fullmatch(r"\d+-(\d+)", value.known or value.text, re.ASCII):
+        most = str(min(int(match[1]), request.nodes or int(match[1])))
+        return Value(most, most)
+    return value
 
 
 def _option(word: Value, words: LaunchWords) -> tuple[str, Value]:
