@@ -1054,6 +1054,8 @@ def test_an_mpirun_that_srun_starts(options: str, step: str, new: str, why: str)
         ("mpirun -pernode ./a", {"ranks_per_node": 1, "launcher_arg": None}),
         ("mpirun --n 4 ./a", {"ranks_per_node": 2, "launcher_arg": None}),
         ("mpirun -bind-to-core -bysocket ./a", {"cpu_bind": "cores", "launcher_arg": None}),
+        ("mpirun -hosts n1,n2 ./a", {"launcher_arg": None}),
+        ("srun shifter --image=i -- ./a", {"image": "i", "container_arg": None}),
         ("srun --bcast ./a", {"launcher": "srun", "launcher_arg": None}),
         ("srun --debugger-test ./a", {"launcher": "srun", "launcher_arg": ["--debugger-test"]}),
         ("srun --tasks-per-node=1 -n 2 ./a", {"ranks_per_node": 1, "launcher_arg": None}),
@@ -1064,6 +1066,7 @@ def test_an_mpirun_that_srun_starts(options: str, step: str, new: str, why: str)
         ("srun -n 2 --ntasks-per-node=2 ./a", {"ranks_per_node": 1}),
         ("mpirun -np 2 -npernode 2 ./a", {"ranks_per_node": 1}),
         ('B=$(date +%s)\nsrun --export="ALL,A=$B" ./a', {"setup": 'set +e\nB=$(date +%s)\nexport "A=$B"\n'}),
+        ("C=$(date +%s)\nsrun --export=ALL,C=$C ./a", {"setup": "set +e\nC=$(date +%s)\nexport C\n"}),
         ("srun singularity exec --no-mount tmp i.sif ./a", {"image": "i.sif"}),
         ("srun singularity exec --cpus 2 i.sif ./a", {"image": "i.sif"}),
     ],
@@ -1173,6 +1176,20 @@ def test_ranks_with_gpus_of_their_own(option: str) -> None:
 def test_a_launcher_in_a_container_behind_an_option_of_all_subcommands() -> None:
     text = SLURM.format("-N 2 -n 4", "module load openmpi\nsingularity --quiet exec i.sif mpirun ./a")
     assert "is in the container" in str(convert(text, "torque").remarks)
+
+
+@pytest.mark.parametrize(
+    ("options", "step", "named"),
+    [
+        ("-N 1 -n 4", "srun mpirun -np 4 ./a", True),
+        ("-N 2 -n 4", "srun -N 2 -n 2 mpirun -np 2 ./a", True),
+        ("-N 1 -n 4", "srun -n 1 mpirun -np 4 ./a", False),
+        ("-N 1 -c 4", "srun mpirun -np 4 ./a", False),
+    ],
+)
+def test_an_mpirun_in_each_task(options: str, step: str, named: bool) -> None:
+    done = job_file(SLURM.format(options, step))
+    assert any("starts its ranks once" in one.why for one in done.remarks) is named
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ _OF_PROGRAM = {
 }
 # Options of placement: jobgen places the ranks itself. Open MPI refuses many beside --map-by.
 _PLACING = """
---map-by -map-by --bind-to -bind-to --cpu-bind --host -H -host --nodelist -w --bynode -bynode --byslot -byslot
+--map-by -map-by --bind-to -bind-to --cpu-bind --bynode -bynode --byslot -byslot
 --bycore -bycore --bysocket -bysocket --bind-to-core -bind-to-core --bind-to-socket -bind-to-socket
 --bind-to-none -bind-to-none -cpus-per-proc --cpus-per-proc -cpus-per-rank --cpus-per-rank
 --rankfile -rankfile -rf --cpu-set -cpu-set --cpu-list -cpu-list --nolocal -nolocal
@@ -76,7 +76,10 @@ _PLACES_OF_APRUN = ("-cc", "-cp", "-L", "-S", "-sl", "-sn", "-ss")
 _ITSELF, _HOW_TO_BIND = "jobgen places the ranks itself", ": to bind them set cpu_bind"
 _PLACES = {
     **dict.fromkeys(_PLACING.split(), _ITSELF),
-    "--launcher": "jobgen starts the ranks of all nodes itself",
+    **dict.fromkeys(
+        ("--launcher", "--host", "-host", "-H", "--hosts", "-hosts", "--nodelist", "-w"),
+        "jobgen starts the ranks of all nodes itself",
+    ),
 }
 
 
@@ -469,7 +472,8 @@ def _export(file: JobFile, launch: Launch, words: tuple[Node, ...], texts: list[
         file.lose(launch.line, _given(words), "is known only when the job runs")
         return []
     if texts[-1] is None:
-        return [f'export "{one}"' for one in given.replace('"', "").split(",") if "=" in one]
+        found = [one for one in given.replace('"', "").split(",") if "=" in one]
+        return [re.sub(r'"(\w+)=\$\{?\1\}?"', r"\1", f'export "{one}"') for one in found]
     for one in given.split(","):
         variable, equals, text = one.partition("=")
         if equals:

@@ -68,6 +68,12 @@ def write(file: JobFile, script: Script, launch: Launch | None) -> None:
 def _nodes_of(script: Script, launch: Launch, nodes: int) -> Iterator[Remark]:
     """Yield a remark if a launcher does not start one group of ranks on all nodes, as jobgen does."""
     row, names = launch.row, launch.row.line.nodes
+    if row.of_mpi and launch.outer is not None and launch.outer.row.by_scheduler:
+        outer, own = launch.outer, launch.outer.row.line
+        tasks = outer.number(*own.ranks) or outer.number(*own.nodes) or script.request.ranks or 1
+        if tasks > 1:
+            why = f"each of {tasks} tasks of {outer.kind} starts it; jobgen starts its ranks once"
+            yield Remark(launch.line, name_of(launch), why)
     of_node = not row.line.reaches_nodes  # it starts the ranks of its own node only
     inner = launch.outer is not None or bool(launch.remote)
     is_default = not launch.has(*names) and not launch.unknown and "PET_NNODES" not in script.values

@@ -294,7 +294,7 @@ _IS_MOUNT = re.compile(r".*:|\$\w*(HOME|PWD|TMPDIR|SCRATCH|WORK|DIR|ROOT|FOLDER)
 
 
 # Options that jobgen has itself, or that a job has no use for.
-_DROPPED = ("--rm", "-it", "-ti", "-i", "-t", "--interactive", "--tty", "--nv", "--rocm", "--gpus")
+_DROPPED = ("--", "--rm", "-it", "-ti", "-i", "-t", "--interactive", "--tty", "--nv", "--rocm", "--gpus")
 _OF_DOCKER = """
 -v --volume -e --env -w --workdir --gpus --shm-size --ulimit --network --net --ipc --pid --name --mount
 --device --user -u --entrypoint --env-file --cap-add --security-opt --hostname -h --memory -m --cpus --userns
