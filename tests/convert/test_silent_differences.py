@@ -1056,6 +1056,7 @@ def test_an_mpirun_that_srun_starts(options: str, step: str, new: str, why: str)
         ("mpirun -bind-to-core -bysocket ./a", {"cpu_bind": "cores", "launcher_arg": None}),
         ("mpirun -hosts n1,n2 ./a", {"launcher_arg": None}),
         ("srun shifter --image=i -- ./a", {"image": "i", "container_arg": None}),
+        ("coproc srun ./a", {"launcher": "srun"}),
         ("srun --bcast ./a", {"launcher": "srun", "launcher_arg": None}),
         ("srun --debugger-test ./a", {"launcher": "srun", "launcher_arg": ["--debugger-test"]}),
         ("srun --tasks-per-node=1 -n 2 ./a", {"ranks_per_node": 1, "launcher_arg": None}),
@@ -1224,6 +1225,19 @@ def test_a_range_of_nodes_of_a_step(step: str, new: str) -> None:
 def test_a_number_of_nodes_for_srun(value: str) -> None:
     done = convert(SLURM.format("-N 2 -n 4", f"export SLURM_NNODES={value}\nsrun ./a"), "pbspro")
     assert ("SLURM_NNODES" in [one.what for one in done.remarks]) is (value == "1")
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("${RUN:-srun} ./a", "${RUN:-srun}"),
+        ('RUN=${RUN:-"srun -n 4"}\n$RUN ./a', "$RUN"),
+        ("RUN=${RUN-mpirun}\n$RUN ./a", "$RUN"),
+    ],
+)
+def test_a_launcher_that_is_the_default_of_a_variable(line: str, what: str) -> None:
+    done = convert(SLURM.format("-N 2 -n 4", line), "pbspro")
+    assert [one.what for one in done.remarks if "the line is unchanged" in one.why] == [what]
 
 
 @pytest.mark.parametrize(("option", "named"), [("", False), ("-K0", True), ("-K", False)])

@@ -22,7 +22,7 @@ from jobgen.script.syntax import Node, expansions, parse
 from jobgen.script.word_lists import DEEPEST, expanded, part_of_text, places_of_text, shell_text
 
 # Commands that change nothing about a program, or only print its time.
-_NEUTRAL = ("time", "nohup", "exec", "command", "eval", "setsid")
+_NEUTRAL = ("time", "nohup", "exec", "command", "builtin", "coproc", "eval", "setsid")
 # Commands whose effect all processes inherit: once for each rank is the same as once for all.
 _INHERITED = ("env", "numactl", "nice", "ionice", "taskset", "chrt", "timeout", "stdbuf", "conda", "mamba")
 _MORE_CONTAINERS = ("sarus", "enroot", "udocker", "nerdctl", "nvidia-docker")
