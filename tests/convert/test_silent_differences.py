@@ -984,6 +984,16 @@ _TORQUE = "#!/bin/bash\n#PBS -l nodes=2:ppn=2\ncd $PBS_O_WORKDIR\n{}\n"
         ("mpirun -np 2 ./a", "--ntasks=2 --nodes=1 --kill", []),
         ("mpirun -nolocal -np 4 ./a", "--ntasks=4 --kill", ["-nolocal"]),
         ("mpirun --map-by node:OVERSUBSCRIBE ./a", "--distribution=cyclic --overcommit --kill", []),
+        (
+            "mpirun --map-by node:PE=2 -np 2 ./a",
+            "--ntasks=2 --distribution=cyclic --cpus-per-task=2 --kill",
+            [],
+        ),
+        (
+            "mpirun --map-by slot:pe=$T -np 2 ./a",
+            '--ntasks=2 --distribution=block:block --cpus-per-task="$T" --kill',
+            [],
+        ),
         ("mpirun --map-by :OVERSUBSCRIBE -np 8 ./a", "--ntasks=8 --overcommit --kill", []),
         ("mpirun --map-by core:2 -np 4 ./a", "--ntasks=4 --kill", ["--map-by core:2"]),
         ("mpirun --mca rmaps_base_mapping_policy node ./a", "--distribution=cyclic --kill", []),
@@ -1198,7 +1208,6 @@ def test_an_mpirun_in_each_task(options: str, step: str, named: bool) -> None:
     [
         ("srun -o out.%t ./a", "--output"),
         ("srun --label ./a", "--label"),
-        ("srun -t 5 ./a", "--time"),
         ("mpirun -np 2 -npernode 2 ./a", "2 ranks of a node"),
         ("srun --export=ALL,A=$(date +%s) ./a", "--export=ALL,A=$(date +%s)"),
         ("export SLURM_WORKING_DIR=/x\nsrun ./a", "SLURM_WORKING_DIR"),

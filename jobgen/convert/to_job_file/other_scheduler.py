@@ -31,7 +31,6 @@ _OF_STEPS = {
     ("--chdir", "-D"): "starts the ranks in the directory of the job",
     ("--output", "-o"): "writes the output of the ranks into the log of the job",
     ("--label", "-l"): "writes no number of the rank before a line",
-    ("--time", "-t"): "has no limit of its own for the time of the ranks",
 }
 _NAME = BY_KEY["name"].default  # of a job
 

@@ -151,22 +151,21 @@ def _parameter(line: LaunchLine, name: str, value: Value) -> None:
 
 
 def _map(line: LaunchLine, name: str, value: Value) -> None:
-    kinds = r"(node|socket|numa|l3cache)(?::PE=(\d+))?"
-    text = re.sub("(?i):oversubscribe$", "", value.text)
+    text, number = re.sub("(?i):oversubscribe$", "", value.text), r"(\w+|\"?\$\{?\w+\}?\"?)"
     line.values |= {"overcommit": ""} if text != value.text else {}
-    match = re.fullmatch(rf"ppr:(\w+|\"?\$\{{?\w+\}}?\"?):{kinds}", text, re.I)
-    if match and match[2] == "node":
+    match = re.fullmatch(rf"(?:ppr:{number}:(?=node\b))?(node|slot|core)(?::pe={number})?", text, re.I)
+    if match and match[1]:
         line.set("each", Value(match[1], match[1]))
-        if match[3]:
-            line.set("cpus", Value(match[3], match[3]))
-    elif text.lower() == "node":
+    elif match and match[2].lower() == "node":
         line.values["cyclic"] = ""
-    elif text.lower() in ("slot", "core"):
+    elif match:
         line.values["in_turn"] = ""  # from core to core; srun alternates between the sockets
     elif text:
         line.lost.append(f"{name} {value.text}")
-        if cores := re.search(r"(?i):pe=(\d+)", value.text):
-            line.numbers["pe"] = int(cores[1])  # for remarks on their number
+    if match and match[3]:
+        line.set("cpus", Value(match[3], match[3]))
+    if cores := re.search(r"(?i):pe=(\d+)", text):
+        line.numbers["pe"] = int(cores[1])  # for remarks on their number
 
 
 def _cpu_bind(line: LaunchLine, name: str, value: Value) -> None:
