@@ -23,11 +23,15 @@ from jobgen.script.script import Script
 from jobgen.script.syntax import Node, statement
 from jobgen.values import parsers
 
+CORES_WITH_GPUS = "without a number of cores: the job requests one, and a site may give several with each GPU"
+
 # Options of srun in variables that a script sets.
 _OF_SRUN = re.compile(
     r"SRUN_(CPUS_PER_TASK|CONTAINER(_ID)?|ERROR|EXPORT_ENV|INPUT|OUTPUT|SEGMENT_SIZE)"
     r"|SLURM_((CPU|MEM|GPU)_BIND|DISTRIBUTION|HINT|HOSTFILE|MPI_TYPE|EXPORT_ENV|THREADS_PER_CORE|WAIT"
-    r"|KILL_BAD_EXIT|LABELIO|UNBUFFEREDIO|OVERLAP|EXACT|WHOLE|MULTI_PROG|GPUS_PER_TASK|NTASKS|NPROCS)"
+    r"|KILL_BAD_EXIT|LABELIO|UNBUFFEREDIO|OVERLAP|EXACT|WHOLE|MULTI_PROG|GPUS_PER_TASK|NTASKS|NPROCS"
+    r"|NNODES|NTASKS_PER_(NODE|CORE|SOCKET)|OPEN_MODE|OVERCOMMIT|STD(IN|OUT|ERR)MODE|TASK_(PRO|EPI)LOG"
+    r"|TIMELIMIT|WORKING_DIR)"
 )
 # The files and folders that an option or a variable binds into a container.
 _BIND = re.compile(r"(?:\s(?:-B|--bind|-v|--volume)[ =]|^(?:SINGULARITY|APPTAINER)_BIND(?:PATH)?=)(\S+)")
@@ -97,6 +101,7 @@ def _srun_variables(script: Script, target: Dialect) -> Iterator[Remark]:
     for name, value, node in script.assignments:
         known = script.constants.value(value)
         same = name == "SRUN_CPUS_PER_TASK" and known == cores
+        same |= re.fullmatch(r"\"?\$\{?SLURM_\w+\}?\"?", value.text) is not None  # that of the job
         same |= name == "SLURM_MPI_TYPE" and known not in (None, "none")  # as --mpi
         if _OF_SRUN.fullmatch(name) and not same:
             yield Remark(node.line, name, "is an option of srun: mpirun does not read it")

@@ -83,7 +83,7 @@ def fill_cray(script: Script, content: ScriptRequest) -> None:
     if option is None or not width or request.chunks or not content.totals:
         return
     ranks, cores = width, depth or 1
-    given = ((one.number("-n"), one.number("-N"), one.number("-d") or 1) for one in script.launches)
+    given = ((one.number("-n"), one.number("-N"), one.number("--depth") or 1) for one in script.launches)
     shapes = [(total * depth, total, of_node, depth) for total, of_node, depth in given if total]
     largest = max(shapes, key=lambda shape: shape[0], default=(0, 0, None, 1))
     if not each and 2 * largest[0] > ranks * cores:

@@ -37,10 +37,11 @@ SRUN = (
     *(f"--{no}container-{name}" for name in _PYXIS for no in ("", "no-")),
     *("--contiguous", "--disable-status", "-X", "-H", "--hold", "-I", "--immediate", "-l", "--label"),
     *("--multi-prog", "-Z", "--no-allocate", "-k", "--no-kill", "-O", "--overcommit", "-s"),
-    *("--oversubscribe", "-E", "--preserve-env", "--pty", "-q", "--quit-on-interrupt", "--reboot"),
+    *("--oversubscribe", "-E", "--preserve-env", "--pty", "--quit-on-interrupt", "--reboot", "--bcast"),
     *("--spread-job", "--test-only", "--use-min-nodes", "-V", "--version", "--x11", "--interactive"),
     *("--whole", "--send-libs", "--propagate", "--compress", "--resv-ports", "--nice", "--get-user-env"),
-    *("-h", "--help", "--usage", "--share"),
+    *("-h", "--help", "--usage", "--share", "--debugger-test", "--external-launcher", "--oom-kill-step"),
+    "--stepmgr",
 )
 # deepspeed/launcher/runner.py
 DEEPSPEED = (

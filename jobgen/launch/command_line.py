@@ -18,8 +18,10 @@ _PROGRAMS = ("bash", "sh", "singularity", "apptainer", "shifter", "numactl", "ss
 # Options with the name of another program, of srun and of MPICH.
 _OTHER_PROGRAMS = (
     *("--prolog", "--epilog", "--task-prolog", "--task-epilog"),
-    *("-launcher-exec", "-bootstrap-exec"),
+    *("-launcher", "--launcher", "-bootstrap", "-launcher-exec", "-bootstrap-exec"),
 )
+# Options with two values, the first of which is a name; NAME=VALUE is both.
+_PAIRS = ("--mca", "-mca", "--gmca", "-gmca", "--prtemca", "--pmca", "-genv", "-env")
 
 
 class LauncherCall(NamedTuple):
@@ -38,7 +40,9 @@ def read_call(words: Sequence[str]) -> LauncherCall | None:
     end = program_at(words, start, kind)
     options = words[start:end]
     return LauncherCall(
-        kind, {name: value for name, (value, _) in read_options(options, options).items()}, tuple(words[end:])
+        kind,
+        {name: value for name, (value, _) in read_options(options, options, LAUNCHERS[kind].line).items()},
+        tuple(words[end:]),
     )
 
 
@@ -69,7 +73,8 @@ def program_at(texts: Sequence[str | None], start: int, kind: str) -> int:
     for at in range(start, len(texts)):
         text = texts[at] or ""
         name = os.path.basename(text)
-        if at > start and texts[at - 1] in _OTHER_PROGRAMS:
+        pair = at > start + 1 and texts[at - 2] in _PAIRS and "=" not in (texts[at - 1] or "")
+        if pair or (at > start and texts[at - 1] in _OTHER_PROGRAMS):
             values = 0
             continue
         if text.endswith((".py", ".sh")) and not text.startswith("-"):
@@ -79,6 +84,8 @@ def program_at(texts: Sequence[str | None], start: int, kind: str) -> int:
             return at
         if text in LAUNCHERS[kind].line.module_options:
             return at
+        if text == "--":
+            return at + 1
         if text.startswith("-"):
             values = values_of(text, LAUNCHERS[kind].line)
         elif values == 0 and text:
@@ -90,7 +97,7 @@ def program_at(texts: Sequence[str | None], start: int, kind: str) -> int:
 
 def values_of(option: str, line: CommandLine) -> int:
     """Return how many of the next words may be values of an option."""
-    if option in ("--mca", "-mca", "--gmca", "-gmca", "--prtemca", "--pmca", "-genv", "-env"):
+    if option in _PAIRS:
         return 2
     bare = (*line.flags, *line.bare)
     letters = not option.startswith("--") and all(f"-{letter}" in bare for letter in option[1:])
@@ -110,7 +117,9 @@ def option_name(option: str) -> str:
     return name.replace("_", "-") if name.startswith("--") else name
 
 
-def read_options(texts: Sequence[str | None], shapes: Sequence[str]) -> dict[str, tuple[str | None, int]]:
+def read_options(
+    texts: Sequence[str | None], shapes: Sequence[str], line: CommandLine
+) -> dict[str, tuple[str | None, int]]:
     """Return the options ``--a=1 --b 2 -n 4 -n4`` by name, with dashes: the value and the index of its word.
 
     A text is None if it is unknown, and so is its value; ``shapes`` are the words as they are written.
@@ -120,8 +129,10 @@ def read_options(texts: Sequence[str | None], shapes: Sequence[str]) -> dict[str
         if not shape.startswith("-"):
             continue
         name, equals, value = shape.partition("=")
-        key = option_name(name)
-        if equals:
+        key, fixed, own = line.spellings.get(option_name(name), option_name(name)).partition("=")
+        if fixed:
+            options[key] = own, at
+        elif equals:
             options[key] = (value if text is not None else None), at
         elif not name.startswith("--") and len(name) > 2 and name[2:].isdigit():
             options[name[:2]] = name[2:], at

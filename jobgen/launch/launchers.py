@@ -37,6 +37,7 @@ class CommandLine(NamedTuple):
     a counterpart: the key of jobgen's option, or "ranks" for the number of all ranks. ``same_values`` are
     values with a counterpart: their pattern, the key of jobgen's option, and its value. ``pairs`` are options
     with two values. ``variables`` of the environment are read as the options to which they belong.
+    ``spellings`` are other names of options, with the value of those that have none.
     """
 
     names: tuple[str, ...] = ()
@@ -58,6 +59,7 @@ class CommandLine(NamedTuple):
     same_values: Mapping[str, tuple[tuple[str, str, str], ...]] = MappingProxyType({})
     pairs: tuple[str, ...] = ()
     variables: Mapping[str, str] = MappingProxyType({})
+    spellings: Mapping[str, str] = MappingProxyType({})
 
 
 class Launcher(NamedTuple):
@@ -181,6 +183,7 @@ LAUNCHERS = {
             flags=("--no-python",),
             bare=bare_options.DEEPSPEED,
             same={"--include": "include", "--exclude": "exclude", "--master-port": "master_port"},
+            spellings={"-H": "--hostfile", "-i": "--include", "-e": "--exclude"},
         ),
     ),
     "mpirun": Launcher(
@@ -222,6 +225,7 @@ LAUNCHERS = {
                 **dict.fromkeys(_VARIABLES, ((r"(\w+) (.*)", "env", r"\1=\2"),)),
             },
             pairs=(*_MCA, *_VARIABLES),
+            spellings={"--n": "-n", "-d": "--depth", "-pernode": "-npernode=1", "--pernode": "--npernode=1"},
         ),
     ),
     "torchrun": Launcher(
@@ -277,6 +281,7 @@ LAUNCHERS = {
                 "SLURM_NNODES": "--nodes",
                 "SLURM_NTASKS_PER_NODE": "--ntasks-per-node",
             },
+            spellings={"--tasks-per-node": "--ntasks-per-node"},
         ),
     ),
     # https://github.com/huggingface/accelerate/blob/main/src/accelerate/commands/launch.py

@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 
@@ -29,7 +30,8 @@ _CONTAINER = Wrapper(
         *("-B", "--bind", "-H", "--home", "--pwd", "--cwd", "-W", "--workdir", "-S", "--scratch"),
         *("--env", "--env-file", "-o", "--overlay", "--mount", "--network", "--network-args", "-s"),
         *("--app", "--security", "--add-caps", "--drop-caps", "--hostname", "--dns", "--fusemount"),
-        "--apply-cgroups",
+        *("--apply-cgroups", "--no-mount", "--shell", "--cpus", "--cpu-shares", "--cpuset-cpus", "--memory"),
+        *("--cpuset-mems", "--memory-reservation", "--memory-swap", "--pids-limit", "--blkio-weight"),
     ),
     subcommand=("exec", "run", "shell"),
     image=True,
@@ -69,7 +71,16 @@ WRAPPERS = {
     "numactl": Wrapper(
         (
             *("-i", "--interleave", "-N", "--cpunodebind", "-m", "--membind", "-C", "--physcpubind"),
-            *("-p", "--preferred"),
+            *(
+                "-p",
+                "--preferred",
+                "-P",
+                "--preferred-many",
+                "-w",
+                "--weighted-interleave",
+                "-c",
+                "--cpubind",
+            ),
         )
     ),
     "nice": Wrapper(("-n", "--adjustment")),
@@ -109,7 +120,12 @@ WRAPPERS = {
     "rocprofv3": Wrapper(("-i", "-o", "-d")),
     "perf": Wrapper(("-e", "--event", "-o", "--output", "-F"), subcommand=("stat", "record")),
     "strace": Wrapper(("-e", "-o", "-p", "-s")),
-    "xvfb-run": Wrapper(("-n", "--server-num", "-s", "--server-args", "-e", "-f", "-w")),
+    "xvfb-run": Wrapper(
+        (
+            *("-n", "--server-num", "-s", "--server-args", "-e", "--error-file", "-f", "--auth-file", "-w"),
+            *("--wait", "-p", "--xauth-protocol"),
+        )
+    ),
     "dumb-init": Wrapper(),
     "tini": Wrapper(),
     "hwloc-bind": Wrapper(("--cpubind", "--membind", "--mempolicy"), image=True),
@@ -193,11 +209,17 @@ def wrappers(texts: Sequence[str | None]) -> Iterator[tuple[Wrapper, int, int]]:
     """Yield each wrapper with the index of its name, and that of the command that it runs."""
     at = 0
     while at < len(texts) and (wrapper := WRAPPERS.get(os.path.basename(texts[at] or ""))):
-        if wrapper.subcommand and not set(wrapper.subcommand).intersection(texts[at + 1 : at + 2]):
+        start = at + 1 + _global_options(texts[at + 1 :]) * (wrapper.container and bool(wrapper.subcommand))
+        if wrapper.subcommand and not set(wrapper.subcommand).intersection(texts[start : start + 1]):
             return
-        end = _behind_options(texts, at + 1 + bool(wrapper.subcommand), wrapper)
+        end = _behind_options(texts, start + bool(wrapper.subcommand), wrapper)
         yield wrapper, at, end
         at = end
+
+
+def _global_options(texts: Sequence[str | None]) -> int:
+    """Return the number of options before a subcommand, as in ``apptainer --quiet exec``."""
+    return sum(1 for _ in takewhile(lambda text: (text or "").startswith("-"), texts))
 
 
 def _behind_options(texts: Sequence[str | None], at: int, wrapper: Wrapper) -> int:

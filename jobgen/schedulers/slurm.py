@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from jobgen.schedulers.base import Behaviour, Grammar, Help, RequestKeys, Scheduler, matches, size
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from jobgen.plan.allocation import Resources
     from jobgen.schedulers.cluster import ClusterCommands
     from jobgen.schedulers.jobs import JobCommands
-    from jobgen.schedulers.request import Lack, Request
+    from jobgen.schedulers.request import DirectiveOption, Lack, Request
 
 
 _TYPE_OF_GPUS = r"[\w.+-]*[A-Za-z_][\w.+-]*"  # in --gpus-per-node; --gres reads any type
@@ -114,6 +114,14 @@ class Slurm(Scheduler):
     def misplaced(self, line: str) -> str | None:
         wrong = re.match(r"-(l|W|S|j)\b", line)
         return "is a directive of PBS; Slurm has options such as --constraint=gpu" if wrong else None
+
+    def settings(self, option: DirectiveOption) -> Iterator[tuple[str, DirectiveOption]]:
+        for part in option.value.split(",") if option.flag == "--tres-per-task" else ():
+            match = re.fullmatch(r"(cpu|gres[/:]gpu)[:=](.+)", part)
+            flag = {"c": "--cpus-per-task", "g": "--gpus-per-task"}[match[1][0]] if match else option.flag
+            yield flag, option._replace(flag=flag, value=match[2].replace("=", ":") if match else part)
+        if option.flag != "--tres-per-task":
+            yield option.flag, option
 
     def value(self, key: str, value: object) -> object:
         if key == "begin":

@@ -100,6 +100,12 @@ class Launch(NamedTuple):
         found = re.match(r"(?i)ppr:(\d{1,5}):node\b", self.text("--map-by", "-map-by"))
         return int(found[1]) if found else None
 
+    @property
+    def devices_here(self) -> tuple[int, ...] | None:
+        """The devices of DeepSpeed's ``--include localhost:0,1``; None without it."""
+        found = re.fullmatch(r"localhost:(\d{1,3}(?:,\d{1,3})*)", self.text("--include"), re.ASCII)
+        return tuple(map(int, found[1].split(","))) if found else None
+
     def place(self, *names: str) -> Node | None:
         """Return the node of the value of one of these options."""
         return next((self.nodes[name] for name in names if name in self.nodes), None)
@@ -255,7 +261,7 @@ class _Search(NamedTuple):
         """Return the launcher whose options are the words from one to another."""
         nodes, texts, forms = words.nodes[start:end], words.texts[start:end], words.forms[start:end]
         shapes = [node.text if text is None else text for node, text in zip(nodes, texts, strict=True)]
-        read = read_options(texts, shapes)
+        read = read_options(texts, shapes, LAUNCHERS[kind].line)
         unknown = [nodes[at] for at in _unknown(forms, kind)]
         unknown += [node for node in words.nodes[end : end + 1] if node.text.strip('"') in _ARGUMENTS]
         program = words.origins[end].start if end < len(words.origins) else sys.maxsize

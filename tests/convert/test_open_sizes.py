@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from convert.conversions import convert, job_file, remarks, values
 
+from jobgen.convert import differences
 from jobgen.convert.to_job_file import translation
 from jobgen.convert.to_scheduler import conversion
 from jobgen.script.script import Script
@@ -37,6 +38,24 @@ def reasons(script: str, target: str = "torque") -> list[str]:
 def test_nodes_without_cores(target: str, options: str, code: str, count: int) -> None:
     found = [one for one in reasons(f"{HEAD}{options}\n{code}\n", target) if one.startswith("names no cores")]
     assert len(found) == count
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "named"),
+    [
+        ("-N 1 --gres=gpu:1", "./a", True),
+        ("-n 1 --gpus=2", "srun ./a", True),
+        ("-N 1 --gres=gpu:1 -c 1", "./a", False),
+        ("-N 1 --gres=gpu:1 --cpus-per-gpu=4", "./a", False),
+        ("-N 1 -n 4 --gres=gpu:1", "./a", False),
+        ("-N 1 --gres=gpu:2", "srun -n 2 ./a", False),
+        ("-N 1 --gres=gpu:1 --exclusive", "./a", False),
+    ],
+)
+@pytest.mark.parametrize("target", ["pbspro", "torque"])
+def test_gpus_without_cores(target: str, options: str, code: str, named: bool) -> None:
+    found = [one for one in reasons(f"{HEAD}{options}\n{code}\n", target) if "with each GPU" in one]
+    assert found == [differences.CORES_WITH_GPUS] * named
 
 
 @pytest.mark.parametrize(

@@ -155,6 +155,9 @@ def test_options_of_mpirun_that_print_where_the_ranks_run() -> None:
     assert options["launcher_arg"] == ["-verbose", "--display-map", "-report-bindings", "--tag-output"]
     done = convert(text, "slurm")
     assert "srun --ntasks=4 --label" in done.text
+    assert ("--tag-output", "srun --label writes RANK: before a line") in {
+        (one.what, one.why) for one in done.remarks
+    }
     printed = [(one.what, one.lost) for one in done.remarks if "does not print" in one.why]
     assert sorted(printed) == [("--display-map", False), ("-report-bindings", False), ("-verbose", False)]
 
@@ -980,12 +983,112 @@ _TORQUE = "#!/bin/bash\n#PBS -l nodes=2:ppn=2\ncd $PBS_O_WORKDIR\n{}\n"
         ),
         ("mpirun -np 2 ./a", "--ntasks=2 --nodes=1 --kill", []),
         ("mpirun -nolocal -np 4 ./a", "--ntasks=4 --kill", ["-nolocal"]),
+        ("mpirun --map-by node:OVERSUBSCRIBE ./a", "--distribution=cyclic --overcommit --kill", []),
+        (
+            "mpirun --map-by node:PE=2 -np 2 ./a",
+            "--ntasks=2 --distribution=cyclic --cpus-per-task=2 --kill",
+            [],
+        ),
+        (
+            "mpirun --map-by slot:pe=$T -np 2 ./a",
+            '--ntasks=2 --distribution=block:block --cpus-per-task="$T" --kill',
+            [],
+        ),
+        ("mpirun --map-by :OVERSUBSCRIBE -np 8 ./a", "--ntasks=8 --overcommit --kill", []),
+        ("mpirun --map-by core:2 -np 4 ./a", "--ntasks=4 --kill", ["--map-by core:2"]),
+        ("mpirun --mca rmaps_base_mapping_policy node ./a", "--distribution=cyclic --kill", []),
+        ("mpirun --mca rmaps_base_oversubscribe 1 ./a", "--overcommit --kill", []),
+        (
+            "mpirun --mca orte_abort_on_non_zero_status 0 ./a",
+            "--kill",
+            ["orte_abort_on_non_zero_status 0"],
+        ),
+        ("mpirun --bind-to core:overload-allowed ./a", "--cpu-bind=cores --kill", []),
+        ("mpirun --bind-to l2cache -np 4 ./a", "--ntasks=4 --kill", ["--bind-to l2cache"]),
+        ("B=socket\nmpirun --bind-to $B ./a", "--cpu-bind=sockets --kill", []),
+        ("mpirun --bind-to $B ./a", "--kill", ["--bind-to $B"]),
+        ("mpirun --n 4 ./a", "--ntasks=4 --kill", []),
     ],
 )
 def test_ranks_that_mpirun_places_by_node(line: str, options: str, lost: list[str]) -> None:
     done = convert(_TORQUE.format(line), "slurm", "torque")
     assert f"srun {options}" in done.text
     assert [one.what for one in done.remarks if one.lost] == lost
+
+
+@pytest.mark.parametrize(
+    ("line", "new"),
+    [
+        ('mpirun --mca mca_base_env_list "A=1;B" ./a', "env A=1 srun --kill"),
+        ("mpirun --gmca btl tcp ./a", "env OMPI_MCA_btl=tcp srun --kill"),
+        (
+            'mpirun_rsh -np 4 -hostfile $PBS_NODEFILE A=1 B="$C d" ./a x=2',
+            'env A=1 B="$C d" srun --ntasks=4 ',
+        ),
+        ("mpirun_rsh -export-all -np 4 ./a", "srun --ntasks=4 "),
+    ],
+)
+def test_variables_that_a_launcher_sets_for_its_ranks(line: str, new: str) -> None:
+    done = convert(_TORQUE.format(line), "slurm", "torque")
+    assert f"\n{new}" in done.text
+    assert not any(one.lost for one in done.remarks)
+
+
+@pytest.mark.parametrize(
+    ("options", "step", "new", "why"),
+    [
+        ("-N 1 -n 4", "srun -n 1 mpirun -np 4 ./a", "\nmpirun -np 4 ./a", ""),
+        ("-N 2 -n 4", "srun -n 1 mpirun -np 4 ./a", "\nmpirun -np 4 ./a", "needs the hosts in $PBS_NODEFILE"),
+        ("-N 2 -n 2", "srun -N1 -n1 -w $n mpirun -np 1 ./a", "mpirun -np 1 ./a", "refuses it"),
+        ("-N 1 -n 2", "srun mpirun ./a", " mpirun ./a", "refuses it"),
+    ],
+)
+def test_an_mpirun_that_srun_starts(options: str, step: str, new: str, why: str) -> None:
+    """Open MPI's mpirun does not run inside another one."""
+    done = convert(SLURM.format(options, f"module load openmpi\n{step}"), "pbspro")
+    assert done.text.endswith(f"{new}\n")
+    found = [one.why for one in done.remarks if "refuses it" in one.why or "needs the hosts" in one.why]
+    assert [why in one for one in found] == [True] * bool(why)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("mpirun -genv I_MPI_HYDRA_BOOTSTRAP ssh ./a", {"env": {"I_MPI_HYDRA_BOOTSTRAP": "ssh"}}),
+        ("mpirun -genv I_MPI_HYDRA_BOOTSTRAP=ssh bash a", {"command": ["bash", "a"]}),
+        (
+            "mpirun --mca plm_rsh_agent ssh ./a",
+            {"launcher_arg": ["--mca", "plm_rsh_agent", "ssh"]},
+        ),
+        ("mpirun -bootstrap ssh ./a", {"launcher_arg": None}),
+        ("mpirun -pernode ./a", {"ranks_per_node": 1, "launcher_arg": None}),
+        ("mpirun --n 4 ./a", {"ranks_per_node": 2, "launcher_arg": None}),
+        ("mpirun -bind-to-core -bysocket ./a", {"cpu_bind": "cores", "launcher_arg": None}),
+        ("mpirun -hosts n1,n2 ./a", {"launcher_arg": None}),
+        ("srun shifter --image=i -- ./a", {"image": "i", "container_arg": None}),
+        ("coproc srun ./a", {"launcher": "srun"}),
+        ("srun --bcast ./a", {"launcher": "srun", "launcher_arg": None}),
+        ("srun --debugger-test ./a", {"launcher": "srun", "launcher_arg": ["--debugger-test"]}),
+        ("srun --tasks-per-node=1 -n 2 ./a", {"ranks_per_node": 1, "launcher_arg": None}),
+        ("srun -d singleton ./a", {"launcher_arg": ["-d", "singleton"]}),
+        ("srun -K0 ./a", {"launcher_arg": None}),
+        ("srun -n 4 ./a : -n 4 ./b", {"command": ["./a"]}),
+        ("srun -n 4 -- ./a", {"ranks_per_node": 2}),
+        ("srun -n 2 --ntasks-per-node=2 ./a", {"ranks_per_node": 1}),
+        ("mpirun -np 2 -npernode 2 ./a", {"ranks_per_node": 1}),
+        ('B=$(date +%s)\nsrun --export="ALL,A=$B" ./a', {"setup": 'set +e\nB=$(date +%s)\nexport "A=$B"\n'}),
+        ("C=$(date +%s)\nsrun --export=ALL,C=$C ./a", {"setup": "set +e\nC=$(date +%s)\nexport C\n"}),
+        ("srun singularity exec --no-mount tmp i.sif ./a", {"image": "i.sif"}),
+        ("srun singularity exec --cpus 2 i.sif ./a", {"image": "i.sif"}),
+    ],
+)
+def test_options_of_a_launcher_and_its_program(line: str, expected: dict[str, object]) -> None:
+    done = job_file(SLURM.format("-N 2 -n 4", f"module load openmpi\n{line}"))
+    found = values(done.text)
+    assert {key: found.get(key) for key in expected} == expected
+    assert found["command"] == expected.get("command", ["./a"])
+    lost = [one.what for one in done.remarks if one.lost]
+    assert [one for one in lost if one.startswith((":", "-d"))] == [": -n 4 ./b"] * (" : " in line)
 
 
 @pytest.mark.parametrize(
@@ -1023,6 +1126,134 @@ def test_places_of_ranks_and_launchers_in_variables(line: str, new: str, named: 
     assert new in done.text
     assert any("starts ranks under Slurm is not known" in one.why for one in done.remarks) is named
     assert any(one.lost for one in done.remarks) is named
+
+
+@pytest.mark.parametrize(
+    ("options", "ranks", "remark"),
+    [
+        ("--include localhost:0,1", 2, None),
+        ("--include=localhost:2,3", 2, (False, "--include=localhost:2,3")),
+        ("-i localhost:1", 1, (False, "-i localhost:1")),
+        ("--include n1:0@n2", 4, (True, "--include n1:0@n2")),
+        ("--exclude localhost:0", 4, (True, "--exclude localhost:0")),
+        ("-H hosts", 4, (True, "-H hosts")),
+    ],
+)
+def test_devices_that_deepspeed_selects(options: str, ranks: int, remark: tuple[bool, str] | None) -> None:
+    done = job_file(SLURM.format("-N 1 --gpus-per-node=4 -c 8", f"deepspeed {options} t.py"))
+    assert values(done.text)["ranks_per_node"] == ranks
+    found = [(one.lost, one.what) for one in done.remarks if one.what == options]
+    assert found == ([remark] if remark else [])
+
+
+@pytest.mark.parametrize(
+    ("options", "request_of_node"),
+    [
+        ("--tres-per-task=cpu=4,gres/gpu=1", "select=2:ncpus=8:mpiprocs=2:ngpus=2"),
+        ("--tres-per-task=cpu:4", "select=2:ncpus=8:mpiprocs=2"),
+        ("--tres-per-task=gres/gpu:a100:2,license/x:1", "select=2:ncpus=2:mpiprocs=2:ngpus=4"),
+    ],
+)
+def test_resources_of_a_task(options: str, request_of_node: str) -> None:
+    text = SLURM.format(f"-N 2 --ntasks-per-node=2 {options}", "srun ./a")
+    done = convert(text, "pbspro")
+    assert f"-l {request_of_node}\n" in done.text
+    lost = [one.what for one in done.remarks if one.lost and "tres" in one.what]
+    assert lost == ["--tres-per-task=license/x:1"] * ("license" in options)
+    found = values(job_file(text).text)
+    assert ("gpus_per_node" in found) == ("gpu" in options)
+    assert found["cpus_per_rank"] == (4 if "cpu" in options else 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "named"),
+    [
+        ("#PBS -l nodes=1:ppn=4\nnumactl -i all mpirun -np 4 ./a", "slurm", ["numactl"]),
+        ("#PBS -l nodes=1:ppn=4\nmpirun -np 4 numactl -i all ./a", "slurm", []),
+        ("#PBS -l nodes=1:ppn=4\ntimeout 9 mpirun -np 4 ./a", "slurm", []),
+        ("#SBATCH -n 4\nnice -n 9 srun ./a", "torque", ["nice"]),
+    ],
+)
+def test_what_only_the_ranks_of_mpirun_inherit(text: str, target: str, named: list[str]) -> None:
+    assert [one.what for one in convert(text, target).remarks if "none of srun" in one.why] == named
+
+
+@pytest.mark.parametrize("option", ["--ntasks-per-gpu=1", "--gpus-per-task=1"])
+def test_ranks_with_gpus_of_their_own(option: str) -> None:
+    done = convert(SLURM.format(f"-N 1 -n 4 --gpus-per-node=4 {option}", "srun ./a"), "pbspro")
+    assert [one.what for one in done.remarks if "its own GPUs" in one.why] == [option]
+
+
+def test_a_launcher_in_a_container_behind_an_option_of_all_subcommands() -> None:
+    text = SLURM.format("-N 2 -n 4", "module load openmpi\nsingularity --quiet exec i.sif mpirun ./a")
+    assert "is in the container" in str(convert(text, "torque").remarks)
+
+
+@pytest.mark.parametrize(
+    ("options", "step", "named"),
+    [
+        ("-N 1 -n 4", "srun mpirun -np 4 ./a", True),
+        ("-N 2 -n 4", "srun -N 2 -n 2 mpirun -np 2 ./a", True),
+        ("-N 1 -n 4", "srun -n 1 mpirun -np 4 ./a", False),
+        ("-N 1 -c 4", "srun mpirun -np 4 ./a", False),
+    ],
+)
+def test_an_mpirun_in_each_task(options: str, step: str, named: bool) -> None:
+    done = job_file(SLURM.format(options, step))
+    assert any("starts its ranks once" in one.why for one in done.remarks) is named
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("srun -o out.%t ./a", "--output"),
+        ("srun --label ./a", "--label"),
+        ("mpirun -np 2 -npernode 2 ./a", "2 ranks of a node"),
+        ("srun --export=ALL,A=$(date +%s) ./a", "--export=ALL,A=$(date +%s)"),
+        ("export SLURM_WORKING_DIR=/x\nsrun ./a", "SLURM_WORKING_DIR"),
+    ],
+)
+def test_what_another_launcher_does_not_do(line: str, what: str) -> None:
+    done = job_file(SLURM.format("-N 2 -n 4", f"module load openmpi\n{line}"))
+    assert what in [one.what for one in done.remarks]
+
+
+@pytest.mark.parametrize(
+    ("step", "new"),
+    [
+        ("srun --nodes=1-2 -n 4 ./a", 'mpirun -np 4 --hostfile "$PBS_NODEFILE" --map-by ppr:2:node '),
+        ("srun --nodes=1-1 -n 2 ./a", 'mpirun -np 2 --hostfile "$PBS_NODEFILE" --map-by ppr:2:node '),
+    ],
+)
+def test_a_range_of_nodes_of_a_step(step: str, new: str) -> None:
+    done = convert(SLURM.format("-N 2 -n 4", f"module load openmpi\n{step}"), "pbspro")
+    assert new in done.text
+
+
+@pytest.mark.parametrize("value", ["1", "$SLURM_JOB_NUM_NODES"])
+def test_a_number_of_nodes_for_srun(value: str) -> None:
+    done = convert(SLURM.format("-N 2 -n 4", f"export SLURM_NNODES={value}\nsrun ./a"), "pbspro")
+    assert ("SLURM_NNODES" in [one.what for one in done.remarks]) is (value == "1")
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("${RUN:-srun} ./a", "${RUN:-srun}"),
+        ('RUN=${RUN:-"srun -n 4"}\n$RUN ./a', "$RUN"),
+        ("RUN=${RUN-mpirun}\n$RUN ./a", "$RUN"),
+    ],
+)
+def test_a_launcher_that_is_the_default_of_a_variable(line: str, what: str) -> None:
+    done = convert(SLURM.format("-N 2 -n 4", line), "pbspro")
+    assert [one.what for one in done.remarks if "the line is unchanged" in one.why] == [what]
+
+
+@pytest.mark.parametrize(("option", "named"), [("", False), ("-K0", True), ("-K", False)])
+def test_an_mpi_program_whose_other_ranks_go_on(option: str, named: bool) -> None:
+    text = SLURM.format("-N 1 -n 4", f"module load openmpi\nsrun {option} ./a")
+    for done in (convert(text, "torque"), job_file(text)):
+        assert any("without -K" in one.why for one in done.remarks) is named
 
 
 def test_a_binding_that_srun_prints() -> None:

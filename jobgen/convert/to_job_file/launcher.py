@@ -14,6 +14,7 @@ from jobgen.convert.to_job_file.program_line import known, option_text
 from jobgen.convert.to_job_file.wrappers import binds
 from jobgen.convert.to_scheduler.launch_calls import other_options
 from jobgen.convert.variable_names import names_own_job
+from jobgen.errors import counted
 from jobgen.launch.command_line import is_python, option_name, values_of
 from jobgen.launch.containers import RUNTIMES
 from jobgen.launch.expansion import names
@@ -66,14 +67,19 @@ _OF_PROGRAM = {
 }
 # Options of placement: jobgen places the ranks itself. Open MPI refuses many beside --map-by.
 _PLACING = """
---map-by -map-by --bind-to -bind-to --cpu-bind --host -H -host --nodelist -w --bynode -bynode --byslot -byslot
---bycore -bycore --rankfile -rankfile -rf --cpu-set -cpu-set --cpu-list -cpu-list --nolocal -nolocal
+--map-by -map-by --bind-to -bind-to --cpu-bind --bynode -bynode --byslot -byslot
+--bycore -bycore --bysocket -bysocket --bind-to-core -bind-to-core --bind-to-socket -bind-to-socket
+--bind-to-none -bind-to-none -cpus-per-proc --cpus-per-proc -cpus-per-rank --cpus-per-rank
+--rankfile -rankfile -rf --cpu-set -cpu-set --cpu-list -cpu-list --nolocal -nolocal
 --npersocket -npersocket"""
 _PLACES_OF_APRUN = ("-cc", "-cp", "-L", "-S", "-sl", "-sn", "-ss")
 _ITSELF, _HOW_TO_BIND = "jobgen places the ranks itself", ": to bind them set cpu_bind"
 _PLACES = {
     **dict.fromkeys(_PLACING.split(), _ITSELF),
-    "--launcher": "jobgen starts the ranks of all nodes itself",
+    **dict.fromkeys(
+        ("--launcher", "--host", "-host", "-H", "--hosts", "-hosts", "--nodelist", "-w"),
+        "jobgen starts the ranks of all nodes itself",
+    ),
 }
 
 
@@ -83,7 +89,7 @@ def write(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]
     by_aprun = name_of(launch) == aprun.NAME
     for words in _options(script, launch):
         texts = [known(script, word) for word in words]
-        name = option_name(texts[0] or words[0].text)
+        name = _name(script, launch, words)
         given = _given(words)
         is_known = None not in texts and not names([text or "" for text in texts])
         if by_aprun and (remark := _aprun_remark(launch, kind, name, given)):
@@ -102,7 +108,7 @@ def write(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]
             if (texts[-1] or "").removeprefix(f"{name}=") not in ("none", script.request.output):
                 file.lose(launch.line, given, _FILES[name])
         elif name in _PASSES or _of_script(launch, kind, name):
-            _export(file, texts, name)
+            lines += _export(file, launch, words, texts)
             if launch.row.by_scheduler and name in _DEVICES and _sees_others(script, name, texts[-1] or ""):
                 why = "the ranks see all devices of the job on their node"
                 file.hint(launch.line, given, why)
@@ -136,17 +142,29 @@ def _given(words: Sequence[Node]) -> str:
     return shortened(" ".join(word.text for word in words).replace("\n", " "))
 
 
+def _name(script: Script, launch: Launch, words: Sequence[Node]) -> str:
+    name = option_name(known(script, words[0]) or words[0].text)
+    return launch.row.line.spellings.get(name, name).partition("=")[0]
+
+
 def _of_its_own(
     script: Script, launch: Launch, kind: str, words: Sequence[Node], is_known: bool
 ) -> list[Remark] | None:
     """Return the remarks on an option that the ranks of jobgen have in their own way; None for others."""
     text, given, why = known(script, words[-1]), _given(words), ""
-    name = option_name(known(script, words[0]) or words[0].text)
+    name = _name(script, launch, words)
     # Another rendezvous, without which its endpoint and id mean nothing.
     other = name == "--rdzv-backend" and (text or "").rpartition("=")[2] != "static"
     if other or (name == "--rdzv-conf" and re.search(r"\brdzv_(backend|endpoint|id)=", given)):
         why = "jobgen starts the ranks at the address of the first node, without a search for others"
         return [hint(launch.line, given, why)]
+    if launch.row.filters_devices and name in ("--include", "--exclude"):
+        chosen = (name == "--include" and launch.devices_here) or ()
+        if not chosen:
+            why = f"jobgen uses all: set {name[2:]} in [launch] with hosts of the job"
+            return [Remark(launch.line, given, why)]
+        why = f"jobgen uses the first {counted(len(chosen), 'device')} of the node"
+        return [hint(launch.line, given, why)] * (chosen != (*range(len(chosen)),))
     if name == "--role" and not is_known:
         why = f"names the ranks in the messages of {kind}: jobgen gives them no name"
         return [hint(launch.line, given, why)]
@@ -252,12 +270,12 @@ def ends(file: JobFile, script: Script, launch: Launch) -> None:
     """Add a remark if the other ranks go on where one fails, which jobgen's launchers end."""
     ranks = file.count("ranks_per_node") * (script.request.nodes or 1)
     given = launch.has("-K", "--kill-on-bad-exit") or "SLURM_KILL_BAD_EXIT" in script.values
-    given &= "0" not in (launch.options.get("-K"), launch.options.get("--kill-on-bad-exit"))
-    if launch.kind != script.dialect.node_step or ranks < 2 or given:
+    refused = launch.text("-K", "--kill-on-bad-exit") == "0"
+    if launch.kind != script.dialect.node_step or ranks < 2 or (given and not refused):
         return
     texts = [os.path.basename(script.constants.value(word) or "") for word in program_of(script, launch)]
     name = (texts[command_start(texts) :] or [""])[0]
-    if not end_together(script, name):
+    if refused or not end_together(script, name):
         file.hint(launch.line, launch.kind, "without -K the other ranks go on if one fails: jobgen ends all")
 
 
@@ -332,7 +350,7 @@ def _meets_by_address(script: Script) -> bool:
 
 def _binds(file: JobFile, value: str) -> bool:
     """Set the binding of the ranks; return whether jobgen has this one, or this order of them."""
-    value = re.sub(r"^--?(by(?=slot$)|[\w-]+=)", "", value).lower()
+    value = re.sub(r"^--?(by(?=slot$)|bind-to-(?=(core|none)$)|[\w-]+=)", "", value).lower()
     place, _, each = value.partition(":pe=")
     if value == "depth" and _binds_by_default(file):
         return True
@@ -389,7 +407,7 @@ def _of_script(launch: Launch, kind: str, name: str) -> bool:
     line = launch.row.line
     own = (*line.nodes, *line.ranks, *line.local_ranks, *line.from_script, *line.flags, *line.same)
     ours = [one for each in (kind, launch.kind) for one in _OURS.get(each, "").split()]
-    return name in (*own, *ours) or re.fullmatch(r"-n\d+|-N\d+|-c\d+", name) is not None
+    return name in (*own, *ours) or re.fullmatch(r"-[nNcK]\d+", name) is not None
 
 
 def _options(script: Script, launch: Launch) -> Iterator[tuple[Node, ...]]:
@@ -444,10 +462,20 @@ def _variable(file: JobFile, words: tuple[Node, ...], texts: list[str | None], l
     return []
 
 
-def _export(file: JobFile, texts: list[str | None], name: str) -> None:
-    """Set the variables of srun's --export=NAME=VALUE."""
-    value = (texts[-1] or "").partition("=")[2] if len(texts) == 1 else texts[-1] or ""
-    for one in value.split(",") if name == "--export" else ():
+def _export(file: JobFile, launch: Launch, words: tuple[Node, ...], texts: list[str | None]) -> list[str]:
+    """Set the variables of srun's --export=NAME=VALUE; return lines for those that the job sets."""
+    if option_name(texts[0] or words[0].text) != "--export":
+        return []
+    given = texts[-1] if texts[-1] is not None else words[-1].text
+    given = given.partition("=")[2] if len(texts) == 1 else given
+    if texts[-1] is None and re.search(r"['()`\\]", given):
+        file.lose(launch.line, _given(words), "is known only when the job runs")
+        return []
+    if texts[-1] is None:
+        found = [one for one in given.replace('"', "").split(",") if "=" in one]
+        return [re.sub(r'"(\w+)=\$\{?\1\}?"', r"\1", f'export "{one}"') for one in found]
+    for one in given.split(","):
         variable, equals, text = one.partition("=")
         if equals:
             file.set_variable(variable, text)
+    return []

@@ -26,6 +26,12 @@ from jobgen.script.script import Script
 from jobgen.script.syntax import Node
 
 _NO_CODE = ("launcher", "launcher_arg", "directive")
+# Options of a step that the launcher of another scheduler does not have.
+_OF_STEPS = {
+    ("--chdir", "-D"): "starts the ranks in the directory of the job",
+    ("--output", "-o"): "writes the output of the ranks into the log of the job",
+    ("--label", "-l"): "writes no number of the rank before a line",
+}
 _NAME = BY_KEY["name"].default  # of a job
 
 
@@ -105,8 +111,9 @@ def _ranks(script: Script, file: JobFile) -> Iterator[Remark]:
         return
     mpi = MPI_FLAVOURS[str(file.values.get("mpi", DEFAULT_MPI))]
     yield from differences.functions(script, mpi, launch.line, launch.command.node.text)
-    if launch.row.by_scheduler and launch.has("--chdir", "-D"):
-        yield hint(launch.line, "--chdir", f"{other.command} starts the ranks in the directory of the job")
+    for options, why in _OF_STEPS.items() if launch.row.by_scheduler else ():
+        if launch.has(*options):
+            yield hint(launch.line, options[0], f"{other.command} {why}")
     if (bind := gpu_binding(script, launch)) and file.count("ranks_per_node") > 1:
         at = launch.line if launch.has("--gpu-bind") else script.heeded["--gpu-bind"].line
         yield hint(at, f"--gpu-bind={bind}", f"{other.command} shows each rank all GPUs of the node")

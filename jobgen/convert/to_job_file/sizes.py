@@ -29,7 +29,7 @@ from jobgen.values.devices import device_count
 from jobgen.values.parsers import mebibytes, number
 
 _EACH = ("--nproc-per-node", "--num-gpus", *EACH)
-_CORES = ("-c", "--cpus-per-task", "--depth", "-d")
+_CORES = ("-c", "--cpus-per-task", "--depth")
 CORES_OF_STEP = "SRUN_CPUS_PER_TASK"  # which srun reads
 _DEVICE = ("gpu", "auto")  # one rank for each device
 _ELSEWHERE = ("function_definition", "heredoc_body")  # code that may run on other nodes, too
@@ -67,6 +67,12 @@ def write(file: JobFile, script: Script, launch: Launch | None) -> None:
 def _nodes_of(script: Script, launch: Launch, nodes: int) -> Iterator[Remark]:
     """Yield a remark if a launcher does not start one group of ranks on all nodes, as jobgen does."""
     row, names = launch.row, launch.row.line.nodes
+    if row.of_mpi and launch.outer is not None and launch.outer.row.by_scheduler:
+        outer, own = launch.outer, launch.outer.row.line
+        tasks = outer.number(*own.ranks) or outer.number(*own.nodes) or script.request.ranks or 1
+        if tasks > 1:
+            why = f"each of {tasks} tasks of {outer.kind} starts it; jobgen starts its ranks once"
+            yield Remark(launch.line, name_of(launch), why)
     of_node = not row.line.reaches_nodes  # it starts the ranks of its own node only
     inner = launch.outer is not None or bool(launch.remote)
     is_default = not launch.has(*names) and not launch.unknown and "PET_NNODES" not in script.values
@@ -270,10 +276,15 @@ def _each(file: JobFile, script: Script, launch: Launch | None, nodes: int, gpus
     if request.nodes is None and request.ranks and request.ranks > 1 and not request.ranks_per_node:
         why = "all on one node: the script names no nodes"
         file.hint(line_of(script, "ranks", "-l mppwidth"), f"{request.ranks} tasks", why)
-    each = launch.mapped or launch.number(*_EACH)
+    each = launch.mapped or len(launch.devices_here or ()) or launch.number(*_EACH)
     total = launch.number(*ALL)
     if name_of(launch) == aprun.NAME and not launch.has("-n", "-B"):
         total = 1  # its default
+    if each and total and total < each * nodes and not row.once_a_node:
+        if nodes > 1 and not row.by_scheduler:
+            why = f"jobgen starts {-(-total // nodes)} on each of {nodes} nodes"
+            file.hint(launch.line, f"{counted(each, 'rank')} of a node", why)
+        each = None
     if each is None and total:
         if total % nodes:
             verb = "is" if total == 1 else "are"
@@ -401,8 +412,7 @@ def _cores(file: JobFile, script: Script, launch: Launch | None, each: int, gpus
         else:
             file.values["cpus_per_node"] = cores
     elif cores == 1 and gpus and not (script.is_pbs or request.cpus_per_rank or request.exclusive):
-        why = "without a number of cores: the job requests one, and a site may give several with each GPU"
-        file.hint(line_of(script, "gpus"), counted(gpus, "GPU"), why)
+        file.hint(line_of(script, "gpus"), counted(gpus, "GPU"), differences.CORES_WITH_GPUS)
 
 
 def _own_cores(script: Script, launch: Launch) -> int | None:

@@ -404,7 +404,7 @@ def _program(file: JobFile, script: Script, launch: Launch | None, command: Comm
 def _first_of_several(file: JobFile, launch: Launch, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
     """Return the words of the first program of ``mpirun -n 1 a : -n 2 b``; add a remark on the others."""
     at = next((i for i, node in enumerate(nodes) if node.text == ":"), len(nodes))
-    if not launch.row.of_mpi or at == len(nodes):
+    if not launch.row.starts_mpi or at == len(nodes):
         return nodes
     why = "jobgen starts one program with all ranks: the others are missing"
     file.lose(launch.line, shortened(" ".join(node.text for node in nodes[at:])), why)

@@ -22,7 +22,7 @@ from jobgen.script.syntax import Node, expansions, parse
 from jobgen.script.word_lists import DEEPEST, expanded, part_of_text, places_of_text, shell_text
 
 # Commands that change nothing about a program, or only print its time.
-_NEUTRAL = ("time", "nohup", "exec", "command", "eval", "setsid")
+_NEUTRAL = ("time", "nohup", "exec", "command", "builtin", "coproc", "eval", "setsid")
 # Commands whose effect all processes inherit: once for each rank is the same as once for all.
 _INHERITED = ("env", "numactl", "nice", "ionice", "taskset", "chrt", "timeout", "stdbuf", "conda", "mamba")
 _MORE_CONTAINERS = ("sarus", "enroot", "udocker", "nerdctl", "nvidia-docker")
@@ -294,7 +294,7 @@ _IS_MOUNT = re.compile(r".*:|\$\w*(HOME|PWD|TMPDIR|SCRATCH|WORK|DIR|ROOT|FOLDER)
 
 
 # Options that jobgen has itself, or that a job has no use for.
-_DROPPED = ("--rm", "-it", "-ti", "-i", "-t", "--interactive", "--tty", "--nv", "--rocm", "--gpus")
+_DROPPED = ("--", "--rm", "-it", "-ti", "-i", "-t", "--interactive", "--tty", "--nv", "--rocm", "--gpus")
 _OF_DOCKER = """
 -v --volume -e --env -w --workdir --gpus --shm-size --ulimit --network --net --ipc --pid --name --mount
 --device --user -u --entrypoint --env-file --cap-add --security-opt --hostname -h --memory -m --cpus --userns

@@ -30,6 +30,7 @@ IN_CONTAINER = "is in the container: the line is unchanged"
 _QUERIES = {"--version", "-version", "-V", "--help", "-h", "-help"}
 _LAUNCHER = re.compile(r"(?<![\w.-])(mpi(run|exec)|orterun|aprun|srun)")
 _VARIABLE = re.compile(r"\"?\$\{?(\w+)\}?\"?")
+_DEFAULT = re.compile(r"\"?\$\{(\w+):?-[\"']?([^}\"']*)[\"']?\}\"?")
 _OF_LAUNCHER = re.compile("RUN|MPI|LAUNCH", re.IGNORECASE)  # in the name of a variable that may hold one
 # A launcher with words in a text, in a line that is no comment.
 _TEXT = r"(?m)^(?!\s*#)(?:.*?[\s;&|(=/'\"])?({}mpirun|mpiexec(?:\.hydra)?|orterun)[ \t]+[-$.\w/{{].*"
@@ -303,10 +304,13 @@ def unknown(script: Script, target: Dialect, names: Collection[str]) -> Iterator
         yield Remark(call.command.line, call.what, why)
     for command in script.commands:
         word = command.node.get("name")
-        match = _VARIABLE.fullmatch(word.text) if word and command.arguments else None
-        if match is None or (word and script.constants.value(word) is not None):
+        if word is None or not command.arguments or script.constants.value(word) is not None:
             continue
-        launchers = [name for one in script.values.get(match[1], ()) if (name := _first_launcher(one, names))]
+        match = _VARIABLE.fullmatch(word.text) or _DEFAULT.fullmatch(word.text)
+        if match is None:
+            continue
+        found = (_first_launcher(one, names) for one in (word, *script.values.get(match[1], ())))
+        launchers = list(filter(None, found))
         if launchers:
             why = f"may be {' or '.join(dict.fromkeys(launchers))}: the line is unchanged"
             yield Remark(command.line, match[0], why)
@@ -377,7 +381,9 @@ def _is_text(node: Node) -> bool:
 
 def _first_launcher(value: Node, names: Collection[str]) -> str:
     """Return the name of the launcher that a value of a variable begins with; empty without one."""
-    name = os.path.basename((code_text(value).split() or [""])[0])
+    text = code_text(value)
+    text = match[2] if (match := _DEFAULT.fullmatch(text)) else text
+    name = os.path.basename((text.split() or [""])[0])
     return name if _is_launcher(name, names) else ""
 
 

@@ -66,10 +66,15 @@ class Value(NamedTuple):
 
 
 class LaunchWords:
-    """The words of a command line, with the constants of the script in their place."""
+    """The words of a command line, with the constants of the script in their place.
 
-    def __init__(self, words: tuple[Node, ...], script: Script, other: Mapping[str, str]) -> None:
-        self._script, self._other, self._kept = script, other, kept(script)
+    ``assigns``: NAME=VALUE before the program sets a variable of the ranks.
+    """
+
+    def __init__(
+        self, words: tuple[Node, ...], script: Script, other: Mapping[str, str], assigns: bool = False
+    ) -> None:
+        self._script, self._other, self._kept, self._assigns = script, other, kept(script), assigns
         # Each part with its word; only the first part of a word can begin the program.
         self._words: list[tuple[Node, Node | None]] = []
         for word in words:
@@ -86,7 +91,7 @@ class LaunchWords:
             value = self._value(word)
             quoted = word.type in ("string", "raw_string") and value.text[:1] == word.text[:1]
             text = value.text[1:-1] if quoted else value.text
-            if not text.startswith("-"):
+            if not text.startswith("-") and not (self._assigns and re.match(r"[A-Za-z_]\w*=", text)):
                 if value.known is None and word.type in ("simple_expansion", "expansion"):
                     self._need_program(value)
                 if may_have_options(self._script, word):

@@ -28,6 +28,7 @@ from jobgen.values.parsers import number
 _ARITHMETIC = re.compile(r"\(\((.*?)\)\)|\b(?:expr|let)\b([^`)\n]*)|\becho\b([^|\n]*)\| *bc\b")
 _COMMAND = r"\$\((?!\()[^()]*\)?|`[^`]*`"
 _SRUN = LAUNCHERS["srun"].names
+_INHERITED = {"numactl", "taskset", "nice", "ionice", "chrt"}  # whose effect the processes of a command have
 
 
 def launches(script: Script, target: Dialect) -> Iterator[Edit | Remark]:
@@ -80,7 +81,7 @@ def _replaced(
     names = variables.names(script.request, source, target, mpi_of(script, target=target.name))
     names |= dict.fromkeys(source.zeros - target.zeros, "0")
     others = {name: new for name, new in names.items() if name not in script.values}
-    words = LaunchWords(call.words, script, others)
+    words = LaunchWords(call.words, script, others, call.name == "mpirun_rsh")
     try:
         if ":" in call.command.literals:
             raise Unreadable("several programs have no counterpart")
@@ -205,7 +206,11 @@ def _alone(line: LaunchLine, call: Call, script: Script, target: Dialect) -> boo
     if own or _ranks(call, script) != "1":
         return False
     name = _program_name(call, line, script)
-    if name in TOOLS or (is_python(name) and not mpi_of_script.names_mpi_of_python(script)):
+    if (
+        name in TOOLS
+        or name in launch_calls.MPIRUNS
+        or (is_python(name) and not mpi_of_script.names_mpi_of_python(script))
+    ):
         return True
     others = any(mpirun_line.OTHERS.fullmatch(command.name) for command in script.commands)
     several = any(_ranks(one, script) != "1" for one in launch_calls.calls(script, _SRUN))
@@ -245,8 +250,12 @@ def _ranks(call: Call, script: Script) -> str | None:
 
 
 def _of_alone(call: Call, line: LaunchLine, script: Script, target: Dialect) -> Iterator[Remark]:
-    """Yield a remark on the variables of a rank that the script itself starts, which sets none."""
-    if _program_name(call, line, script) not in TOOLS:
+    """Yield a remark on the variables of a rank that the script itself starts, which sets none, or on the
+    hosts of an mpirun."""
+    if (name := _program_name(call, line, script)) in launch_calls.MPIRUNS:
+        if script.request.nodes != 1:
+            yield call.hint(f"on several nodes it needs the hosts in ${target.variable('node_file')}", name)
+    elif name not in TOOLS:
         old = next(iter(variables.rank_names(script.dialect, target, mpi_of(script, target=target.name))))
         why = "is not set for a program that the script starts itself: a program that reads it finds none"
         yield call.hint(why, old)
@@ -283,10 +292,15 @@ def _of_all(call: Call, line: LaunchLine, script: Script, target: Dialect) -> It
     if not several and program in TOOLS:
         return
     if several and not to_srun:
-        if "kill" not in line.values and not mpi_of_script.end_together(script, program):
+        refused = line.values.get("kill") == "0"
+        if refused or ("kill" not in line.values and not mpi_of_script.end_together(script, program)):
             why = f"{mpi.command} ends all ranks if one fails; {srun_line.NAME} without -K lets the others "
             yield call.hint(f"{why}go on", call.name)
         yield from differences.functions(script, mpi, call.command.line, call.command.node.text)
+    if not to_srun and program in launch_calls.MPIRUNS:
+        yield call.hint(
+            f"starts {program} in {mpi.command}: that of {MPI_FLAVOURS['openmpi'].title} refuses it"
+        )
     if program in TOOLS - {"env"}:
         return
     names = variables.rank_names(script.dialect, target, key)
@@ -319,6 +333,9 @@ def _environment(call: Call, line: LaunchLine, script: Script, to_srun: bool) ->
 
 def _remarks(call: Call, line: LaunchLine, script: Script, target: Dialect) -> Iterator[Remark]:
     number, to_srun = call.command.line, target.node_step is not None
+    for name in _INHERITED.intersection(script.constants.value(word) or "" for word in call.before):
+        why = "holds for the ranks that mpirun starts on its node, too, but for none of srun"
+        yield call.hint(f"{why}: write it before the program" if to_srun else why, name)
     if to_srun:
         if line.program is not None and line.program.text in ("omplace", "dplace"):
             why = f"places the ranks of HPE MPT: {srun_line.NAME} binds them itself"

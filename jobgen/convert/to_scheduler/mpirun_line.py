@@ -43,9 +43,10 @@ _FLAGS = (
     *("-print-rank-map", "-prepend-rank", "-nolocal", "--nooversubscribe", "-nooversubscribe", "--novm"),
     *("--display-allocation", "--display-map", "--report-bindings"),
     *("--bynode", "-bynode", "--byslot", "-byslot"),
+    *("--export", "--export-all"),  # of mpirun_rsh
 )
 _VALUES = {
-    "-np": "ranks", "-n": "ranks", "--np": "ranks", "-c": "ranks", "-hostfile": "hosts",
+    "-np": "ranks", "-n": "ranks", "--np": "ranks", "--n": "ranks", "-c": "ranks", "-hostfile": "hosts",
     "--hostfile": "hosts", "-machinefile": "hosts", "--machinefile": "hosts", "-f": "hosts",
     "-hosts": "hosts", "--hosts": "hosts", "-host": "host", "--host": "host", "-H": "host",
     "-x": "export", "--map-by": "map", "-map-by": "map",
@@ -54,10 +55,12 @@ _VALUES = {
     "--depth": "cpus", "-d": "cpus", "-cpus-per-proc": "cpus", "--cpus-per-proc": "cpus",
     "-cpus-per-rank": "cpus", "--cpus-per-rank": "cpus", "--cpu-bind": "cpu_bind", "-cpu-bind": "cpu_bind",
     "--env": "env", "-env": "env", "-e": "env", "--genv": "env",
-    "--mca": "mca", "-mca": "mca", "-genv": "env", "-wdir": "chdir", "--wdir": "chdir", "-wd": "chdir",
+    "--mca": "mca", "-mca": "mca", "--gmca": "mca", "-gmca": "mca", "-genv": "env",
+    "-wdir": "chdir", "--wdir": "chdir", "-wd": "chdir",
     "-bootstrap": "", "-launcher": "", "--launcher": "", "-rmk": "", "--prefix": "", "--pmi": "",
 }  # fmt: skip
 OF_NODE = {name for name, meaning in _VALUES.items() if meaning == "each"}  # the ranks of a node
+_MODIFIERS = re.compile(":(overload-allowed|if-supported)")  # of a binding, which srun has anyway
 _SHOWS = re.compile("--?(display-(map|allocation)|report-bindings|print-rank-map|verbose|v)")
 _SINGLE = {
     **dict.fromkeys(("-pernode", "--pernode"), ("each", "1")),
@@ -86,10 +89,16 @@ def read(words: LaunchWords, stays: bool = False, line: LaunchLine | None = None
         if word.text.startswith(f"$({EXPORTS})"):
             continue
         name, equals, _ = word.text.partition("=")
+        if not name.startswith("-"):
+            line.exports.append(word.text)
+            continue
         line.marks.append(name)
         if name in _SINGLE:
             meaning, text = _SINGLE[name]
             line.set(meaning, Value(text, text))
+            line.notes += [(name, f"{srun_line.NAME} --label writes RANK: before a line")] * (
+                meaning == "label"
+            )
         elif name in _VALUES:
             _set(line, words, name, _VALUES[name], word.after(len(name) + 1) if equals else words.next())
         elif name not in (_FLAGS + MPI if stays else _FLAGS) and f"-{name}" not in _FLAGS:
@@ -110,32 +119,53 @@ def _set(line: LaunchLine, words: LaunchWords, name: str, meaning: str, value: V
     elif meaning == "env":
         line.exports.append(value.text if "=" in value.text else f"{value.text}={words.next().text}")
     elif meaning == "mca":
-        line.exports.append(f"OMPI_MCA_{value.text}={words.next().text}")
+        _parameter(line, value.text, words.next())
     elif meaning == "host":
         raise Unreadable(f"{name} {value.text} has no counterpart")
     elif meaning == "map":
         _map(line, name, value)
     elif meaning == "cpu_bind":
         _cpu_bind(line, name, value)
+    elif meaning == "bind":
+        kind = _MODIFIERS.sub("", (value.known or value.text).lower())
+        if kind in srun_line.WRITTEN_BINDINGS:
+            line.values[meaning] = kind
+        else:
+            line.lost.append(f"{name} {value.text}")
     elif meaning:
         line.set(meaning, value)
 
 
-def _map(line: LaunchLine, name: str, value: Value) -> None:
-    kinds = r"(node|socket|numa|l3cache)(?::PE=(\d+))?(:OVERSUBSCRIBE)?"
-    match = re.fullmatch(rf"ppr:(\w+|\"?\$\{{?\w+\}}?\"?):{kinds}", value.text, re.I)
-    if match and match[2] == "node":
-        line.set("each", Value(match[1], match[1]))
-        if match[3]:
-            line.set("cpus", Value(match[3], match[3]))
-    elif value.text.lower() == "node":
-        line.values["cyclic"] = ""
-    elif value.text.lower() in ("slot", "core"):
-        line.values["in_turn"] = ""  # from core to core; srun alternates between the sockets
-    elif value.text.partition(":")[0] not in ("node", "slot", "core") or "=" in value.text:
+def _parameter(line: LaunchLine, name: str, value: Value) -> None:
+    """Read a parameter of Open MPI: the programs find it in the environment, if it is none of mpirun."""
+    if name == "rmaps_base_mapping_policy":
+        _map(line, name, value)
+    elif name == "rmaps_base_oversubscribe":
+        line.values["overcommit"] = ""
+    elif name == "mca_base_env_list":
+        line.exports += [one for one in value.text.strip("\"'").split(";") if "=" in one]
+    elif name == "orte_abort_on_non_zero_status":
         line.lost.append(f"{name} {value.text}")
-        if cores := re.search(r"(?i):pe=(\d+)", value.text):
-            line.numbers["pe"] = int(cores[1])  # for remarks on their number
+    else:
+        line.exports.append(f"OMPI_MCA_{name}={value.text}")
+
+
+def _map(line: LaunchLine, name: str, value: Value) -> None:
+    text, number = re.sub("(?i):oversubscribe$", "", value.text), r"(\w+|\"?\$\{?\w+\}?\"?)"
+    line.values |= {"overcommit": ""} if text != value.text else {}
+    match = re.fullmatch(rf"(?:ppr:{number}:(?=node\b))?(node|slot|core)(?::pe={number})?", text, re.I)
+    if match and match[1]:
+        line.set("each", Value(match[1], match[1]))
+    elif match and match[2].lower() == "node":
+        line.values["cyclic"] = ""
+    elif match:
+        line.values["in_turn"] = ""  # from core to core; srun alternates between the sockets
+    elif text:
+        line.lost.append(f"{name} {value.text}")
+    if match and match[3]:
+        line.set("cpus", Value(match[3], match[3]))
+    if cores := re.search(r"(?i):pe=(\d+)", text):
+        line.numbers["pe"] = int(cores[1])  # for remarks on their number
 
 
 def _cpu_bind(line: LaunchLine, name: str, value: Value) -> None:

@@ -18,7 +18,7 @@ from jobgen.convert.to_scheduler.start_lines import has_first_line, line_starts,
 from jobgen.convert.variable_names import inner_names
 from jobgen.launch.launchers import MPI_FLAVOURS
 from jobgen.schedulers.base import key_of
-from jobgen.script.command_kinds import PRINT, STATE
+from jobgen.script.command_kinds import PRINT, STATE, TOOLS
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.script.mpi_of_script import mpi_of
@@ -67,6 +67,7 @@ def remarks(script: Script, target: Dialect, content: ScriptRequest) -> Iterator
     if source.node_step and not target.node_step:
         yield from misreadings.in_directory(script)
         yield from _bare_nodes(script, target)
+        yield from _cores_with_gpus(script)
     if source.node_step != target.node_step:
         yield from _more_cores(script, target)
     if threads_of_ranks(script, target, content):
@@ -163,6 +164,16 @@ def _bare_nodes(script: Script, target: Dialect) -> Iterator[Remark]:
         yield from at_directive(script, "nodes", f"{why}if the site gives whole nodes, add them")
 
 
+def _cores_with_gpus(script: Script) -> Iterator[Remark]:
+    """Yield a remark on GPUs for a program of one rank on each node, without a number of cores."""
+    request = script.request
+    counts = [one.number(*one.row.line.ranks, *_COUNTS) or 1 for one in script.launches]
+    alone = (request.ranks or 1) <= (request.nodes or 1) and max((request.ranks_per_node or 1, *counts)) == 1
+    runs = any(one.name not in TOOLS | _NO_USE for one in script.runs)
+    if request.gpus_per_node and alone and runs and not (request.cpus_per_rank or request.exclusive):
+        yield from at_directive(script, "gpus", differences.CORES_WITH_GPUS)
+
+
 def _job_directory(script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield a remark on a directory of the job that the script uses and does not make."""
     if script.dialect.family == target.family:
@@ -186,7 +197,7 @@ def _job_directory(script: Script, target: Dialect) -> Iterator[Remark]:
 def _rank_remarks(script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield remarks on the devices and the variables of a rank."""
     source = script.dialect
-    own = script.heeded.get(source.gpus_of_rank)
+    own = next((script.heeded[one] for one in source.gpus_of_rank if one in script.heeded), None)
     steps = list(script.launched(source.node_step or ""))
     most = max((one.number("-n", "--ntasks") or script.request.ranks or 1 for one in steps), default=0)
     if own and most > (script.request.nodes or 1):

@@ -63,7 +63,7 @@ BINDINGS = {
 
 _CORES = (12, 16, 24, 32, 36, 44, 48, 64, 68, 72, 128)  # of a node of Cray's, or the half of them
 SHARED = "the ranks share all cores of the job on their node"
-_BINDS = {
+WRITTEN_BINDINGS = {
     "none": "none", "core": "cores", "depth": "cores", "socket": "sockets", "numa": "ldoms",
     "hwthread": "threads", "thread": "threads",
 }  # fmt: skip
@@ -108,6 +108,8 @@ def read(words: LaunchWords, request: Request) -> LaunchLine:
             raise Unreadable(f"--{name} is a file of nodes")
         elif name == "resv-ports":
             line.notes.append((text, "no ports are reserved, and SLURM_STEP_RESV_PORTS is not set"))
+        elif meaning == "nodes":
+            line.set(meaning, _most_nodes(value, request))
         elif name == "mpi" and value.text != "none":
             line.marks.append(name)
         elif name == "mpi":
@@ -116,6 +118,14 @@ def read(words: LaunchWords, request: Request) -> LaunchLine:
             line.set(meaning, value)
     line.program = words.program
     return line
+
+
+def _most_nodes(value: Value, request: Request) -> Value:
+    """Return the number of nodes that ``--nodes=1-2`` gets of the job."""
+    if match := re.fullmatch(r"\d+-(\d+)", value.known or value.text, re.ASCII):
+        most = str(min(int(match[1]), request.nodes or int(match[1])))
+        return Value(most, most)
+    return value
 
 
 def _option(word: Value, words: LaunchWords) -> tuple[str, Value]:
@@ -211,7 +221,7 @@ def write(line: LaunchLine, request: Request, plugin: str) -> str:
     if cores := line.values.get("cpus") or cores_of_rank(line, request):
         words.append(f"--cpus-per-task={quoted(cores)}")
     words += ["--overlap"] * ("overlap" in line.values)
-    bind = _BINDS.get(line.values.get("bind", ""), line.values.get("mask", ""))
+    bind = WRITTEN_BINDINGS.get(line.values.get("bind", ""), line.values.get("mask", ""))
     binds = ["verbose"] * ("verbose" in line.values) + [bind] * bool(bind)
     words += [f"--cpu-bind={','.join(binds)}"] * bool(binds)
     words += ["--overcommit"] * ("overcommit" in line.values) + ["--label"] * ("label" in line.values)

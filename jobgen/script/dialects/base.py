@@ -136,7 +136,7 @@ class Dialect:
 
     # Conversion
     size_keys: Mapping[str, tuple[str, ...]] = {}  # of the options that set cpus and ranks, best first
-    gpus_of_rank = ""  # the option that gives each rank its own
+    gpus_of_rank: tuple[str, ...] = ()  # the options that give each rank its own
     argument_rule = ""  # how a job gets what the script reads as its arguments; empty: as arguments
     converted: frozenset[str] = frozenset()  # options that other schedulers have, too
     common_limits: tuple[str, ...] = ()  # of -l, that all its dialects have

@@ -166,7 +166,7 @@ class SlurmDialect(Dialect):
             "sets it at some sites to a directory of the job",
         ),
     }
-    gpus_of_rank = "--gpus-per-task"
+    gpus_of_rank = ("--gpus-per-task", "--ntasks-per-gpu")
     of_no_job = frozenset({"--parsable", "--quiet", "--verbose", "--ignore-pbs", "--wait-all-nodes=1"})
     set_by_options = {  # seen with Slurm 22.05
         **dict.fromkeys(
