@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from itertools import chain, islice
 
 from jobgen.convert import aprun, log_differences
+from jobgen.convert.launch_nodes import uses_all
 from jobgen.convert.request_reader import at_directive
 from jobgen.convert.result import Remark, hint, remark_on
 from jobgen.convert.submission import discarded, index_read
@@ -21,6 +23,7 @@ from jobgen.script.mpi_of_script import named_mpi
 from jobgen.script.script import Script
 from jobgen.script.syntax import statement
 from jobgen.values import parsers
+from jobgen.values.parsers import number
 
 # Options of srun in variables that a script sets.
 _OF_SRUN = re.compile(
@@ -41,6 +44,8 @@ _BINDS = re.compile(r"(SINGULARITY|APPTAINER)_BIND(PATH)?")
 _OF_RANKS = re.compile(
     r"(?im)^\s*(module|ml)\b.*\b(vasp|quantum-?espresso|espresso|qe|cp2k|lammps|gromacs|nwchem|orca|siesta|abinit|castep)\b"
 )
+# Programs that start ranks themselves, with an Open MPI.
+_STARTS_RANKS = re.compile(r"orca|qchem|dalton|foamJob|horovodrun|starccm\+|pymolcas")
 NO_TERMINAL = "the program has no terminal here, and may write its output late, in blocks: "
 NO_TERMINAL += "stdbuf -oL prevents that"
 
@@ -54,6 +59,7 @@ def remarks(script: Script, target: Dialect, logs: Mapping[str, str]) -> Iterato
     yield from islice(_binds(script), 1)
     yield from islice(_limits(script, target), 1)
     yield from islice(_bound_cores(script, target), 1)
+    yield from _slots_of_cores(script, target)
     yield from _written_script(script)
     yield from _own_directives(script, target)
     yield from _set_by_target(script, target)
@@ -126,8 +132,21 @@ def _binds(script: Script) -> Iterator[Remark]:
 
 def _bound_cores(script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield remarks on what counts the cores to which Slurm binds a script: a program for Python beside it,
-    and ``nproc`` without a number of cores, which makes it count those of OMP_NUM_THREADS."""
-    if script.is_pbs or target.family == script.dialect.family or script.request.exclusive:
+    ``nproc`` without a number of cores, which makes it count those of OMP_NUM_THREADS, and programs that use
+    all cores which they find."""
+    request, source = script.request, script.dialect
+    if target.family == source.family or request.exclusive:
+        return
+    cores = f"{source.title} binds it to those of the job, and {target.title} may not"
+    if source.node_step is None:
+        cores = f"{target.title} may bind it to those of the request"
+        sized = (
+            request.cpus_per_rank or request.ranks_per_node or any("ncpus" in one for one in request.chunks)
+        )
+        if not sized:
+            return
+    yield from (hint(*place, f"uses all cores that it finds: {cores}") for place in uses_all(script))
+    if source.node_step is None:
         return
     why = "counts the cores to which Slurm binds the job, and "
     why += f"all of the node where {target.title} binds none"
@@ -135,7 +154,7 @@ def _bound_cores(script: Script, target: Dialect) -> Iterator[Remark]:
         if found := _COUNTS_BOUND.search(program.text):
             number = program.text.count("\n", 0, found.start(1)) + 1
             yield hint(program.calls[0].line, program.path, f"{why} (line {number} of it)")
-    for one in script.running("nproc") if (script.request.cpus_per_rank or 1) == 1 else ():
+    for one in script.running("nproc") if (request.cpus_per_rank or 1) == 1 else ():
         if one.node.under("command_substitution") and len(one.words) == 1 and not is_printed(one.node):
             yield remark_on(one, why)
 
@@ -215,6 +234,23 @@ def slots_of_one_task(script: Script) -> Iterator[Remark]:
     if each is not None and (slots or 1) > 1 and not steps and may_start_ranks(script):
         why = f"for an mpirun without hosts the node has {slots} slots in Slurm, and one in the new job"
         yield hint(each.line, f"{each.flag}={each.value}", why)
+
+
+def _slots_of_cores(script: Script, target: Dialect) -> Iterator[Remark]:
+    """Yield a remark on a program that starts ranks itself with several cores of one task: an Open MPI finds
+    one slot for each task of Slurm, and without Slurm one for each core of the node."""
+    request, chunk = script.request, (*script.request.chunks, {})[0]
+    one_task = "mpiprocs" not in chunk and (request.ranks_per_node or 1) == 1 and not script.launches
+    cores = request.cpus_per_rank or number(chunk.get("ncpus")) or 1
+    if not script.is_pbs or target.node_step is None or not one_task or cores == 1:
+        return
+    starts = ((one.line, os.path.basename(one.texts[0])) for one in script.started)
+    found = next((one for one in starts if _STARTS_RANKS.fullmatch(one[1])), None)
+    if found is None and (module := _OF_RANKS.search(script.tree.text)):
+        found = script.tree.text.count("\n", 0, module.start(2)) + 1, module[2]
+    if found:
+        why = f"may start ranks itself: for an Open MPI the node has one slot in {target.title}, for all "
+        yield hint(*found, f"{why}{cores} cores: request a task for each rank")
 
 
 def mail(script: Script, target: Dialect) -> Iterator[Remark]:

@@ -83,6 +83,8 @@ def _names(
             for owner, names in _commands(source).items()
         },
         rf"(?i)(?<![\w/.$-])({words})({_OF_SCHEDULER})?(?![\w/.*-])": (f"names {source.title}", True),
+        rf"(?i)(?<![\w/.$-])--?(use[-_])?({words})(?=[\s\"'=]|$)": (f"names {source.title}", True),
+        rf"(?i)(?<=hydra/launcher=)\w+_({words})\b": (f"names {source.title}", True),
     }
     if not (script.request.output or (job_file and source.copies_logs)):
         of_log = f"is a log of {source.title}: that of {target.title} has another name"

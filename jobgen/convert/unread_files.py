@@ -53,7 +53,15 @@ _ENGINES = {
     r"(cromwell\S*\.jar|cromwell)": r"(?<!\S)(run|submit)(?!\S)",
     "miniwdl": r"(?<!\S)--cfg(?![\w-])",
     r"bpipe": r"(?<!\S)run(?!\S)",
-    r"merlin": r"(?<!\S)(-k|--snakemake-parameters)[ =]",
+    r"merlin": r"(?<!\S)(-k|--snakemake-parameters)[ =]|^run",
+    r"maestro": r"^run\b",
+    r"canu": r"^(?!.*\buseGrid=(false|0)\b)(?=.*\s-\w)",  # which looks for sinfo and pbsnodes itself
+    r"fsl_sub|bedpostx(_gpu)?|tbss_2_reg": "",  # fsl_sub.yml
+    r"case\.submit": "",  # env_batch.xml
+    r"ipcluster": r"^start\b.*\s--profile",
+    r"qlaunch": "",
+    r"fc_run(\.py)?|nextDenovo|masurca": r"\.(cfg|txt)\b",
+    r"HiC-Pro": r"(?<!\S)-\w*p(?!\S)",
     r"(cellranger|spaceranger)[\w-]*": r"(?<!\S)--jobmode[ =](?!local\b)",
 }
 _PROFILE = {"snakemake": "SNAKEMAKE_PROFILE", "miniwdl": "MINIWDL_CFG"}  # variables that name a configuration

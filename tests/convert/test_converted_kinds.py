@@ -179,6 +179,12 @@ def test_a_burst_buffer_has_a_remark(line: str) -> None:
     [
         ('RUNNER="slurm_usda"\n./a --runner $RUNNER', True),
         ("./a --profile slurm", True),
+        ("./a --slurm --b", True),
+        ('./a "-slurm"', True),
+        ("./a --use-slurm", True),
+        ("./a --slurm-log c", False),
+        ("case $1 in -s|--slurm) ./a;; esac", False),
+        ("python a.py hydra/launcher=submitit_slurm -m", True),
         ("mkdir slurm_logs", False),
         ("mkdir -p slurm && cd slurm", False),
         ("ssh a 'export SLURM_JOB_ID='\"$SLURM_JOB_ID\"'; ./a'", False),

@@ -216,6 +216,81 @@ def test_a_script_that_counts_cores(target: str, options: str, code: str, start:
 
 
 @pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("julia -t auto a.jl", True),
+        ("srun -n 1 julia --project=. --threads=auto a.jl", True),
+        ("export JULIA_NUM_THREADS=auto", True),
+        ("julia -t 4 a.jl", False),
+        ("matlab -nodisplay -r a", True),
+        ("bash -c 'matlab -batch a'", True),
+        ("matlab -singleCompThread -r a", False),
+        ('matlab -r "maxNumCompThreads(4); a"', False),
+        ("ls | parallel gzip", True),
+        ("cat b | time parallel -k ./a ::: 1 2", True),
+        ("cat b | parallel -kj 4 ./a", False),
+        ("parallel --jobs 4 ./a ::: 1", False),
+        ("parallel $OPTIONS ./a ::: 1", False),
+        ("xargs -P 0 -n1 ./a < b", True),
+        ("xargs -P 4 ./a < b", False),
+        ("snakemake --cores all", True),
+        ("snakemake --use-conda -j", True),
+        ("snakemake --cores --config a=b", True),
+        ("snakemake -c8 all", False),
+        ("snakemake --cores 4", False),
+        ("snakemake -np --cores all", False),
+        ("snakemake --cores all --executor slurm", False),
+        ("make -j install", True),
+        ("make -j 8", False),
+        ("make -j$(getconf X)", False),
+        ("spark-submit --master 'local[*]' a.py", True),
+        ("spark-submit --master local[4] a.py", False),
+        ("dask worker --scheduler-file b", True),
+        ("dask-worker --nthreads 2 a:1", False),
+        ("pigz b", True),
+        ("pigz -dc b", False),
+        ("xz -T0 b", True),
+        ("iqtree -s b -nt AUTO", True),
+        ("cellranger count --id=b", True),
+        ("cellranger count --id=b --localcores=8", False),
+        ("singularity exec i.sif fmriprep b c participant", True),
+        ("fmriprep b c participant --nprocs 4", False),
+    ],
+)
+@pytest.mark.parametrize("target", ["torque", "toml", "slurm"])
+def test_a_program_that_uses_all_cores_that_it_finds(target: str, line: str, named: bool) -> None:
+    if target == "slurm":
+        found, why = reasons(f"#PBS -l select=1:ncpus=4\n{line}\n", target), "Slurm may bind it to those of"
+    else:
+        found, why = reasons(f"{HEAD}-n 1 -c 4\n{line}\n", target), "Slurm binds it to those of the job"
+    assert sum(one.startswith(f"uses all cores that it finds: {why}") for one in found) == named
+
+
+@pytest.mark.parametrize(
+    ("request_line", "line", "named"),
+    [
+        ("select=1:ncpus=8", "/opt/b/orca a > b", "orca"),
+        ("select=1:ncpus=8", "module load openmpi orca\n$(which orca) a", "orca"),
+        ("select=1:ncpus=8", "module load vasp/6\npython a.py", "vasp"),
+        ("ncpus=8", "time horovodrun -np 8 python a.py", "horovodrun"),
+        ("select=1:ncpus=8:mpiprocs=8", "/opt/b/orca a > b", ""),
+        ("nodes=1:ppn=8", "/opt/b/orca a > b", ""),
+        ("select=1:ncpus=1", "/opt/b/orca a > b", ""),
+        ("select=1:ncpus=8", "module load vasp/6\nmpirun -np 8 vasp", ""),
+        ("select=1:ncpus=8", "./a", ""),
+    ],
+)
+@pytest.mark.parametrize("target", ["slurm", "toml"])
+def test_cores_of_one_task_for_a_program_that_starts_ranks(
+    target: str, request_line: str, line: str, named: str
+) -> None:
+    text = f"#!/bin/bash\n#PBS -l {request_line}\n{line}\n"
+    done = job_file(text) if target == "toml" else convert(text, target)
+    found = [one.what for one in done.remarks if "for an Open MPI the node has one slot" in one.why]
+    assert found == [named] * bool(named)
+
+
+@pytest.mark.parametrize(
     ("code", "named"),
     [
         ("n = len(os.sched_getaffinity(0))", True),
