@@ -10,7 +10,7 @@ from jobgen.convert import log_differences, variable_names
 from jobgen.convert.result import Edit, Remark
 from jobgen.convert.submission import discarded
 from jobgen.convert.to_scheduler import variables
-from jobgen.convert.to_scheduler.start_lines import for_bash
+from jobgen.convert.to_scheduler.start_lines import for_bash, reads_node_file
 from jobgen.convert.variable_names import directive_of_text, is_written
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.script import Script
@@ -35,14 +35,13 @@ def remarks(
     The job of a job file has launchers and logs of its own.
     """
     source = script.dialect
-    if source.family == target.family:
-        return
     known = {(one.line, word) for one in known_remarks for word in re.findall(r"\w+", one.what)}
     known |= {(one.line, word.strip("\"'")) for one in known_remarks for word in one.what.split()}
     known |= {(0, one.what[1:]) for one in known_remarks if re.fullmatch(r"\$\w+", one.what)}
     own = {*script.values}
     own |= variables.unset(script) if script.is_batch else set()  # else the submission has options
-    own |= {str(source.variable("node_file"))} if for_bash(script) else set()  # the script gets one
+    gets_file = for_bash(script) and not job_file and reads_node_file(script)
+    own |= {str(source.variable("node_file"))} if gets_file else set()
     own |= {*source.constants, *source.constants.values()}
     ranges = [(edit.start, edit.end) for edit in edits]
     comments = [(node.start, node.end) for node in (*script.tree.all("comment"), *discarded(script.tree))]
@@ -75,26 +74,10 @@ def _names(
 ) -> Iterator[tuple[str, tuple[str, bool], int, int]]:
     """Yield each name of the old scheduler, the reason and whether it is lost, its offset and line."""
     source = script.dialect
-    words = "|".join(dict.fromkeys((source.family.lower(), source.name, source.scheduler.command_name)))
-    patterns = {
-        rf"\b{source.variable_prefix.rstrip('_')}[A-Z]?_[A-Z]\w*": (f"is not set by {target.title}", True),
-        **{
-            rf"(?<![\w/.$\{{-])({'|'.join(names)})(?![\w/.=-])": (f"is a command of {owner}", True)
-            for owner, names in _commands(source).items()
-        },
-        rf"(?i)(?<![\w/.$-])({words})({_OF_SCHEDULER})?(?![\w/.*-])": (f"names {source.title}", True),
-        rf"(?i)(?<![\w/.$-])--?(use[-_])?({words})(?=[\s\"'=]|$)": (f"names {source.title}", True),
-        rf"(?i)(?<=hydra/launcher=)\w+_({words})\b": (f"names {source.title}", True),
-    }
-    if not (script.request.output or (job_file and source.copies_logs)):
-        of_log = f"is a log of {source.title}: that of {target.title} has another name"
-        if source.copies_logs:
-            of_log = f"may be the log of the job, which {target.title} writes while it runs"
-        patterns[source.own_logs] = (of_log, not source.copies_logs)
-    if not job_file and source.node_step is None and target.node_step:
-        names = r"\w*[Mm]pi(run|exec)(\.hydra|_rsh|_mpt)?|aprun|orterun"
-        patterns[rf"(?<![\w.$\{{-])({names})(?![\w/.=-])"] = ("stays in this text", False)
-    for command in script.named("module", "ml"):
+    patterns = _patterns(script, target, job_file)
+    words = _titles(source)
+    modules = script.named("module", "ml") if source.family != target.family else ()
+    for command in modules:
         loads = not {"unload", "rm", "del", "remove"} & {*command.literals}
         for word in command.arguments:
             if loads and re.fullmatch(rf"(?i)({words})([-.]\w+)*/\S+", script.constants.value(word) or ""):
@@ -115,6 +98,39 @@ def _names(
             if not (file or _printed(root, at) or _is_label(root, at)):
                 message = named and _is_sentence(root, at, match[0])
                 yield match[0], (why[0], why[1] and not message), at, line
+
+
+def _titles(source: Dialect) -> str:
+    """Return a pattern of the names of a scheduler."""
+    return "|".join(dict.fromkeys((source.family.lower(), source.name, source.scheduler.command_name)))
+
+
+def _patterns(script: Script, target: Dialect, job_file: bool) -> dict[str, tuple[str, bool]]:
+    """Return patterns of names of the old scheduler, each with the reason and whether they are lost."""
+    source, words = script.dialect, _titles(script.dialect)
+    if source.family == target.family:
+        lost = source.job_variables.keys() - target.job_variables.keys()
+        names = sorted(name for name in lost if name.startswith(source.variable_prefix))
+        return {rf"\b({'|'.join(names)})\b": (f"is not set by {target.title}", True)}
+    patterns = {
+        rf"\b{source.variable_prefix.rstrip('_')}[A-Z]?_[A-Z]\w*": (f"is not set by {target.title}", True),
+        **{
+            rf"(?<![\w/.$\{{-])({'|'.join(names)})(?![\w/.=-])": (f"is a command of {owner}", True)
+            for owner, names in _commands(source).items()
+        },
+        rf"(?i)(?<![\w/.$-])({words})({_OF_SCHEDULER})?(?![\w/.*-])": (f"names {source.title}", True),
+        rf"(?i)(?<![\w/.$-])--?(use[-_])?({words})(?=[\s\"'=]|$)": (f"names {source.title}", True),
+        rf"(?i)(?<=hydra/launcher=)\w+_({words})\b": (f"names {source.title}", True),
+    }
+    if not (script.request.output or (job_file and source.copies_logs)):
+        of_log = f"is a log of {source.title}: that of {target.title} has another name"
+        if source.copies_logs:
+            of_log = f"may be the log of the job, which {target.title} writes while it runs"
+        patterns[source.own_logs] = (of_log, not source.copies_logs)
+    if not job_file and source.node_step is None and target.node_step:
+        names = r"\w*[Mm]pi(run|exec)(\.hydra|_rsh|_mpt)?|aprun|orterun"
+        patterns[rf"(?<![\w.$\{{-])({names})(?![\w/.=-])"] = ("stays in this text", False)
+    return patterns
 
 
 def _at(root: Node, at: int, *types: str) -> Iterator[Node]:

@@ -460,3 +460,21 @@ def test_a_command_that_prints_the_job_prints_other_lines(
 ) -> None:
     done = convert(f"#{options}\n{line}", target)
     assert [one.why for one in done.remarks if "prints" in one.why] == why
+
+
+@pytest.mark.parametrize(
+    ("line", "written", "named"),
+    [
+        ("python -c 'import os; open(os.environ[\"PBS_NODEFILE\"])'", True, False),
+        ('julia <<E\nf(readlines(ENV["PBS_NODEFILE"]))\nE', True, False),
+        ("perl -e 'open(F, $ENV{PBS_NODEFILE})'", True, False),
+        ("bash -c './a $PBS_NODEFILE'", True, False),
+        ("./a --variable PBS_NODEFILE", False, True),
+        ("ssh b 'wc -l $PBS_NODEFILE'", False, True),
+        ("echo 'PBS_NODEFILE: none'", False, False),
+    ],
+)
+def test_a_node_file_that_code_in_another_language_reads(line: str, written: bool, named: bool) -> None:
+    done = convert(f"#PBS -l nodes=2:ppn=4\n{line}", "slurm")
+    assert ("PBS_NODEFILE=$(mktemp)" in done.text) == written
+    assert any(one.what == "PBS_NODEFILE" for one in done.remarks) == named
