@@ -15,7 +15,7 @@ from jobgen.convert.submission import discarded, index_read
 from jobgen.convert.to_scheduler.request_writer import listed
 from jobgen.convert.variable_names import directive_of_text, is_exported
 from jobgen.launch.launchers import MPI_FLAVOURS, MpiFlavour
-from jobgen.script.beside import programs
+from jobgen.script.beside import programs, started
 from jobgen.script.command_kinds import STATE, TOOLS, is_printed
 from jobgen.script.commands import Command, names_command
 from jobgen.script.dialects.base import Dialect
@@ -145,7 +145,12 @@ def _bound_cores(script: Script, target: Dialect) -> Iterator[Remark]:
         )
         if not sized:
             return
-    yield from (hint(*place, f"uses all cores that it finds: {cores}") for place in uses_all(script))
+    cores = f"uses all cores that it finds: {cores}"
+    yield from (hint(*place, cores) for place in uses_all(script))
+    for name, inner in started(script):
+        if inner.starter and inner.starter.script is script:
+            at = inner.starter.call.line
+            yield from (hint(at, name, f"{cores} (line {line} of it)") for line, _ in uses_all(inner))
     if source.node_step is None:
         return
     why = "counts the cores to which Slurm binds the job, and "

@@ -11,6 +11,7 @@ from jobgen.convert.result import Edit, Remark
 from jobgen.convert.submission import discarded
 from jobgen.convert.to_scheduler import variables
 from jobgen.convert.to_scheduler.start_lines import for_bash, reads_node_file
+from jobgen.convert.unread_files import classes_of, titles
 from jobgen.convert.variable_names import directive_of_text, is_written
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.script import Script
@@ -75,7 +76,7 @@ def _names(
     """Yield each name of the old scheduler, the reason and whether it is lost, its offset and line."""
     source = script.dialect
     patterns = _patterns(script, target, job_file)
-    words = _titles(source)
+    words = titles(source)
     modules = script.named("module", "ml") if source.family != target.family else ()
     for command in modules:
         loads = not {"unload", "rm", "del", "remove"} & {*command.literals}
@@ -100,14 +101,9 @@ def _names(
                 yield match[0], (why[0], why[1] and not message), at, line
 
 
-def _titles(source: Dialect) -> str:
-    """Return a pattern of the names of a scheduler."""
-    return "|".join(dict.fromkeys((source.family.lower(), source.name, source.scheduler.command_name)))
-
-
 def _patterns(script: Script, target: Dialect, job_file: bool) -> dict[str, tuple[str, bool]]:
     """Return patterns of names of the old scheduler, each with the reason and whether they are lost."""
-    source, words = script.dialect, _titles(script.dialect)
+    source, words = script.dialect, titles(script.dialect)
     if source.family == target.family:
         lost = source.job_variables.keys() - target.job_variables.keys()
         names = sorted(name for name in lost if name.startswith(source.variable_prefix))
@@ -121,6 +117,7 @@ def _patterns(script: Script, target: Dialect, job_file: bool) -> dict[str, tupl
         rf"(?i)(?<![\w/.$-])({words})({_OF_SCHEDULER})?(?![\w/.*-])": (f"names {source.title}", True),
         rf"(?i)(?<![\w/.$-])--?(use[-_])?({words})(?=[\s\"'=]|$)": (f"names {source.title}", True),
         rf"(?i)(?<=hydra/launcher=)\w+_({words})\b": (f"names {source.title}", True),
+        classes_of(source): (f"names {source.title}", True),
     }
     if not (script.request.output or (job_file and source.copies_logs)):
         of_log = f"is a log of {source.title}: that of {target.title} has another name"

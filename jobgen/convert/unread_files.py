@@ -13,6 +13,7 @@ from jobgen.convert.result import Remark, hint
 from jobgen.launch.command_line import SHELLS, is_python
 from jobgen.script.beside import name_and_text, programs
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS
+from jobgen.script.dialects.base import Dialect
 from jobgen.script.launches import Start
 from jobgen.script.script import Script
 from jobgen.script.written_files import written
@@ -104,13 +105,15 @@ def read_of(script: Script, known: Collection[str] = ()) -> str:
 
 
 def may_be_for(script: Script, file: File) -> bool:
-    """Return whether a file has a name of a scheduler; True if it is not beside the script."""
+    """Return whether a file has a name of a scheduler, or starts an engine that submits jobs; True if it is not
+    beside the script."""
     source = script.dialect
-    _, code = name_and_text(script, file.path)
+    name, code = name_and_text(script, file.path)
     names = [rf"{source.variable_prefix}\w+", *source.owners, *filter(None, [source.node_step])]
     if code is None:
         return not is_of_system(file)
-    return re.search(rf"\b({'|'.join(names)})\b", code.decode(errors="replace")) is not None
+    named = re.search(rf"\b({'|'.join(names)})\b", code.decode(errors="replace")) is not None
+    return named or any(of_engines(Script(code, script.scheduler, script.folder, name=name)))
 
 
 def is_of_system(file: File) -> bool:
@@ -126,17 +129,37 @@ def of_programs(script: Script, other: str, known: Collection[str] = ()) -> Iter
     source = script.dialect
     owners = {**source.owners, **dict.fromkeys(filter(None, [source.node_step]), source.title)}
     word = re.compile(rf"[\"'](?:[^\s\"']*/)?({'|'.join(owners)}|{source.variable_prefix}\w+)(?=[\s\"'])")
+    classes = re.compile(classes_of(source))
     for program in programs(script):
         places: dict[str, int] = {}
+        own: dict[str, int] = {}
         for number, line in enumerate(program.text.split("\n"), 1):
-            for name in word.findall(line) if not line.lstrip().startswith("#") else ():
+            code = "" if line.lstrip().startswith("#") else line
+            for name in word.findall(code):
                 places.setdefault(name, number)
+            for match in classes.finditer(code):
+                own.setdefault(match[0], number)
         found = [name for name in places if name not in known]
         for owner in dict.fromkeys(map(owners.get, found)):
             names = [name for name in found if owners.get(name) == owner]
             why = f"names {_listed(names)}, {'commands' if names[1:] else 'a command'} of {owner}"
             why = why if owner else f"reads {_listed(names)}, which {other} does not set"
             yield hint(program.calls[0].line, f"{program.path}:{places[names[0]]}", why)
+        if own and not source.owners.keys() <= {*known}:  # the other scheduler has its commands
+            why = f"uses {_listed([*own])}, for {source.title}"
+            yield hint(program.calls[0].line, f"{program.path}:{min(own.values())}", why)
+
+
+def titles(source: Dialect) -> str:
+    """Return a pattern of the names of a scheduler."""
+    return "|".join(dict.fromkeys((source.family.lower(), source.name, source.scheduler.command_name)))
+
+
+def classes_of(source: Dialect) -> str:
+    """Return a pattern of calls in Python, Julia and R that start workers by a scheduler: SLURMCluster(),
+    addprocs_slurm()."""
+    words = f"(?i:{titles(source)})"
+    return rf"\b{words}(?:[A-Z][a-z]+)+(?=\()|\b(?:addprocs|batchtools)_{words}\b"
 
 
 def _listed(names: Sequence[str]) -> str:

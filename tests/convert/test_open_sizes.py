@@ -266,6 +266,14 @@ def test_a_program_that_uses_all_cores_that_it_finds(target: str, line: str, nam
     assert sum(one.startswith(f"uses all cores that it finds: {why}") for one in found) == named
 
 
+def test_a_script_beside_it_uses_all_cores_that_it_finds(tmp_path: Path) -> None:
+    (tmp_path / "a.sh").write_text("#!/bin/bash\ncd b\nparallel gzip ::: *\n")
+    script = Script(f"{HEAD}-c 4\ntime ./a.sh\n".encode(), "slurm", str(tmp_path))
+    for done in (conversion.convert(script, "torque"), translation.convert(script)):
+        found = [(one.line, one.what) for one in done.remarks if "(line 3 of it)" in one.why]
+        assert found == [(HEAD.count("\n") + 2, "a.sh")]
+
+
 @pytest.mark.parametrize(
     ("request_line", "line", "named"),
     [

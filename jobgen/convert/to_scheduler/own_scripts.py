@@ -117,6 +117,8 @@ def _inside(
     for command in inner.named(*filter(None, ({*source.owners} - {*target.owners}) | {source.node_step})):
         why = f"{command.name} is a command of {source.owners.get(command.name, source.title)}"
         yield f"{inner.name}:{command.line}", why, False
+    for one in of_engines(inner) if source.family != target.family else ():
+        yield f"{inner.name}:{one.line}", f"{one.path} is not read: it may be for {source.title}", True
     for file in files(inner) if depth < _DEEPEST else ():
         name, code = name_and_text(inner, file.path)
         if code is not None:
