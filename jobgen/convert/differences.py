@@ -46,6 +46,9 @@ _OF_RANKS = re.compile(
 )
 # Programs that start ranks themselves, with an Open MPI.
 _STARTS_RANKS = re.compile(r"orca|qchem|dalton|foamJob|horovodrun|starccm\+|pymolcas")
+# Numbers of ranks for which launchers start one on each GPU that they find.
+_ALL_DEVICES = {"deepspeed": ("",), "accelerate": ("",), "torchrun": ("gpu", "auto")}
+_COUNTS_DEVICES = re.compile(r"\bnvidia-smi\s[^|]*(-L|--list-gpus)\b.*\|\s*(wc|grep -c)\b")
 NO_TERMINAL = "the program has no terminal here, and may write its output late, in blocks: "
 NO_TERMINAL += "stdbuf -oL prevents that"
 
@@ -60,6 +63,7 @@ def remarks(script: Script, target: Dialect, logs: Mapping[str, str]) -> Iterato
     yield from islice(_limits(script, target), 1)
     yield from islice(_bound_cores(script, target), 1)
     yield from _slots_of_cores(script, target)
+    yield from islice(_shown_devices(script, target), 1)
     yield from _written_script(script)
     yield from _own_directives(script, target)
     yield from _set_by_target(script, target)
@@ -145,7 +149,7 @@ def _bound_cores(script: Script, target: Dialect) -> Iterator[Remark]:
         )
         if not sized:
             return
-    cores = f"uses all cores that it finds: {cores}"
+    cores = f"may use all cores that it finds: {cores}"
     yield from (hint(*place, cores) for place in uses_all(script))
     for name, inner in started(script):
         if inner.starter and inner.starter.script is script:
@@ -162,6 +166,22 @@ def _bound_cores(script: Script, target: Dialect) -> Iterator[Remark]:
     for one in script.running("nproc") if (request.cpus_per_rank or 1) == 1 else ():
         if one.node.under("command_substitution") and len(one.words) == 1 and not is_printed(one.node):
             yield remark_on(one, why)
+
+
+def _shown_devices(script: Script, target: Dialect) -> Iterator[Remark]:
+    """Yield a remark on what uses or counts all GPUs that it finds, of which Slurm hides those of other jobs."""
+    source, request = script.dialect, script.request
+    if target.hides_devices or not source.hides_devices or request.exclusive or not request.gpus_per_node:
+        return
+    why = f"may use all GPUs that it finds: {source.title} hides those of other jobs, "
+    why += f"{target.title} may not"
+    for launch in script.launches:
+        counts = (*launch.row.line.local_ranks, "--num-processes", "--include")
+        if launch.text(*counts) in _ALL_DEVICES.get(launch.kind, ()):
+            yield hint(launch.line, launch.title, why)
+    for node in script.tree.all("command_substitution"):
+        if _COUNTS_DEVICES.search(node.text) and not is_printed(node):
+            yield hint(node.line, node.text, why)
 
 
 def ranks_of_whole_nodes(script: Script) -> Iterator[Remark]:

@@ -55,6 +55,8 @@ _USES_ALL = {
     "xargs": r".*(?<!\S)(-P|--max-procs)[= ]?0(?!\S)",
     "spark-submit": r".*\blocal\[\*\]",
     "dask-worker": r"(?!.*--nthreads)",
+    "ray": r"start\b(?!.*--num-cpus)",
+    "gmx": r"(-\S+ )*mdrun\b(?!.*(?<!\S)-nt(mpi)?(?!\S))",
     "dask": r"worker\b(?!.*--nthreads)",
     "pigz": r"(?!.*(?<!\S)(-\w*[dp]|--(decompress|processes)))",
     "xz": r".*(?<!\S)(-T ?|--threads=)0(?!\S)",

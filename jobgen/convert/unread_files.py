@@ -105,8 +105,10 @@ def read_of(script: Script, known: Collection[str] = ()) -> str:
 
 
 def may_be_for(script: Script, file: File) -> bool:
-    """Return whether a file has a name of a scheduler, or starts an engine that submits jobs; True if it is not
-    beside the script."""
+    """Return whether a file has a name of a scheduler, or starts an engine that submits jobs.
+
+    It may if it is not beside the script.
+    """
     source = script.dialect
     name, code = name_and_text(script, file.path)
     names = [rf"{source.variable_prefix}\w+", *source.owners, *filter(None, [source.node_step])]

@@ -247,6 +247,12 @@ def test_a_script_that_counts_cores(target: str, options: str, code: str, start:
         ("spark-submit --master local[4] a.py", False),
         ("dask worker --scheduler-file b", True),
         ("dask-worker --nthreads 2 a:1", False),
+        ("ray start --head", True),
+        ("ray start --head --num-cpus=4", False),
+        ("gmx mdrun -ntomp 4 -deffnm b", True),
+        ("gmx mdrun -nt 4 -deffnm b", False),
+        ("gmx mdrun -ntmpi 1 -ntomp 4 -deffnm b", False),
+        ("gmx grompp -f b", False),
         ("pigz b", True),
         ("pigz -dc b", False),
         ("xz -T0 b", True),
@@ -263,7 +269,7 @@ def test_a_program_that_uses_all_cores_that_it_finds(target: str, line: str, nam
         found, why = reasons(f"#PBS -l select=1:ncpus=4\n{line}\n", target), "Slurm may bind it to those of"
     else:
         found, why = reasons(f"{HEAD}-n 1 -c 4\n{line}\n", target), "Slurm binds it to those of the job"
-    assert sum(one.startswith(f"uses all cores that it finds: {why}") for one in found) == named
+    assert sum(one.startswith(f"may use all cores that it finds: {why}") for one in found) == named
 
 
 def test_a_script_beside_it_uses_all_cores_that_it_finds(tmp_path: Path) -> None:
@@ -272,6 +278,29 @@ def test_a_script_beside_it_uses_all_cores_that_it_finds(tmp_path: Path) -> None
     for done in (conversion.convert(script, "torque"), translation.convert(script)):
         found = [(one.line, one.what) for one in done.remarks if "(line 3 of it)" in one.why]
         assert found == [(HEAD.count("\n") + 2, "a.sh")]
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "named"),
+    [
+        ("--gres=gpu:2", "deepspeed t.py", True),
+        ("--gres=gpu:2", "deepspeed --num_gpus 2 t.py", False),
+        ("--gres=gpu:2", "deepspeed --include localhost:0,1 t.py", False),
+        ("--gres=gpu:2", "torchrun --nproc_per_node=gpu t.py", True),
+        ("--gres=gpu:2", "torchrun --standalone --nproc-per-node auto t.py", True),
+        ("--gres=gpu:2", "torchrun --nproc_per_node=2 t.py", False),
+        ("--gres=gpu:2", "torchrun t.py", False),
+        ("--gres=gpu:2", "accelerate launch t.py", True),
+        ("--gres=gpu:2", "accelerate launch --num_processes 2 t.py", False),
+        ("--gres=gpu:2", "N=$(nvidia-smi -L | wc -l)\n./a -g $N", True),
+        ("--gres=gpu:2", "echo $(nvidia-smi --list-gpus | wc -l)", False),
+        ("--gres=gpu:2 --exclusive", "deepspeed t.py", False),
+    ],
+)
+def test_what_uses_all_gpus_that_it_finds(options: str, line: str, named: bool) -> None:
+    found = reasons(f"{HEAD}-N 1 {options}\n{line}\n", "torque")
+    why = "may use all GPUs that it finds: Slurm hides those of other jobs, Torque may not"
+    assert found.count(why) == named
 
 
 @pytest.mark.parametrize(
