@@ -46,6 +46,7 @@ _OF_RANKS = re.compile(
 )
 # Programs that start ranks themselves, with an Open MPI.
 _STARTS_RANKS = re.compile(r"orca|qchem|dalton|foamJob|horovodrun|starccm\+|pymolcas")
+_OF_LIGHTNING = re.compile(r"(?m)^[^#\n]*(lightning_logs)/version_\$\{?SLURM_\w*JOB_?ID\b")
 # Numbers of ranks for which launchers start one on each GPU that they find.
 _ALL_DEVICES = {"deepspeed": ("",), "accelerate": ("",), "torchrun": ("gpu", "auto")}
 _COUNTS_DEVICES = re.compile(r"\bnvidia-smi\s[^|]*(-L|--list-gpus)\b.*\|\s*(wc|grep -c)\b")
@@ -64,6 +65,7 @@ def remarks(script: Script, target: Dialect, logs: Mapping[str, str]) -> Iterato
     yield from islice(_bound_cores(script, target), 1)
     yield from _slots_of_cores(script, target)
     yield from islice(_shown_devices(script, target), 1)
+    yield from _logs_of_lightning(script, target)
     yield from _written_script(script)
     yield from _own_directives(script, target)
     yield from _set_by_target(script, target)
@@ -169,7 +171,7 @@ def _bound_cores(script: Script, target: Dialect) -> Iterator[Remark]:
 
 
 def _shown_devices(script: Script, target: Dialect) -> Iterator[Remark]:
-    """Yield a remark on what uses or counts all GPUs that it finds, of which Slurm hides those of other jobs."""
+    """Yield remarks on what uses or counts all GPUs that it finds: Slurm hides those of other jobs."""
     source, request = script.dialect, script.request
     if target.hides_devices or not source.hides_devices or request.exclusive or not request.gpus_per_node:
         return
@@ -182,6 +184,15 @@ def _shown_devices(script: Script, target: Dialect) -> Iterator[Remark]:
     for node in script.tree.all("command_substitution"):
         if _COUNTS_DEVICES.search(node.text) and not is_printed(node):
             yield hint(node.line, node.text, why)
+
+
+def _logs_of_lightning(script: Script, target: Dialect) -> Iterator[Remark]:
+    """Yield a remark on the folder that PyTorch Lightning names by the id of a job, if Slurm sets it."""
+    found = _OF_LIGHTNING.search(script.tree.text)
+    if found and target.family != script.dialect.family:
+        why = f"Lightning names this folder by the id of a job of {script.dialect.title} only: else it is "
+        line = script.tree.text.count("\n", 0, found.start(1)) + script.tree.line
+        yield hint(line, found[1], f"{why}version_0, version_1 and so on")
 
 
 def ranks_of_whole_nodes(script: Script) -> Iterator[Remark]:
@@ -272,7 +283,7 @@ def _slots_of_cores(script: Script, target: Dialect) -> Iterator[Remark]:
     starts = ((one.line, os.path.basename(one.texts[0])) for one in script.started)
     found = next((one for one in starts if _STARTS_RANKS.fullmatch(one[1])), None)
     if found is None and (module := _OF_RANKS.search(script.tree.text)):
-        found = script.tree.text.count("\n", 0, module.start(2)) + 1, module[2]
+        found = script.tree.text.count("\n", 0, module.start(2)) + script.tree.line, module[2]
     if found:
         why = f"may start ranks itself: for an Open MPI the node has one slot in {target.title}, for all "
         yield hint(*found, f"{why}{cores} cores: request a task for each rank")

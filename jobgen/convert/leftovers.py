@@ -106,18 +106,23 @@ def _patterns(script: Script, target: Dialect, job_file: bool) -> dict[str, tupl
     source, words = script.dialect, titles(script.dialect)
     if source.family == target.family:
         lost = source.job_variables.keys() - target.job_variables.keys()
-        names = sorted(name for name in lost if name.startswith(source.variable_prefix))
-        return {rf"\b({'|'.join(names)})\b": (f"is not set by {target.title}", True)}
+        own = sorted(name for name in lost if name.startswith(source.variable_prefix))
+        return {rf"\b({'|'.join(own)})\b": (f"is not set by {target.title}", True)}
     patterns = {
         rf"\b{source.variable_prefix.rstrip('_')}[A-Z]?_[A-Z]\w*": (f"is not set by {target.title}", True),
         **{
             rf"(?<![\w/.$\{{-])({'|'.join(names)})(?![\w/.=-])": (f"is a command of {owner}", True)
             for owner, names in _commands(source).items()
         },
-        rf"(?i)(?<![\w/.$-])({words})({_OF_SCHEDULER})?(?![\w/.*-])": (f"names {source.title}", True),
-        rf"(?i)(?<![\w/.$-])--?(use[-_])?({words})(?=[\s\"'=]|$)": (f"names {source.title}", True),
-        rf"(?i)(?<=hydra/launcher=)\w+_({words})\b": (f"names {source.title}", True),
-        classes_of(source): (f"names {source.title}", True),
+        **dict.fromkeys(
+            (
+                rf"(?i)(?<![\w/.$-])({words})({_OF_SCHEDULER})?(?![\w/.*-])",
+                rf"(?i)(?<![\w/.$-])--?(use[-_])?({words})(?=[\s\"'=]|$)",
+                rf"(?i)(?<=hydra/launcher=)\w+_({words})\b",
+                classes_of(source),
+            ),
+            (f"names {source.title}", True),
+        ),
     }
     if not (script.request.output or (job_file and source.copies_logs)):
         of_log = f"is a log of {source.title}: that of {target.title} has another name"
@@ -125,8 +130,8 @@ def _patterns(script: Script, target: Dialect, job_file: bool) -> dict[str, tupl
             of_log = f"may be the log of the job, which {target.title} writes while it runs"
         patterns[source.own_logs] = (of_log, not source.copies_logs)
     if not job_file and source.node_step is None and target.node_step:
-        names = r"\w*[Mm]pi(run|exec)(\.hydra|_rsh|_mpt)?|aprun|orterun"
-        patterns[rf"(?<![\w.$\{{-])({names})(?![\w/.=-])"] = ("stays in this text", False)
+        launchers = r"\w*[Mm]pi(run|exec)(\.hydra|_rsh|_mpt)?|aprun|orterun"
+        patterns[rf"(?<![\w.$\{{-])({launchers})(?![\w/.=-])"] = ("stays in this text", False)
     return patterns
 
 
