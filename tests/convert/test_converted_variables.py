@@ -478,3 +478,29 @@ def test_a_node_file_that_code_in_another_language_reads(line: str, written: boo
     done = convert(f"#PBS -l nodes=2:ppn=4\n{line}", "slurm")
     assert ("PBS_NODEFILE=$(mktemp)" in done.text) == written
     assert any(one.what == "PBS_NODEFILE" for one in done.remarks) == named
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "target", "new"),
+    [
+        (
+            "#SBATCH -n 4",
+            "srun nsys profile -o b.%q{SLURM_PROCID} ./a",
+            "torque",
+            "b.%q{OMPI_COMM_WORLD_RANK}",
+        ),
+        ("#SBATCH -n 4", 'srun ncu -o "b-%q{SLURM_JOB_NAME}" ./a', "pbspro", '"b-%q{PBS_JOBNAME}"'),
+        ("#SBATCH -n 1", "valgrind --log-file=b.%q{SLURM_JOB_ID} ./a", "pbspro", "b.%q{PBS_JOBID}"),
+        ("#SBATCH -n 1", "valgrind --log-file=b.%q{MY_ID} ./a", "pbspro", "b.%q{MY_ID}"),
+        (
+            "#PBS -l nodes=1:ppn=4",
+            "mpirun -np 4 nvprof -o b.%q{OMPI_COMM_WORLD_RANK} ./a",
+            "slurm",
+            "b.%q{SLURM_PROCID}",
+        ),
+    ],
+)
+def test_variables_in_the_names_of_files_of_tools(options: str, line: str, target: str, new: str) -> None:
+    done = convert(f"{options}\n{line}", target)
+    assert f"{new} ./a" in done.text
+    assert not any("is not set by" in one.why for one in done.remarks)
