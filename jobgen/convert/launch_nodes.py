@@ -44,21 +44,34 @@ _LETTERS = {
 }
 # Code that counts all cores of a node; nproc alone counts those to which the job is bound.
 _COUNTS_NODE = re.compile(r"(?s)\bnproc\s[^|;)`]*--all|processor.*/proc/cpuinfo|/proc/cpuinfo.*processor")
-# Programs that use all cores that they find, and patterns of their options with which they do so.
+# The options with a number of cores of programs that use all which they find without it.
+_LIMITS = {
+    "dask-worker": "--nthreads",
+    "diamond": "-p|--threads",
+    "ffmpeg": "-threads",
+    "ninja": r"-j\d*|-t",
+    "pigz": r"-\w*[dp]\w*|--(decompress|processes)",
+    "raxml-ng": "--threads",
+    "vina": "--cpu",
+    "vsearch": "--?threads",
+    "wsclean": "-j",
+}
+# Patterns of the options with which programs use all cores that they find.
 _USES_ALL = {
-    "julia": r".*(?<!\S)(-t|--threads|-p|--procs)[= ]?auto(?!\S)",
+    **{name: rf"(?!.*(?<!\S)({options}|--?(help|version))\b)" for name, options in _LIMITS.items()},
     "matlab": r"(?!.*(-singleCompThread|-help|maxNumCompThreads\())",
+    "julia": r".*(?<!\S)(-t|--threads|-p|--procs)[= ]?auto(?!\S)",
     "parallel": r"(?!\$|.*(?<!\S)(-[a-zA-Z]*[jPS]|--(jobs|max-procs|ssh|slf|sem|version|citation|help)))",
     "snakemake": r"(?!.*(?<!\S)(--(cluster|executor|profile|slurm|drmaa|unlock|dry-?run)|-[a-z]*n[a-z]*\b))"
     r".*(?<!\S)(--cores|-c|--jobs|-j)(?!\S)(?![ =](?!all\b|-))|.*(?<!\S)(--cores=|-c)all\b",
     "make": r".*(?<!\S)(-j|--jobs)(?!\S)(?! *[\d$`\"])",
+    "cmake": r".*(?<!\S)--build\b.*(?<!\S)(-j|--parallel)(?!\S)(?! *[\d$`\"])",
+    "comsol": r"(-\S+ )*batch\b(?!.*(?<!\S)-np\b)",
     "xargs": r".*(?<!\S)(-P|--max-procs)[= ]?0(?!\S)",
     "spark-submit": r".*\blocal\[\*\]",
-    "dask-worker": r"(?!.*--nthreads)",
     "ray": r"start\b(?!.*--num-cpus)",
     "gmx": r"(-\S+ )*mdrun\b(?!.*(?<!\S)-nt(mpi)?(?!\S))",
     "dask": r"worker\b(?!.*--nthreads)",
-    "pigz": r"(?!.*(?<!\S)(-\w*[dp]|--(decompress|processes)))",
     "xz": r".*(?<!\S)(-T ?|--threads=)0(?!\S)",
     "pytest": r".*(?<!\S)(-n|--numprocesses)[= ]?(auto|logical)\b",
     "iqtree": r".*(?<!\S)(-nt|-T) AUTO\b",
