@@ -62,6 +62,7 @@ _ENGINES = {
     r"ipcluster": r"^start\b.*\s--profile",
     r"qlaunch": "",
     r"fc_run(\.py)?|nextDenovo|masurca": r"\.(cfg|txt)\b",
+    r"glide|prime\w*|phase\w*|ligprep|multisim|jaguar|epik|qsite": r"(?<!\S)-HOST (?!localhost)",
     r"HiC-Pro": r"(?<!\S)-\w*p(?!\S)",
     r"(cellranger|spaceranger)[\w-]*": r"(?<!\S)--jobmode[ =](?!local\b)",
 }

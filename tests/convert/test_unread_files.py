@@ -95,6 +95,8 @@ def test_the_jobs_of_a_workflow_are_for_the_scheduler_of_the_script(code: str, l
             "merlin run b.yaml\nmaestro run b.yaml",
             "the configuration of merlin, the configuration of maestro",
         ),
+        ("$SCHRODINGER/glide -HOST batch:8 b.in", "the configuration of glide"),
+        ("$SCHRODINGER/glide -HOST localhost:8 b.in", ""),
         ("masurca config.txt", "the configuration of masurca"),
         ("./a.sh\n./b.sh\n./c.sh\n./d.sh\n./e.sh\n./f.sh", "a.sh, b.sh, c.sh, d.sh and 2 more"),
         ("find . -name a.sh -delete\ncp a.sh b.sh\ndiff b.sh c.sh\nwhich d.sh\ntype -p e.sh", ""),
