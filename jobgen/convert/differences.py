@@ -178,7 +178,7 @@ def _shown_devices(script: Script, target: Dialect) -> Iterator[Remark]:
     why = f"may use all GPUs that it finds: {source.title} hides those of other jobs, "
     why += f"{target.title} may not"
     for launch in script.launches:
-        counts = (*launch.row.line.local_ranks, "--num-processes", "--include")
+        counts = (*launch.row.line.local_ranks, "--num-processes", "--include", "--hostfile", "-H")
         if launch.text(*counts) in _ALL_DEVICES.get(launch.kind, ()):
             yield hint(launch.line, launch.title, why)
     for node in script.tree.all("command_substitution"):

@@ -299,6 +299,7 @@ def test_a_script_beside_it_uses_all_cores_that_it_finds(tmp_path: Path) -> None
         ("--gres=gpu:2", "deepspeed t.py", True),
         ("--gres=gpu:2", "deepspeed --num_gpus 2 t.py", False),
         ("--gres=gpu:2", "deepspeed --include localhost:0,1 t.py", False),
+        ("--gres=gpu:2", "deepspeed --hostfile b t.py", False),
         ("--gres=gpu:2", "torchrun --nproc_per_node=gpu t.py", True),
         ("--gres=gpu:2", "torchrun --standalone --nproc-per-node auto t.py", True),
         ("--gres=gpu:2", "torchrun --nproc_per_node=2 t.py", False),
