@@ -164,8 +164,7 @@ def translate(
         _name_of_array(source, target, other, defined, script.request.array is not None)
     ranks = rank_names(source, target, mpi) if not source.zeros else {}
     steps = not source.zeros or any(script.launched(source.node_step or ""))
-    kept = variable_names.kept(script)
-    own = kept | unset(script)
+    own = (kept := variable_names.kept(script)) | unset(script)
     missing = {one for one in own - kept if source.origin(script.heeded, meanings(source)[one])}  # unread
     shared, seen = variable_names.shared(script), set[str]()
     shared |= {*variable_names.exported_names(script)} - script.values.keys() - ranks.keys()
