@@ -8,13 +8,14 @@ from collections.abc import Iterator, Mapping
 from itertools import chain, islice
 
 from jobgen.convert import aprun, log_differences
+from jobgen.convert.launch_nodes import uses_all
 from jobgen.convert.request_reader import at_directive
 from jobgen.convert.result import Remark, hint, remark_on
 from jobgen.convert.submission import discarded, index_read
 from jobgen.convert.to_scheduler.request_writer import listed
 from jobgen.convert.variable_names import directive_of_text, is_exported
 from jobgen.launch.launchers import MPI_FLAVOURS, MpiFlavour
-from jobgen.script.beside import programs
+from jobgen.script.beside import programs, started
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS, is_printed
 from jobgen.script.commands import Command, names_command
 from jobgen.script.dialects.base import Dialect
@@ -22,6 +23,7 @@ from jobgen.script.mpi_of_script import named_mpi
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, statement
 from jobgen.values import parsers
+from jobgen.values.parsers import number
 
 CORES_WITH_GPUS = "without a number of cores: the job requests one, and a site may give several with each GPU"
 
@@ -48,6 +50,12 @@ _BINDS = re.compile(r"(SINGULARITY|APPTAINER)_BIND(PATH)?")
 _OF_RANKS = re.compile(
     r"(?im)^\s*(module|ml)\b.*\b(vasp|quantum-?espresso|espresso|qe|cp2k|lammps|gromacs|nwchem|orca|siesta|abinit|castep)\b"
 )
+# Programs that start ranks themselves, with an Open MPI.
+_STARTS_RANKS = re.compile(r"orca|qchem|dalton|foamJob|horovodrun|starccm\+|pymolcas")
+_OF_LIGHTNING = re.compile(r"(?m)^[^#\n]*(lightning_logs)/version_\$\{?SLURM_\w*JOB_?ID\b")
+# Numbers of ranks for which launchers start one on each GPU that they find.
+_ALL_DEVICES = {"deepspeed": ("",), "accelerate": ("",), "torchrun": ("gpu", "auto")}
+_COUNTS_DEVICES = re.compile(r"\bnvidia-smi\s[^|]*(-L|--list-gpus)\b.*\|\s*(wc|grep -c)\b")
 NO_TERMINAL = "the program has no terminal here, and may write its output late, in blocks: "
 NO_TERMINAL += "stdbuf -oL prevents that"
 
@@ -61,6 +69,9 @@ def remarks(script: Script, target: Dialect, logs: Mapping[str, str]) -> Iterato
     yield from islice(_binds(script), 1)
     yield from islice(_limits(script, target), 1)
     yield from islice(_bound_cores(script, target), 1)
+    yield from _slots_of_cores(script, target)
+    yield from islice(_shown_devices(script, target), 1)
+    yield from _logs_of_lightning(script, target)
     yield from _written_script(script)
     yield from _own_directives(script, target)
     yield from _set_by_target(script, target)
@@ -135,8 +146,26 @@ def _binds(script: Script) -> Iterator[Remark]:
 
 def _bound_cores(script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield remarks on what counts the cores to which Slurm binds a script: a program for Python beside it,
-    and ``nproc`` without a number of cores, which makes it count those of OMP_NUM_THREADS."""
-    if script.is_pbs or target.family == script.dialect.family or script.request.exclusive:
+    ``nproc`` without a number of cores, which makes it count those of OMP_NUM_THREADS, and programs that use
+    all cores which they find."""
+    request, source = script.request, script.dialect
+    if target.family == source.family or request.exclusive:
+        return
+    cores = f"{source.title} binds it to those of the job, and {target.title} may not"
+    if source.node_step is None:
+        cores = f"{target.title} may bind it to those of the request"
+        sized = (
+            request.cpus_per_rank or request.ranks_per_node or any("ncpus" in one for one in request.chunks)
+        )
+        if not sized:
+            return
+    cores = f"may use all cores that it finds: {cores}"
+    yield from (hint(*place, cores) for place in uses_all(script))
+    for name, inner in started(script):
+        if inner.starter and inner.starter.script is script:
+            at = inner.starter.call.line
+            yield from (hint(at, name, f"{cores} (line {line} of it)") for line, _ in uses_all(inner))
+    if source.node_step is None:
         return
     why = "counts the cores to which Slurm binds the job, and "
     why += f"all of the node where {target.title} binds none"
@@ -144,9 +173,34 @@ def _bound_cores(script: Script, target: Dialect) -> Iterator[Remark]:
         if found := _COUNTS_BOUND.search(program.text):
             number = program.text.count("\n", 0, found.start(1)) + 1
             yield hint(program.calls[0].line, program.path, f"{why} (line {number} of it)")
-    for one in script.running("nproc") if (script.request.cpus_per_rank or 1) == 1 else ():
+    for one in script.running("nproc") if (request.cpus_per_rank or 1) == 1 else ():
         if one.node.under("command_substitution") and len(one.words) == 1 and not is_printed(one.node):
             yield remark_on(one, why)
+
+
+def _shown_devices(script: Script, target: Dialect) -> Iterator[Remark]:
+    """Yield remarks on what uses or counts all GPUs that it finds: Slurm hides those of other jobs."""
+    source, request = script.dialect, script.request
+    if target.hides_devices or not source.hides_devices or request.exclusive or not request.gpus_per_node:
+        return
+    why = f"may use all GPUs that it finds: {source.title} hides those of other jobs, "
+    why += f"{target.title} may not"
+    for launch in script.launches:
+        counts = (*launch.row.line.local_ranks, "--num-processes", "--include", "--hostfile", "-H")
+        if launch.text(*counts) in _ALL_DEVICES.get(launch.kind, ()):
+            yield hint(launch.line, launch.title, why)
+    for node in script.tree.all("command_substitution"):
+        if _COUNTS_DEVICES.search(node.text) and not is_printed(node):
+            yield hint(node.line, node.text, why)
+
+
+def _logs_of_lightning(script: Script, target: Dialect) -> Iterator[Remark]:
+    """Yield a remark on the folder that PyTorch Lightning names by the id of a job, if Slurm sets it."""
+    found = _OF_LIGHTNING.search(script.tree.text)
+    if found and target.family != script.dialect.family:
+        why = f"Lightning names this folder by the id of a job of {script.dialect.title} only: else it is "
+        line = script.tree.text.count("\n", 0, found.start(1)) + script.tree.line
+        yield hint(line, found[1], f"{why}version_0, version_1 and so on")
 
 
 def ranks_of_whole_nodes(script: Script) -> Iterator[Remark]:
@@ -251,6 +305,23 @@ def slots_of_one_task(script: Script) -> Iterator[Remark]:
     if each is not None and (slots or 1) > 1 and not steps and may_start_ranks(script):
         why = f"for an mpirun without hosts the node has {slots} slots in Slurm, and one in the new job"
         yield hint(each.line, f"{each.flag}={each.value}", why)
+
+
+def _slots_of_cores(script: Script, target: Dialect) -> Iterator[Remark]:
+    """Yield a remark on a program that starts ranks itself with several cores of one task: an Open MPI finds
+    one slot for each task of Slurm, and without Slurm one for each core of the node."""
+    request, chunk = script.request, (*script.request.chunks, {})[0]
+    one_task = "mpiprocs" not in chunk and (request.ranks_per_node or 1) == 1 and not script.launches
+    cores = request.cpus_per_rank or number(chunk.get("ncpus")) or 1
+    if not script.is_pbs or target.node_step is None or not one_task or cores == 1:
+        return
+    starts = ((one.line, os.path.basename(one.texts[0])) for one in script.started)
+    found = next((one for one in starts if _STARTS_RANKS.fullmatch(one[1])), None)
+    if found is None and (module := _OF_RANKS.search(script.tree.text)):
+        found = script.tree.text.count("\n", 0, module.start(2)) + script.tree.line, module[2]
+    if found:
+        why = f"may start ranks itself: for an Open MPI the node has one slot in {target.title}, for all "
+        yield hint(*found, f"{why}{cores} cores: request a task for each rank")
 
 
 def mail(script: Script, target: Dialect) -> Iterator[Remark]:

@@ -9,8 +9,10 @@ from itertools import pairwise
 
 from jobgen.convert import aprun
 from jobgen.convert.misreadings import names_devices
+from jobgen.convert.result import shortened
 from jobgen.errors import JobgenError, counted
 from jobgen.jobfile.reader import read_text
+from jobgen.launch.wrappers import EACH_INPUT
 from jobgen.schedulers.request import DirectiveOption, Request
 from jobgen.script.command_kinds import is_printed
 from jobgen.script.dialects.script_request import ScriptRequest
@@ -42,6 +44,42 @@ _LETTERS = {
 }
 # Code that counts all cores of a node; nproc alone counts those to which the job is bound.
 _COUNTS_NODE = re.compile(r"(?s)\bnproc\s[^|;)`]*--all|processor.*/proc/cpuinfo|/proc/cpuinfo.*processor")
+# The options with a number of cores of programs that use all which they find without it.
+_LIMITS = {
+    "dask-worker": "--nthreads",
+    "diamond": "-p|--threads",
+    "ffmpeg": "-threads",
+    "ninja": r"-j\d*|-t",
+    "pigz": r"-\w*[dp]\w*|--(decompress|processes)",
+    "raxml-ng": "--threads",
+    "vina": "--cpu",
+    "vsearch": "--?threads",
+    "wsclean": "-j",
+}
+# Patterns of the options with which programs use all cores that they find.
+_USES_ALL = {
+    **{name: rf"(?!.*(?<!\S)({options}|--?(help|version))\b)" for name, options in _LIMITS.items()},
+    "matlab": r"(?!.*(-singleCompThread|-help|maxNumCompThreads\())",
+    "julia": r".*(?<!\S)(-t|--threads|-p|--procs)[= ]?auto(?!\S)",
+    "parallel": r"(?!\$|.*(?<!\S)(-[a-zA-Z]*[jPS]|--(jobs|max-procs|ssh|slf|sem|version|citation|help)))",
+    "snakemake": r"(?!.*(?<!\S)(--(cluster|executor|profile|slurm|drmaa|unlock|dry-?run)|-[a-z]*n[a-z]*\b))"
+    r".*(?<!\S)(--cores|-c|--jobs|-j)(?!\S)(?![ =](?!all\b|-))|.*(?<!\S)(--cores=|-c)all\b",
+    "make": r".*(?<!\S)(-j|--jobs)(?!\S)(?! *[\d$`\"])",
+    "cmake": r".*(?<!\S)--build\b.*(?<!\S)(-j|--parallel)(?!\S)(?! *[\d$`\"])",
+    "comsol": r"(-\S+ )*batch\b(?!.*(?<!\S)-np\b)",
+    "xargs": r".*(?<!\S)(-P|--max-procs)[= ]?0(?!\S)",
+    "spark-submit": r".*\blocal\[\*\]",
+    "ray": r"start\b(?!.*--num-cpus)",
+    "gmx": r"(-\S+ )*mdrun\b(?!.*(?<!\S)-nt(mpi)?(?!\S))",
+    "dask": r"worker\b(?!.*--nthreads)",
+    "xz": r".*(?<!\S)(-T ?|--threads=)0(?!\S)",
+    "pytest": r".*(?<!\S)(-n|--numprocesses)[= ]?(auto|logical)\b",
+    "iqtree": r".*(?<!\S)(-nt|-T) AUTO\b",
+    "cellranger": r"(?=(count|multi|vdj|atac|mkfastq|aggr)\b)(?!.*--(localcores|jobmode))",
+    **dict.fromkeys(
+        ("fmriprep", "qsiprep", "mriqc"), r"(?=.*\bparticipant\b)(?!.*--(n[-_]?procs|nthreads|n[-_]cpus))"
+    ),
+}
 # Numbers of jobs, of other jobs, and of ranks on all nodes.
 _ENGINES = {"snakemake", "nextflow", "echo", "sbatch", "qsub", "charmrun"}
 
@@ -163,6 +201,20 @@ def counts_node(script: Script) -> tuple[int, str] | None:
     """Return the line and the text of the first code that counts all cores of a node for a program."""
     counts = (one for one in script.tree.all("command_substitution") if _COUNTS_NODE.search(one.text))
     return next(((one.line, one.text) for one in counts if not is_printed(one)), None)
+
+
+def uses_all(script: Script) -> Iterator[tuple[int, str]]:
+    """Yield the line and the words of each program that uses all cores which it finds."""
+    for name, value, node in script.assignments:
+        if name == "JULIA_NUM_THREADS" and script.constants.value(value) == "auto":
+            yield node.line, node.text
+    found = [(one.line, one.texts) for one in script.started]
+    for command in script.running(*EACH_INPUT):
+        found.append((command.line, [script.constants.text(word) for word in command.words]))
+    for line, (name, *words) in found:
+        options = _USES_ALL.get(os.path.basename(name))
+        if options and re.match(options, " ".join(words), re.DOTALL):
+            yield line, shortened(" ".join([name, *words]))
 
 
 def devices_of(launch: Launch, request: Request) -> int:

@@ -10,10 +10,10 @@ from jobgen.convert import log_differences, variable_names
 from jobgen.convert.result import Edit, Remark
 from jobgen.convert.submission import discarded
 from jobgen.convert.to_scheduler import variables
-from jobgen.convert.to_scheduler.start_lines import for_bash
+from jobgen.convert.to_scheduler.start_lines import for_bash, reads_node_file
+from jobgen.convert.unread_files import classes_of, titles
 from jobgen.convert.variable_names import directive_of_text, is_written
 from jobgen.script.dialects.base import Dialect
-from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, uses
 
@@ -46,7 +46,8 @@ def remarks(
     known |= {(0, one.what[1:]) for one in known_remarks if re.fullmatch(r"\$\w+", one.what)}
     own = {*script.values}
     own |= variables.unset(script) if script.is_batch else set()  # else the submission has options
-    own |= {str(source.variable("node_file"))} if for_bash(script) else set()  # the script gets one
+    gets_file = for_bash(script) and not job_file and reads_node_file(script)
+    own |= {str(source.variable("node_file"))} if gets_file else set()
     own |= {*source.constants, *source.constants.values()}
     ranges = [(edit.start, edit.end) for edit in edits]
     comments = [(node.start, node.end) for node in (*script.tree.all("comment"), *discarded(script.tree))]
@@ -74,60 +75,15 @@ def _is_read(script: Script, name: str, at: int) -> bool:
     return not _UNSET.search(before) and (known or re.search(rb"\$\{?[#!]?$", before) is not None)
 
 
-def _patterns(script: Script, target: Dialect, job_file: bool) -> dict[str, tuple[str, bool]]:
-    """Return the patterns of names of the old scheduler, each with the reason and whether it is lost."""
-    source, prefix = script.dialect, script.dialect.variable_prefix
-    unset = (f"is not set by {target.title}", True)
-    if source.family == target.family:
-        own = sorted(one for one in source.job_variables.keys() - target.job_variables if prefix in one)
-        return {rf"\b({'|'.join([*own, target.unset_variables])})\b": unset}
-    patterns = {
-        rf"\b{prefix.rstrip('_')}[A-Z]?_[A-Z]\w*": unset,
-        rf"\b{prefix}(?!\w)|(?<=\^){prefix[:-1]}(?=/)": (
-            f"begins the name of no variable that {target.title} sets",
-            True,
-        ),
-        **{
-            rf"(?<![\w/.$\{{-])({_OF_BIN})?({'|'.join(names)})(?![\w/.=-])": (
-                f"is a command of {owner}",
-                True,
-            )
-            for owner, names in _commands(source).items()
-        },
-        **{
-            rf"(?i)(?<![\w/.$-])({'|'.join(words)})({_OF_SCHEDULER})?(?![\w/.*-])": (f"names {title}", True)
-            for title, words in _words(source).items()
-        },
-    }
-    if not (script.request.output or (job_file and source.copies_logs)):
-        of_log = f"is a log of {source.title}: that of {target.title} has another name"
-        if source.copies_logs:
-            of_log = f"may be the log of the job, which {target.title} writes while it runs"
-        patterns[source.own_logs] = (of_log, not source.copies_logs)
-    if not job_file and source.node_step is None and target.node_step:
-        names = r"\w*[Mm]pi(run|exec)(\.hydra|_rsh|_mpt)?|aprun|orterun"
-        patterns[rf"(?<![\w.$\{{-])({names})(?![\w/.=-])"] = ("stays in this text", False)
-    return patterns
-
-
-def _words(source: Dialect) -> dict[str, list[str]]:
-    """Return the words that name a scheduler and those of its family, by their titles."""
-    titles: dict[str, str] = {}
-    for one in (source, *(one for one in DIALECTS.values() if one.family == source.family)):
-        for word in (one.family.lower(), one.name, one.scheduler.command_name):
-            titles.setdefault(word, one.title)
-    return {title: [one for one in titles if titles[one] == title] for title in titles.values()}
-
-
 def _names(
     script: Script, target: Dialect, job_file: bool
 ) -> Iterator[tuple[str, tuple[str, bool], int, int]]:
     """Yield each name of the old scheduler, the reason and whether it is lost, its offset and line."""
     source = script.dialect
-    words = _words(source) if source.family != target.family else {}
+    words = titles(source) if source.family != target.family else {}
     for title, command in ((title, one) for title in words for one in script.named("module", "ml")):
         loads = not {"unload", "rm", "del", "remove"} & {*command.literals}
-        module = re.compile(rf"(?i)({'|'.join(words[title])})([-.]\w+)*/\S+")
+        module = re.compile(rf"(?i)({words[title]})([-.]\w+)*/\S+")
         for word in command.arguments:
             if loads and module.fullmatch(script.constants.value(word) or ""):
                 yield word.text, (f"names {title}", True), word.start, word.line
@@ -147,6 +103,40 @@ def _names(
             if not (file or _printed(root, at) or _is_label(root, at)):
                 message = named and _is_sentence(root, at, match[0])
                 yield match[0].rpartition("/")[2], (why[0], why[1] and not message), at, line
+
+
+def _patterns(script: Script, target: Dialect, job_file: bool) -> dict[str, tuple[str, bool]]:
+    """Return patterns of names of the old scheduler, each with the reason and whether they are lost."""
+    source, prefix = script.dialect, script.dialect.variable_prefix
+    unset = (f"is not set by {target.title}", True)
+    if source.family == target.family:
+        own = sorted(one for one in source.job_variables.keys() - target.job_variables if prefix in one)
+        return {rf"\b({'|'.join([*own, target.unset_variables])})\b": unset}
+    begins = f"begins the name of no variable that {target.title} sets"
+    patterns = {
+        rf"\b{prefix.rstrip('_')}[A-Z]?_[A-Z]\w*": unset,
+        rf"\b{prefix}(?!\w)|(?<=\^){prefix[:-1]}(?=/)": (begins, True),
+    }
+    for owner, names in _commands(source).items():
+        command = rf"(?<![\w/.$\{{-])({_OF_BIN})?({'|'.join(names)})(?![\w/.=-])"
+        patterns[command] = (f"is a command of {owner}", True)
+    for title, words in titles(source).items():
+        forms = (
+            rf"(?i)(?<![\w/.$-])({words})({_OF_SCHEDULER})?(?![\w/.*-])",
+            rf"(?i)(?<![\w/.$-])--?(use[-_])?({words})(?=[\s\"'=]|$)",
+            rf"(?i)(?<=hydra/launcher=)\w+_({words})\b",
+            classes_of(words),
+        )
+        patterns |= dict.fromkeys(forms, (f"names {title}", True))
+    if not (script.request.output or (job_file and source.copies_logs)):
+        of_log = f"is a log of {source.title}: that of {target.title} has another name"
+        if source.copies_logs:
+            of_log = f"may be the log of the job, which {target.title} writes while it runs"
+        patterns[source.own_logs] = (of_log, not source.copies_logs)
+    if not job_file and source.node_step is None and target.node_step:
+        launchers = r"\w*[Mm]pi(run|exec)(\.hydra|_rsh|_mpt)?|aprun|orterun"
+        patterns[rf"(?<![\w.$\{{-])({launchers})(?![\w/.=-])"] = ("stays in this text", False)
+    return patterns
 
 
 def _at(root: Node, at: int, *types: str) -> Iterator[Node]:

@@ -13,6 +13,8 @@ from jobgen.convert.result import Remark, hint
 from jobgen.launch.command_line import SHELLS, is_python
 from jobgen.script.beside import name_and_text, programs
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS
+from jobgen.script.dialects.base import Dialect
+from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.launches import Start
 from jobgen.script.script import Script
 from jobgen.script.written_files import written
@@ -53,7 +55,16 @@ _ENGINES = {
     r"(cromwell\S*\.jar|cromwell)": r"(?<!\S)(run|submit)(?!\S)",
     "miniwdl": r"(?<!\S)--cfg(?![\w-])",
     r"bpipe": r"(?<!\S)run(?!\S)",
-    r"merlin": r"(?<!\S)(-k|--snakemake-parameters)[ =]",
+    r"merlin": r"(?<!\S)(-k|--snakemake-parameters)[ =]|^run",
+    r"maestro": r"^run\b",
+    r"canu": r"^(?!.*\buseGrid=(false|0)\b)(?=.*\s-\w)",  # which looks for sinfo and pbsnodes itself
+    r"fsl_sub|bedpostx(_gpu)?|tbss_2_reg": "",  # fsl_sub.yml
+    r"case\.submit": "",  # env_batch.xml
+    r"ipcluster": r"^start\b.*\s--profile",
+    r"qlaunch": "",
+    r"fc_run(\.py)?|nextDenovo|masurca": r"\.(cfg|txt)\b",
+    r"glide|prime\w*|phase\w*|ligprep|multisim|jaguar|epik|qsite": r"(?<!\S)-HOST (?!localhost)",
+    r"HiC-Pro": r"(?<!\S)-\w*p(?!\S)",
     r"(cellranger|spaceranger)[\w-]*": r"(?<!\S)--jobmode[ =](?!local\b)",
 }
 _PROFILE = {"snakemake": "SNAKEMAKE_PROFILE", "miniwdl": "MINIWDL_CFG"}  # variables that name a configuration
@@ -96,13 +107,17 @@ def read_of(script: Script, known: Collection[str] = ()) -> str:
 
 
 def may_be_for(script: Script, file: File) -> bool:
-    """Return whether a file has a name of a scheduler; True if it is not beside the script."""
+    """Return whether a file has a name of a scheduler, or starts an engine that submits jobs.
+
+    It may if it is not beside the script.
+    """
     source = script.dialect
-    _, code = name_and_text(script, file.path)
+    name, code = name_and_text(script, file.path)
     names = [rf"{source.variable_prefix}\w+", *source.owners, *filter(None, [source.node_step])]
     if code is None:
         return not is_of_system(file)
-    return re.search(rf"\b({'|'.join(names)})\b", code.decode(errors="replace")) is not None
+    named = re.search(rf"\b({'|'.join(names)})\b", code.decode(errors="replace")) is not None
+    return named or any(of_engines(Script(code, script.scheduler, script.folder, name=name)))
 
 
 def is_of_system(file: File) -> bool:
@@ -118,17 +133,40 @@ def of_programs(script: Script, other: str, known: Collection[str] = ()) -> Iter
     source = script.dialect
     owners = {**source.owners, **dict.fromkeys(filter(None, [source.node_step]), source.title)}
     word = re.compile(rf"[\"'](?:[^\s\"']*/)?({'|'.join(owners)}|{source.variable_prefix}\w+)(?=[\s\"'])")
+    classes = re.compile(classes_of("|".join(titles(source).values())))
     for program in programs(script):
         places: dict[str, int] = {}
+        own: dict[str, int] = {}
         for number, line in enumerate(program.text.split("\n"), 1):
-            for name in word.findall(line) if not line.lstrip().startswith("#") else ():
+            code = "" if line.lstrip().startswith("#") else line
+            for name in word.findall(code):
                 places.setdefault(name, number)
+            for match in classes.finditer(code):
+                own.setdefault(match[0], number)
         found = [name for name in places if name not in known]
         for owner in dict.fromkeys(map(owners.get, found)):
             names = [name for name in found if owners.get(name) == owner]
             why = f"names {_listed(names)}, {'commands' if names[1:] else 'a command'} of {owner}"
             why = why if owner else f"reads {_listed(names)}, which {other} does not set"
             yield hint(program.calls[0].line, f"{program.path}:{places[names[0]]}", why)
+        if own and not source.owners.keys() <= {*known}:  # the other scheduler has its commands
+            why = f"uses {_listed([*own])}, for {source.title}"
+            yield hint(program.calls[0].line, f"{program.path}:{min(own.values())}", why)
+
+
+def titles(source: Dialect) -> dict[str, str]:
+    """Return patterns of the words that name a scheduler and those of its family, by their titles."""
+    owners: dict[str, str] = {}
+    for one in (source, *(one for one in DIALECTS.values() if one.family == source.family)):
+        for word in (one.family.lower(), one.name, one.scheduler.command_name):
+            owners.setdefault(word, one.title)
+    return {title: "|".join(one for one in owners if owners[one] == title) for title in owners.values()}
+
+
+def classes_of(words: str) -> str:
+    """Return a pattern of calls in Python, Julia and R that start workers by a scheduler of these words:
+    SLURMCluster(), addprocs_slurm()."""
+    return rf"\b(?i:{words})(?:[A-Z][a-z]+)+(?=\()|\b(?:addprocs|batchtools)_(?i:{words})\b"
 
 
 def _listed(names: Sequence[str]) -> str:

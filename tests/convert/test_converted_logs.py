@@ -410,3 +410,20 @@ def test_the_index_in_the_name_of_a_log_is_that_of_the_submission(log: str, line
     assert not line or f"#SBATCH {line}" in done.text.splitlines()
     found = [one.what for one in done.remarks if "no directive has the range of the array" in one.why]
     assert found == [log] * bool(line)
+
+
+@pytest.mark.parametrize("target", ["pbspro", "toml"])
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("python t.py --resume lightning_logs/version_$SLURM_JOB_ID/last.ckpt", True),
+        ('python t.py --resume "$D/lightning_logs/version_${SLURM_ARRAY_JOB_ID}/last.ckpt"', True),
+        ("python t.py --resume lightning_logs/version_0/last.ckpt", False),
+        ("# lightning_logs/version_$SLURM_JOB_ID\npython t.py", False),
+    ],
+)
+def test_the_folder_of_lightning(line: str, named: bool, target: str) -> None:
+    text = f"#!/bin/bash\n#SBATCH -N 1\n{line}\n"
+    done = job_file(text) if target == "toml" else convert(text, target)
+    found = [one.line for one in done.remarks if "Lightning names this folder" in one.why]
+    assert found == [3] * named

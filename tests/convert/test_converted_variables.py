@@ -560,3 +560,47 @@ def test_a_command_that_prints_the_job_prints_other_lines(
 ) -> None:
     done = convert(f"#{options}\n{line}", target)
     assert [one.why for one in done.remarks if "prints" in one.why] == why
+
+
+@pytest.mark.parametrize(
+    ("line", "written", "named"),
+    [
+        ("python -c 'import os; open(os.environ[\"PBS_NODEFILE\"])'", True, False),
+        ('julia <<E\nf(readlines(ENV["PBS_NODEFILE"]))\nE', True, False),
+        ("perl -e 'open(F, $ENV{PBS_NODEFILE})'", True, False),
+        ("bash -c './a $PBS_NODEFILE'", True, False),
+        ("./a --variable PBS_NODEFILE", False, True),
+        ("ssh b 'wc -l $PBS_NODEFILE'", False, True),
+        ("echo 'PBS_NODEFILE: none'", False, False),
+    ],
+)
+def test_a_node_file_that_code_in_another_language_reads(line: str, written: bool, named: bool) -> None:
+    done = convert(f"#PBS -l nodes=2:ppn=4\n{line}", "slurm")
+    assert ("PBS_NODEFILE=$(mktemp)" in done.text) == written
+    assert any(one.what == "PBS_NODEFILE" for one in done.remarks) == named
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "target", "new"),
+    [
+        (
+            "#SBATCH -n 4",
+            "srun nsys profile -o b.%q{SLURM_PROCID} ./a",
+            "torque",
+            "b.%q{OMPI_COMM_WORLD_RANK}",
+        ),
+        ("#SBATCH -n 4", 'srun ncu -o "b-%q{SLURM_JOB_NAME}" ./a', "pbspro", '"b-%q{PBS_JOBNAME}"'),
+        ("#SBATCH -n 1", "valgrind --log-file=b.%q{SLURM_JOB_ID} ./a", "pbspro", "b.%q{PBS_JOBID}"),
+        ("#SBATCH -n 1", "valgrind --log-file=b.%q{MY_ID} ./a", "pbspro", "b.%q{MY_ID}"),
+        (
+            "#PBS -l nodes=1:ppn=4",
+            "mpirun -np 4 nvprof -o b.%q{OMPI_COMM_WORLD_RANK} ./a",
+            "slurm",
+            "b.%q{SLURM_PROCID}",
+        ),
+    ],
+)
+def test_variables_in_the_names_of_files_of_tools(options: str, line: str, target: str, new: str) -> None:
+    done = convert(f"{options}\n{line}", target)
+    assert f"{new} ./a" in done.text
+    assert not any("is not set by" in one.why for one in done.remarks)

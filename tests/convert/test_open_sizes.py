@@ -235,6 +235,132 @@ def test_a_script_that_counts_cores(target: str, options: str, code: str, start:
 
 
 @pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("julia -t auto a.jl", True),
+        ("srun -n 1 julia --project=. --threads=auto a.jl", True),
+        ("export JULIA_NUM_THREADS=auto", True),
+        ("julia -t 4 a.jl", False),
+        ("matlab -nodisplay -r a", True),
+        ("bash -c 'matlab -batch a'", True),
+        ("matlab -singleCompThread -r a", False),
+        ('matlab -r "maxNumCompThreads(4); a"', False),
+        ("ls | parallel gzip", True),
+        ("cat b | time parallel -k ./a ::: 1 2", True),
+        ("cat b | parallel -kj 4 ./a", False),
+        ("parallel --jobs 4 ./a ::: 1", False),
+        ("parallel $OPTIONS ./a ::: 1", False),
+        ("xargs -P 0 -n1 ./a < b", True),
+        ("xargs -P 4 ./a < b", False),
+        ("snakemake --cores all", True),
+        ("snakemake --use-conda -j", True),
+        ("snakemake --cores --config a=b", True),
+        ("snakemake -c8 all", False),
+        ("snakemake --cores 4", False),
+        ("snakemake -np --cores all", False),
+        ("snakemake --cores all --executor slurm", False),
+        ("make -j install", True),
+        ("make -j 8", False),
+        ("make -j$(getconf X)", False),
+        ("spark-submit --master 'local[*]' a.py", True),
+        ("spark-submit --master local[4] a.py", False),
+        ("dask worker --scheduler-file b", True),
+        ("dask-worker --nthreads 2 a:1", False),
+        ("ray start --head", True),
+        ("ray start --head --num-cpus=4", False),
+        ("gmx mdrun -ntomp 4 -deffnm b", True),
+        ("gmx mdrun -nt 4 -deffnm b", False),
+        ("gmx mdrun -ntmpi 1 -ntomp 4 -deffnm b", False),
+        ("gmx grompp -f b", False),
+        ("ninja install", True),
+        ("ninja -j4 install", False),
+        ("cmake --build b --parallel", True),
+        ("cmake --build b -j 4", False),
+        ("cmake -S b", False),
+        ("comsol batch -inputfile b", True),
+        ("comsol batch -np 4 -inputfile b", False),
+        ("vina --config b", True),
+        ("vina --cpu 4 --config b", False),
+        ("wsclean -j 4 b", False),
+        ("diamond blastx -q b", True),
+        ("vsearch --version", False),
+        ("pigz b", True),
+        ("pigz -p4 b", False),
+        ("pigz -dc b", False),
+        ("xz -T0 b", True),
+        ("iqtree -s b -nt AUTO", True),
+        ("cellranger count --id=b", True),
+        ("cellranger count --id=b --localcores=8", False),
+        ("singularity exec i.sif fmriprep b c participant", True),
+        ("fmriprep b c participant --nprocs 4", False),
+    ],
+)
+@pytest.mark.parametrize("target", ["torque", "toml", "slurm"])
+def test_a_program_that_uses_all_cores_that_it_finds(target: str, line: str, named: bool) -> None:
+    if target == "slurm":
+        found, why = reasons(f"#PBS -l select=1:ncpus=4\n{line}\n", target), "Slurm may bind it to those of"
+    else:
+        found, why = reasons(f"{HEAD}-n 1 -c 4\n{line}\n", target), "Slurm binds it to those of the job"
+    assert sum(one.startswith(f"may use all cores that it finds: {why}") for one in found) == named
+
+
+def test_a_script_beside_it_uses_all_cores_that_it_finds(tmp_path: Path) -> None:
+    (tmp_path / "a.sh").write_text("#!/bin/bash\ncd b\nparallel gzip ::: *\n")
+    script = Script(f"{HEAD}-c 4\ntime ./a.sh\n".encode(), "slurm", str(tmp_path))
+    for done in (conversion.convert(script, "torque"), translation.convert(script)):
+        found = [(one.line, one.what) for one in done.remarks if "(line 3 of it)" in one.why]
+        assert found == [(HEAD.count("\n") + 2, "a.sh")]
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "named"),
+    [
+        ("--gres=gpu:2", "deepspeed t.py", True),
+        ("--gres=gpu:2", "deepspeed --num_gpus 2 t.py", False),
+        ("--gres=gpu:2", "deepspeed --include localhost:0,1 t.py", False),
+        ("--gres=gpu:2", "deepspeed --hostfile b t.py", False),
+        ("--gres=gpu:2", "torchrun --nproc_per_node=gpu t.py", True),
+        ("--gres=gpu:2", "torchrun --standalone --nproc-per-node auto t.py", True),
+        ("--gres=gpu:2", "torchrun --nproc_per_node=2 t.py", False),
+        ("--gres=gpu:2", "torchrun t.py", False),
+        ("--gres=gpu:2", "accelerate launch t.py", True),
+        ("--gres=gpu:2", "accelerate launch --num_processes 2 t.py", False),
+        ("--gres=gpu:2", "N=$(nvidia-smi -L | wc -l)\n./a -g $N", True),
+        ("--gres=gpu:2", "echo $(nvidia-smi --list-gpus | wc -l)", False),
+        ("--gres=gpu:2 --exclusive", "deepspeed t.py", False),
+    ],
+)
+def test_what_uses_all_gpus_that_it_finds(options: str, line: str, named: bool) -> None:
+    found = reasons(f"{HEAD}-N 1 {options}\n{line}\n", "torque")
+    why = "may use all GPUs that it finds: Slurm hides those of other jobs, Torque may not"
+    assert found.count(why) == named
+
+
+@pytest.mark.parametrize(
+    ("request_line", "line", "named"),
+    [
+        ("select=1:ncpus=8", "/opt/b/orca a > b", "orca"),
+        ("select=1:ncpus=8", "module load openmpi orca\n$(which orca) a", "orca"),
+        ("select=1:ncpus=8", "module load vasp/6\npython a.py", "vasp"),
+        ("ncpus=8", "time horovodrun -np 8 python a.py", "horovodrun"),
+        ("select=1:ncpus=8:mpiprocs=8", "/opt/b/orca a > b", ""),
+        ("nodes=1:ppn=8", "/opt/b/orca a > b", ""),
+        ("select=1:ncpus=1", "/opt/b/orca a > b", ""),
+        ("select=1:ncpus=8", "module load vasp/6\nmpirun -np 8 vasp", ""),
+        ("select=1:ncpus=8", "./a", ""),
+    ],
+)
+@pytest.mark.parametrize("target", ["slurm", "toml"])
+def test_cores_of_one_task_for_a_program_that_starts_ranks(
+    target: str, request_line: str, line: str, named: str
+) -> None:
+    text = f"#!/bin/bash\n#PBS -l {request_line}\n{line}\n"
+    done = job_file(text) if target == "toml" else convert(text, target)
+    found = [one.what for one in done.remarks if "for an Open MPI the node has one slot" in one.why]
+    assert found == [named] * bool(named)
+
+
+@pytest.mark.parametrize(
     ("code", "named"),
     [
         ("n = len(os.sched_getaffinity(0))", True),

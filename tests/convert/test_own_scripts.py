@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,27 @@ def test_a_script_beside_it_is_read(command: str, tmp_path: Path) -> None:
         (True, "run.sh:5", "reads PBS_O_LANG, which is not set by Slurm"),
     ]
     assert _remarks(tmp_path, command, target="torque") == _remarks(tmp_path, command, target="toml") == []
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "found"),
+    [
+        ("torque", "pbspro", ["a.sh:2 PBS_ARRAYID", "a.sh:2 PBS_NUM_PPN", "b.py:2 PBS_NP", "PBS_GPUFILE"]),
+        ("pbspro", "torque", ["b.py:3 PBS_ARRAY_INDEX"]),
+    ],
+)
+def test_what_only_one_of_two_kinds_of_pbs_sets(
+    source: str, target: str, found: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "a.sh").write_text("#!/bin/bash\necho $PBS_NUM_PPN $PBS_ARRAYID $PBS_JOBID\npbsdsh ./b\n")
+    (tmp_path / "b.py").write_text("import os\na=os.environ['PBS_NP']\nb=os.environ['PBS_ARRAY_INDEX']\n")
+    code = "./a.sh\npython b.py\nperl -e 'open(F, $ENV{PBS_GPUFILE})'\necho 'PBS_NP: none'\n"
+    script = Script(f"#!/bin/bash\n#PBS -l nodes=1\n{code}".encode(), source, str(tmp_path))
+    done = [one for one in conversion.convert(script, target).remarks if one.line > 2]
+    names = [re.findall(r"PBS_\w+", f"{one.what} {one.why}")[0] for one in done]
+    assert [
+        f"{one.what} {name}".replace(f"{name} ", "") for one, name in zip(done, names, strict=True)
+    ] == found
 
 
 def test_what_a_script_beside_it_starts_is_read(tmp_path: Path) -> None:

@@ -82,6 +82,22 @@ def test_the_jobs_of_a_workflow_are_for_the_scheduler_of_the_script(code: str, l
         ("source a.sh\nsnakemake --cluster 'python3 b.py {threads}' --cluster-status ./c", "b.py, c, a.sh"),
         ("snakemake --drmaa ' -p long'", "the configuration of snakemake"),
         ("java -Dconfig.file=a -jar ~/cromwell-47.jar run b.wdl", "the configuration of cromwell-47.jar"),
+        ('canu -p b gridOptions="-p long" -pacbio c', "the configuration of canu"),
+        ("canu -p b useGrid=false -pacbio c", ""),
+        ("canu --version", ""),
+        ("fsl_sub -q long ./b", "the configuration of fsl_sub"),
+        ("time bedpostx b", "the configuration of bedpostx"),
+        ("cd b && ./case.submit", "the configuration of case.submit"),
+        ("ipcluster start -n 4 --profile=b", "the configuration of ipcluster"),
+        ("ipcluster start -n 4", ""),
+        ("HiC-Pro -i b -o c -p", "the configuration of HiC-Pro"),
+        (
+            "merlin run b.yaml\nmaestro run b.yaml",
+            "the configuration of merlin, the configuration of maestro",
+        ),
+        ("$SCHRODINGER/glide -HOST batch:8 b.in", "the configuration of glide"),
+        ("$SCHRODINGER/glide -HOST localhost:8 b.in", ""),
+        ("masurca config.txt", "the configuration of masurca"),
         ("./a.sh\n./b.sh\n./c.sh\n./d.sh\n./e.sh\n./f.sh", "a.sh, b.sh, c.sh, d.sh and 2 more"),
         ("find . -name a.sh -delete\ncp a.sh b.sh\ndiff b.sh c.sh\nwhich d.sh\ntype -p e.sh", ""),
         ("python a.py\npython -m b\npython -c 'import a'\njulia c.jl\nRscript d.R\n./e", ""),
@@ -190,3 +206,32 @@ def test_the_calls_of_a_program_are_limited(tmp_path: Path) -> None:
     code = "cd src\n" + "python a.py\n" * 3000
     found = programs(Script(SLURM.format(code).encode(), "slurm", str(tmp_path)))
     assert [(one.path, len(one.calls)) for one in found] == [("a.py", 20)]
+
+
+def test_an_engine_in_a_script_beside_it_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.sh").write_text("#!/bin/bash\nnextflow run b\n")
+    script = Script(SLURM.format("./a.sh").encode(), "slurm", str(tmp_path))
+    found = [one.what for one in conversion.convert(script, "torque").remarks if "not read" in one.why]
+    assert found == ["a.sh:2"]
+    assert [one.what for one in translation.convert(script).remarks if "not read" in one.why] == ["a.sh"]
+
+
+@pytest.mark.parametrize(
+    ("code", "named"),
+    [
+        ("c = SLURMCluster()", "SLURMCluster"),
+        ("addprocs(SlurmManager(4))", "SlurmManager"),
+        ("Config(executors=[E(provider=SlurmProvider(q))])", "SlurmProvider"),
+        ("plan(batchtools_slurm)", "batchtools_slurm"),
+        ("from dask_jobqueue import SLURMCluster, PBSCluster", ""),
+        ("c = PBSCluster()  # no SLURMCluster", ""),
+    ],
+)
+def test_workers_that_a_program_starts_by_the_scheduler(code: str, named: str, tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(f"import b\n{code}\n")
+    script = Script(SLURM.format("python a.py").encode(), "slurm", str(tmp_path))
+    for done in (conversion.convert(script, "torque"), translation.convert(script)):
+        found = [one.why for one in done.remarks if one.what == "a.py:2"]
+        assert found == [f"uses {named}, for Slurm"] * bool(named)
+    done = convert(SLURM.format(f"python <<'E'\n{code}\nE"), "torque")
+    assert [one.what for one in done.remarks if "names Slurm" in one.why] == [named] * bool(named)

@@ -34,9 +34,11 @@ def remarks(script: Script, target: Dialect, text: str) -> Iterator[Remark]:
 
     Those that are not beside the script have one remark together.
     """
-    if script.dialect.family == target.family:
-        return
+    source, alike = script.dialect, script.dialect.family == target.family
     set_here = {one.children[0].text for one in parse(text.encode()).all("variable_assignment")}
+    set_here |= (
+        source.environment - (source.job_variables.keys() - target.job_variables.keys()) if alike else set()
+    )
     unread = []
     for file in files(script):
         name, code = name_and_text(script, file.path)
@@ -47,9 +49,11 @@ def remarks(script: Script, target: Dialect, text: str) -> Iterator[Remark]:
         for what, why, printed in _inside(script, inner, target, set_here, 1):
             yield Remark(file.line, what, why, lost=not printed)
     # A file of the first node.
-    local = {script.dialect.variable("node_file")} if script.request.several else set()
+    local = {source.variable("node_file")} if script.request.several and not alike else set()
+    yield from unread_files.of_programs(script, target.title, set_here - local | target.owners.keys())
+    if alike:
+        return
     yield from unread_files.remark(script, unread, target.title, set_here - local)
-    yield from unread_files.of_programs(script, target.title, set_here - local)
     yield from alone(script, target, set_here, {os.path.basename(one.path) for one in unread})
     if "export OMP_NUM_THREADS=" in text and not variable_names.is_exported(script, "OMP_NUM_THREADS"):
         for one in of_engines(script, "snakemake"):  # which sets it for its jobs
@@ -110,9 +114,11 @@ def _inside(
             use = f": use {new[name]} there" if name in new else ""
             why = f"reads {name}, which is not set by {target.title}{use}"
             yield f"{inner.name}:{node.line}", why, is_printed(node)
-    for command in inner.named(*filter(None, (*source.owners, source.node_step))):
+    for command in inner.named(*filter(None, ({*source.owners} - {*target.owners}) | {source.node_step})):
         why = f"{command.name} is a command of {source.owners.get(command.name, source.title)}"
         yield f"{inner.name}:{command.line}", why, False
+    for one in of_engines(inner) if source.family != target.family else ():
+        yield f"{inner.name}:{one.line}", f"{one.path} is not read: it may be for {source.title}", True
     for file in files(inner) if depth < _DEEPEST else ():
         name, code = name_and_text(inner, file.path)
         if code is not None:

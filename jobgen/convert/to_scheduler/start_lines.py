@@ -13,7 +13,14 @@ from jobgen.convert.result import Definition, Edit, Remark, hint
 from jobgen.convert.to_scheduler.launch_calls import in_words, other_launchers
 from jobgen.convert.to_scheduler.mpirun_line import EXPORTS, exports_function
 from jobgen.convert.unread_files import of_engines
-from jobgen.convert.variable_names import binds_threads, is_exported, is_for_all, kept, starts_workers
+from jobgen.convert.variable_names import (
+    binds_threads,
+    inner_names,
+    is_exported,
+    is_for_all,
+    kept,
+    starts_workers,
+)
 from jobgen.launch.command_line import is_python
 from jobgen.launch.wrappers import WRAPPERS
 from jobgen.schedulers.base import fill
@@ -409,13 +416,18 @@ def _redirections(script: Script, content: ScriptRequest, target: Dialect) -> It
         yield f'exec {signs[key]}{more} "{name}"{joined}'
 
 
+def reads_node_file(script: Script) -> bool:
+    """Return whether a script reads the variable of the node file, exports it, or names it for others."""
+    file = str(script.dialect.variable("node_file"))
+    read = any(name == file for name, _ in script.expansions) or file in inner_names(script)
+    elsewhere = rf"[\"'{{]{file}[\"'}}]|(?i:env\w*(\.get)?\W+|\bexport( \w+)* ){file}(?![\w=])"
+    return read or re.search(elsewhere, script.tree.text) is not None
+
+
 def _node_file(script: Script, target: Dialect, content: ScriptRequest) -> list[str]:
     """Return lines that write the node file, if the script uses it and only the source has one."""
     file = script.dialect.variable("node_file")
-    # Also code for other languages, and programs that get it.
-    elsewhere = re.compile(rf"(?i:env\w*(\.get)?\W+|\bexport( \w+)* ){file}(?![\w=])")
-    is_read = any(name == file for name, _ in script.expansions) or elsewhere.search(script.tree.text)
-    if target.variable("node_file") or not is_read:
+    if target.variable("node_file") or not reads_node_file(script):
         return []
     counted = 1 if script.request.nodes is not None else None if script.request.ranks is not None else 0
     slots = [one.lines_per_node or counted for one in content.components or [script.request]]

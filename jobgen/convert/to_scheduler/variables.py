@@ -173,12 +173,12 @@ def translate(
         _name_of_array(source, target, other, defined, script.request.array is not None)
     ranks = rank_names(source, target, mpi) if not source.zeros else {}
     steps = not source.zeros or any(script.launched(source.node_step or ""))
-    kept = variable_names.kept(script)
-    own = kept | unset(script)
+    own = (kept := variable_names.kept(script)) | unset(script)
     missing = {one for one in own - kept if source.origin(script.heeded, meanings(source)[one])}  # unread
     shared, seen = variable_names.shared(script), set[str]()
     shared |= {*variable_names.exported_names(script)} - script.values.keys() - ranks.keys()
     of_tasks = _functions_of_tasks(script)
+    yield from _in_names_of_tools(script, other)
     for node, offset in names_read(script.tree):
         name, in_batch = node.text, offset == 0 and function_of(node) not in of_tasks
         if name in missing:
@@ -215,6 +215,14 @@ def translate(
                 yield Remark(node.line, f"${name}", why if meant else "has no counterpart", lost=not meant)
             yield from _guard(name, node.parent) if offset == 0 and node.parent else ()
             seen.add(name)
+
+
+def _in_names_of_tools(script: Script, other: Mapping[str, str]) -> Iterator[Edit]:
+    """Yield an edit for each ``%q{NAME}``, by which nsys, ncu, valgrind and the like name their files."""
+    for match in re.finditer(rb"%q\{(\w+)\}", script.tree.source):
+        name = match[1].decode()
+        if name in other and name not in script.values:
+            yield Edit(match.start(1), match.end(1), other[name])
 
 
 def _functions_of_tasks(script: Script) -> set[str]:
