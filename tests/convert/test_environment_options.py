@@ -357,7 +357,6 @@ STAY = {
     "a path before a module": "export LD_LIBRARY_PATH=/a\nmodule load $HOME/b",
     "a library of all programs behind an environment": "conda activate a\nexport LD_PRELOAD=/a/b.so",
     "a directory at home that a copy may make": "cp -r /a /b\ncd ~/c",
-    "a tool behind a file": "source /v/bin/activate\nsource /b.sh\nmodule load git",
     "a path without the commands of the system": "export PATH=/b/bin",
     "a path of commands behind a module": "module load a\nexport PATH=/b:/usr/bin:/bin",
     "a path of commands without an environment": "source activate a\nexport PATH=/o/miniconda3/bin:$PATH",
@@ -410,14 +409,41 @@ def test_lines_before_the_first_option_of_the_environment(name: str) -> None:
     assert {"module", "module_purge", "source", "module_init", "conda"} & got.keys()
 
 
+@pytest.mark.parametrize(
+    ("first", "options"),
+    [
+        ("module purge\nexport NETCDF=/a", "module load netcdf/4\nmodule load b"),
+        ("module load a\nunset PYTHONPATH", "module load b\nsource activate c"),
+        ("conda activate a", "module load b\nmodule load c"),
+        ("source /v/bin/activate", "source /b.sh\nmodule load git"),
+    ],
+)
+def test_the_first_options_are_early_if_more_are_behind_what_they_do_not_pass(
+    first: str, options: str
+) -> None:
+    got = found(f"{first}\n{options}")
+    assert got["early_setup"] == f"set -e\n{first}\n"
+    assert got["module"][-1] in options
+    assert not {"setup", "module_purge"} & got.keys()
+
+
 def test_options_of_the_shell_hold_in_both_blocks() -> None:
-    got = found("set -x\nunset PYTHONPATH\nmodule load a\nA=$(./b)\nexport A", head=SLURM.replace("set -e\n", ""))
+    got = found(
+        "set -x\nunset PYTHONPATH\nmodule load a\nA=$(./b)\nexport A", head=SLURM.replace("set -e\n", "")
+    )
     assert got["early_setup"] == "set +e\nset -x\nunset PYTHONPATH\n"
     assert got["setup"] == "set +e\nset -x\nA=$(./b)\nexport A\n"
 
 
 @pytest.mark.parametrize(
-    "before", ["trap 'echo a' EXIT\nunset A", "IFS=,", "f() { set +e; }\nf\nunset A", "shift\nunset A", "set -- a\nunset A"]
+    "before",
+    [
+        "trap 'echo a' EXIT\nunset A",
+        "IFS=,",
+        "f() { set +e; }\nf\nunset A",
+        "shift\nunset A",
+        "set -- a\nunset A",
+    ],
 )
 def test_what_ends_with_its_block_keeps_the_options_behind_it_in_setup(before: str) -> None:
     got = found(f"{before}\nexport CC=$(./b)\nmodule load a")
@@ -817,13 +843,17 @@ def test_lines_that_stay_where_they_are(lines: str, stays: str) -> None:
         ("source /b.sh\nsource /v/bin/activate\nml a", ["/b.sh", "/v/bin/activate"], ["a"]),
     ],
 )
-def test_a_virtual_environment_before_the_modules(lines: str, module_init: list[str], module: list[str]) -> None:
+def test_a_virtual_environment_before_the_modules(
+    lines: str, module_init: list[str], module: list[str]
+) -> None:
     got = found(lines)
     assert (got["module_init"], got["module"]) == (module_init, module)
     assert not {"venv", "source", "setup"} & got.keys()
 
 
-@pytest.mark.parametrize(("lines", "workdir"), [("cd x", "~/x"), ("cd x/y\ncd ..", "~/x/y/.."), ("cd ../x", "~/../x")])
+@pytest.mark.parametrize(
+    ("lines", "workdir"), [("cd x", "~/x"), ("cd x/y\ncd ..", "~/x/y/.."), ("cd ../x", "~/../x")]
+)
 def test_a_directory_below_the_home_in_which_a_job_starts(lines: str, workdir: str) -> None:
     assert found(lines, head=PBS, run="\nmpirun ./a\n")["workdir"] == workdir
     other_home = found(f"HOME=/y\n{lines}", head=PBS, run="\nmpirun ./a\n")

@@ -40,6 +40,7 @@ _MODULES = re.compile(
     r"/etc/profile\.d/(\w+-)?(modules|lmod)(\.sh)?"
     r"|(/usr/share/(\w+/)*|\$\{?MODULESHOME\}?/)init/(ba)?sh"
 )
+_READINGS = 3  # of the statements, at most
 OF_SHELL = re.compile(r"(set [-+](?!-)|shopt )")  # options of the shell, which end with a block
 _SETTING = {"source", ".", "cd", "pushd", "module", "ml", "conda", "mamba", "eval"}
 _AT_HOME = re.compile(r"(?:~|\$HOME|\$\{HOME\})(/[\w./+@%:-]+)")
@@ -90,8 +91,7 @@ def take(
     """
     statements = [*parts.before, *parts.conditions]
     for preparations in (("hook", "modules"), ("modules",), ("hook",), ()):
-        found = Environment(file, script, preparations, parts.conditions)
-        found.read(statements)
+        found = _read(Environment(file, script, preparations, parts.conditions), statements)
         if found.replaces_preparations:
             break
     found.write()
@@ -100,6 +100,17 @@ def take(
     only = [one.node for one in found.staying if _only_for(script, one, [*removed, *replaced])]
     removed += [one for one in only if not read & {name for name, _, _ in assignments(one)}]
     return found.statements, without(statements, removed), [one.node for one in found.early]
+
+
+def _read(found: Environment, statements: Sequence[Node]) -> Environment:
+    """Find the options; return the reading with the fewest statements that stay: that in which the first
+    modules, files or environments are options, or those behind a statement that they may not pass."""
+    found.read(statements)
+    readings = [found]
+    while (start := readings[-1].refusal) > readings[-1].start and len(readings) < _READINGS:
+        readings.append(Environment(found.file, found.script, found.preparations, found.conditions, start))
+        readings[-1].read(statements)
+    return min(readings, key=lambda one: len(one.staying))
 
 
 def _only_for(script: Script, block: Effects, options: Sequence[Node]) -> bool:
@@ -124,13 +135,16 @@ class Environment:
 
     ``preparations``: the statements that have no effect beside the options for conda and modules.
     ``block``: the statements that stay, and that the job runs after the options; ``early``: those that it
-    runs before the first module, file or environment.
+    runs before them, up to the byte ``start``. ``refusal``: the start of the first module, file or
+    environment behind it that stays.
     """
 
     file: JobFile
     script: Script
     preparations: Sequence[str]
     conditions: Sequence[Node] = ()
+    start: int = 0
+    refusal: int = 0
     values: dict[str, list[str]] = field(default_factory=dict)
     variables: dict[str, tuple[str, int]] = field(default_factory=dict)
     statements: list[Node] = field(default_factory=list)
@@ -155,7 +169,9 @@ class Environment:
             if kind == "threads" and value and not self._is_default(plain[at + 1 :]):
                 settings = [("env", f"OMP_NUM_THREADS={value}")]
             later = plain[at + 1 :]
-            if settings is None or not (self._all_fit(settings, later) or self._fit_behind(settings, later)):
+            if self.block and one.start == self.start and self._may_run_early():
+                self.early, self.block = self.block, []
+            if settings is None or not self._fit(one, settings, later):
                 self.block.append(effects_of(self.script, one))
                 continue
             for setting in settings:
@@ -174,20 +190,14 @@ class Environment:
         """Return the statements that are no options."""
         return [*self.early, *self.block]
 
-    def _all_fit(self, settings: Sequence[Setting], later: Sequence[Node]) -> bool:
-        return all(self._fits(*setting, later) for setting in settings)
-
-    def _fit_behind(self, settings: Sequence[Setting], later: Sequence[Node]) -> bool:
-        """Let the job run all statements that stay before the first module, file or environment, which does
-        not pass them; return whether it does what the script does then."""
-        before_all = self.values.keys().isdisjoint(_STAGES) and not self.early
-        of_stages = all(kind in (*_STAGES, *_WHY) for kind, _ in settings)
-        if not (before_all and of_stages and self.block and self._may_run_early()):
-            return False
-        self.early, self.block = self.block, []
-        if not self._all_fit(settings, later):
-            self.early, self.block = [], self.early
-        return bool(self.early)
+    def _fit(self, statement: Node, settings: Sequence[Setting], later: Sequence[Node]) -> bool:
+        """Return whether the options do what a statement does."""
+        of_stage = any(kind in (*_STAGES, *_WHY) for kind, _ in settings)
+        early = of_stage and statement.start < self.start
+        fits = not early and all(self._fits(*setting, later) for setting in settings)
+        if of_stage and not (fits or early or self.refusal):
+            self.refusal = statement.start
+        return fits
 
     def _may_run_early(self) -> bool:
         """Return whether the statements that stay leave nothing for later ones that ends with their block."""
@@ -542,7 +552,7 @@ class Environment:
         return kind == "module" and "venv" in self.values and tool
 
     def _is_first(self, kind: str) -> bool:
-        """Return whether no module comes before the files and environments, which may come before them all."""
+        """Return whether no module comes before the files and environments up to here."""
         none = self.values.keys().isdisjoint(_OF_MODULES)
         return kind in _OF_MODULES and (none or self.stage_of_modules > _STAGES.index("module"))
 
