@@ -443,6 +443,7 @@ def test_options_of_the_shell_hold_in_both_blocks() -> None:
         "f() { set +e; }\nf\nunset A",
         "shift\nunset A",
         "set -- a\nunset A",
+        "./server &\nPID=$!",
     ],
 )
 def test_what_ends_with_its_block_keeps_the_options_behind_it_in_setup(before: str) -> None:

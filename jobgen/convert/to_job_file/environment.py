@@ -202,7 +202,7 @@ class Environment:
     def _may_run_early(self) -> bool:
         """Return whether the statements that stay leave nothing for later ones that ends with their block."""
         nodes = [one.node for one in self.block]
-        if any(one in self.conditions or _sets(one, "IFS") for one in nodes):
+        if "$!" in self.script.tree.text or any(one in self.conditions or _sets(one, "IFS") for one in nodes):
             return False
         ends = self.script.named("trap", "alias", "shift", "exec", "set", "shopt")
         above = (one.node for one in ends if one.node.start < nodes[-1].end)
