@@ -685,6 +685,14 @@ OPTIONS = (
         example=["--no-home"],
     ),
     Option(
+        "early_setup",
+        _BLOCKS,
+        parsers.block("early_setup"),
+        "BASH",
+        "Shell code to run before the modules, files and environments of the job.",
+        example="unset PYTHONPATH",
+    ),
+    Option(
         "setup",
         _BLOCKS,
         parsers.block("setup"),

@@ -138,6 +138,8 @@ class Settings(TypedDict, total=False):
     r"""Directory or file of the host to mount in the container."""
     container_arg: Sequence[str] | str | None
     r"""Additional option of the container runtime."""
+    early_setup: str | None
+    r"""Shell code to run before the modules, files and environments of the job."""
     setup: str | None
     r"""Shell code to run after the environment is set up, before anything is checked."""
     before: str | None

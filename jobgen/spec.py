@@ -208,6 +208,7 @@ class _Values(NamedTuple):
     image: str | None
     bind: tuple[str, ...]
     container_arg: tuple[str, ...]
+    early_setup: str | None
     setup: str | None
     before: str | None
     after_block: str | None

@@ -100,7 +100,8 @@ def _files(plan: Plan, main: str) -> Iterator[str]:
     spec, box, accelerator = plan.spec, plan.container, plan.resources.accelerator
     yield from ("messages", "finish", "signals", plan.scheduler.runtime, "run_directory")
     software = accelerator.runtime if box is None else accelerator.runtime_in_container
-    if spec.module_init or spec.source or spec.venv or spec.conda or spec.setup or "cann" in software:
+    blocks = spec.early_setup or spec.setup
+    if spec.module_init or spec.source or spec.venv or spec.conda or blocks or "cann" in software:
         yield "source"
     yield from software
     yield from (name for name, needed in _needs(plan).items() if needed)
@@ -117,7 +118,7 @@ def _needs(plan: Plan) -> dict[str, object]:
     return {
         "modules": spec.module_purge or folders or modules,
         "conda": spec.conda,
-        "setup": spec.setup,
+        "setup": spec.early_setup or spec.setup,
         "requirements": True,
         "container": box,
         "secrets": True,

@@ -31,7 +31,8 @@ def missing_file(plan: Plan, why: str, directory: str = "") -> str:
 
 def may_appear(plan: Plan) -> bool:
     """Return whether the program's file may come from another job, or from code before it."""
-    return bool(plan.spec.setup or plan.spec.before or plan.spec.after)
+    spec = plan.spec
+    return bool(spec.early_setup or spec.setup or spec.before or spec.after)
 
 
 def _near(path: str) -> str:

@@ -113,25 +113,27 @@ def test_the_greater_of_two_memories_is_requested() -> None:
 
 
 @pytest.mark.parametrize(
-    ("commands", "needed"),
+    ("commands", "needed", "workdir"),
     [
-        ("cd sub/dir", True),
-        ('cd "sub"', True),
-        ("D=sub\ncd $D", True),
-        ("D=$(pwd)/sub\ncd $D", True),
-        ('cd "$(dirname "$0")"', True),
-        ("D=$PBS_O_WORKDIR/x\ncd $D", False),
-        ("cd ~/sub", False),
-        ("cd -P /sub", False),
-        ("cd", False),
-        ("cd $SCRATCH", False),
+        ("cd sub/dir", True, "~/sub/dir"),
+        ('cd "sub"', True, "~/sub"),
+        ("D=sub\ncd $D", True, "~/sub"),
+        ("D=$(pwd)/sub\ncd $D", True, "~/."),
+        ('cd "$(dirname "$0")"', True, "~/."),
+        ("D=$PBS_O_WORKDIR/x\ncd $D", False, "x"),
+        ("cd ~/sub", False, "~/sub"),
+        ("cd -P /sub", False, None),
+        ("cd", False, "~/."),
+        ("cd $SCRATCH", False, None),
     ],
 )
-def test_a_relative_directory_starts_at_that_of_the_job(commands: str, needed: bool) -> None:
+def test_a_relative_directory_starts_at_that_of_the_job(
+    commands: str, needed: bool, workdir: str | None
+) -> None:
     text = f"#PBS -l nodes=1:ppn=1\n{commands}\n./a"
     assert ('cd "$HOME" || exit 1  # where PBS starts a job' in convert(text, "slurm").text) is needed
     found = values(job_file(f"#!/bin/bash\n{text}\n").text)
-    assert (found.get("workdir") == "~/.") is (needed or commands == "cd")
+    assert found.get("workdir") == workdir
 
 
 @pytest.mark.parametrize(

@@ -124,9 +124,12 @@ def test_an_option_passes_a_statement_if_the_order_does_not_matter(name: str, op
     before, passing = KINDS[name]
     line, expected = OPTIONS[option]
     got = found(f"{before}\n{line}\n./last")
-    passes = option in passing.split()
-    assert {key: got.get(key) for key in expected} == (expected if passes else dict.fromkeys(expected))
-    assert (line in (got.get("setup") or "").split("\n")) != passes
+    passes, at_once = option in passing.split(), option in ("env", "workdir")
+    is_option = passes or not at_once
+    assert {key: got.get(key) for key in expected} == (expected if is_option else dict.fromkeys(expected))
+    assert (line in (got.get("setup") or "").split("\n")) != is_option
+    early = "" if passes or at_once else f"set -e\n{before.replace(' &', '&')}\n"
+    assert got.get("early_setup", "") == early
 
 
 LINES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -309,7 +312,6 @@ def test_a_variable_of_the_ranks_behind_a_build() -> None:
 
 
 STAY = {
-    "a file of a home that the script sets": "HOME=/x\nsource $HOME/a.sh",
     "a file of a quoted home": "source '~/a.sh'",
     "a file of an environment at a quoted home": "source '~/a/bin/activate'",
     "a directory of a quoted home": 'cd "~/a"',
@@ -322,13 +324,11 @@ STAY = {
     "a module with a variable that is read": "read V < a\nmodule load b/$V",
     "a module with a variable that is unset": "unset V\nmodule load b/$V",
     "a module with a variable that is set later": "module load b/$V\nV=2",
-    "a module with a variable that is exported later": "module load b/$V\nexport V=2\nmodule load b/$V",
     "a module with a default": "module load b/${V:-1}",
     "a module with an argument": "module load b/$1",
     "a module with a dollar in quotes": "module load 'b/$V'",
     "a file of the scheduler": "source $SLURM_TMPDIR/a.sh",
     "a file of the submission behind a change of the directory": "cd x\nsource $SLURM_SUBMIT_DIR/a.sh",
-    "a file of the submission that the script sets": "SLURM_SUBMIT_DIR=/x\nsource $SLURM_SUBMIT_DIR/a.sh",
     "a command of modules with an option that is not known": "ml -w a",
     "a file of a constant that is set later": "source $D/$E/a.sh\nD=/x",
     "a directory of a variable": "cd $SCRATCH/x",
@@ -337,24 +337,18 @@ STAY = {
     "a directory that is made in one of a variable": "mkdir -p $SCRATCH/x\ncd /b",
     "a directory below that of the submission that may be made": "mkdir -p /b/x\ncd x",
     "a command that a file on PATH has": "source a",
-    "a product behind a variable that it reads": "export SPACK_ROOT=$S\nsource /s/share/spack/setup-env.sh",
-    "a product behind a change of its file": "sed -i s/a/b/ /s/GMXRC\nsource /s/GMXRC",
     "a directory in a variable that is set later": "cd $D\nD=$SLURM_SUBMIT_DIR/x\ncd b",
-    "a product behind a variable of an unknown value": "export A\nsource /s/share/spack/setup-env.sh",
-    "a file of the login behind an export": "export A=$HOME/b\nsource /home/b/.bashrc",
     "a file with arguments and another name": "source ~/a b",
     "a file with an argument of two words": "source ~/a.sh 'b c'",
     "a file with an argument of the script": "source ~/a.sh $1",
     "a module behind an environment": "conda activate a\nmodule load b",
     "a module behind a file that modules precede": "module load a\nsource /b.sh\nmodule load c",
     "a purge behind an environment": "conda activate a\nmodule purge",
-    "a swap behind a variable that it may set": "export CC=gcc\nmodule swap a b",
     "a variable with two values": "export A=1\n./b\nexport A=2",
     "a value behind a module that may read the first": "export A=1\nmodule load b\nexport A=2",
     "a value of the first one": "export A=1\nexport A=$A:2",
     "a compiler behind an installation": "pip install a\nexport CC=gcc",
     "a variable of the ranks behind a test": "make test\nexport NCCL_DEBUG=INFO",
-    "a module behind a proxy": "export A=$http_proxy\nmodule load b",
     "a variable that a function sets": "f() { export A=2; }\nf\nexport A=1",
     "a variable that is added to": "A=1\nA+=2\nexport A",
     "a variable that is unset later": "export A=1\n./b\nunset A",
@@ -363,18 +357,12 @@ STAY = {
     "a path before a module": "export LD_LIBRARY_PATH=/a\nmodule load $HOME/b",
     "a library of all programs behind an environment": "conda activate a\nexport LD_PRELOAD=/a/b.so",
     "a directory at home that a copy may make": "cp -r /a /b\ncd ~/c",
-    "a tool of Python behind an environment": "source /v/bin/activate\nmodule load git-python",
-    "a tool behind a file": "source /v/bin/activate\nsource /b.sh\nmodule load git",
     "a path without the commands of the system": "export PATH=/b/bin",
     "a path of commands behind a module": "module load a\nexport PATH=/b:/usr/bin:/bin",
     "a path of commands without an environment": "source activate a\nexport PATH=/o/miniconda3/bin:$PATH",
-    "a conda on the path of a program": "export PATH=/o/miniconda3/bin:$PATH\n./b\nsource activate a",
-    "a tool behind its root": "export GIT_ROOT=$PWD/x\nmodule load git",
-    "a module behind a compiler": "export CC=/x/gcc\nmodule load a",
     "a directory that was left": "source .venv/bin/activate\ncd /a",
     "a second environment": "conda activate a\nconda activate b",
     "threads of a command before it": "export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK\necho $OMP_NUM_THREADS",
-    "a file that is read if it is there": "if [ -f /a ]; then . /a; fi\nmodule load b",
     "a module in the background": "sleep 1\nmodule load a &",
     "a value that another name reads": "A=1\nB=A\necho ${!B}",
     "a value in a sum": "N=$(hostname | wc -l)\n((N > 0))",
@@ -385,6 +373,83 @@ STAY = {
 def test_lines_that_keep_their_place(name: str) -> None:
     body = STAY[name]
     assert body.split("\n")[-1].rstrip(" &") in found(body)["setup"]
+
+
+# The last of these lines is an option that does not pass those before it: these are in early_setup.
+FIRST_OPTIONS = {
+    "a file of a home that the script sets": "HOME=/x\nsource $HOME/a.sh",
+    "a module with a variable that is exported later": "module load b/$V\nexport V=2\nmodule load b/$V",
+    "a file of the submission that the script sets": "SLURM_SUBMIT_DIR=/x\nsource $SLURM_SUBMIT_DIR/a.sh",
+    "a product behind a variable that it reads": "export SPACK_ROOT=$S\nsource /s/share/spack/setup-env.sh",
+    "a product behind a change of its file": "sed -i s/a/b/ /s/GMXRC\nsource /s/GMXRC",
+    "a product behind a variable of an unknown value": "export A\nsource /s/share/spack/setup-env.sh",
+    "a file of the login behind an export": "export A=$HOME/b\nsource /home/b/.bashrc",
+    "a swap behind a variable that it may set": "export CC=gcc\nmodule swap a b",
+    "a module behind a proxy": "export A=$http_proxy\nmodule load b",
+    "a conda on the path of a program": "export PATH=/o/miniconda3/bin:$PATH\n./b\nsource activate a",
+    "a tool behind its root": "export GIT_ROOT=$PWD/x\nmodule load git",
+    "a module behind a compiler": "export CC=/x/gcc\nmodule load a",
+    "a file that is read if it is there": "if [ -f /a ]; then . /a; fi\nmodule load b",
+    "a library before a module": "export PYTHONPATH=$HOME/b:$PYTHONPATH\nmodule load a",
+    "no library before a module": "unset PYTHONPATH\nmodule purge",
+    "a module with the name of a variable": "export NETCDF=/a\nmodule load netcdf/4",
+    "a file with other values": "N=6\nsource ./config.sh",
+    "options of the shell": "set -x\nshopt -s nullglob\n./b\nmodule load a",
+    "a directory with a file": "mkdir -p x\ncp a.sh x\nsource /b.sh",
+}
+
+
+@pytest.mark.parametrize("name", FIRST_OPTIONS)
+def test_lines_before_the_first_option_of_the_environment(name: str) -> None:
+    body = FIRST_OPTIONS[name]
+    before, _, line = body.rpartition("\n")
+    got = found(body)
+    assert got["early_setup"] == f"set -e\n{before}\n"
+    assert line not in got.get("setup", "")
+    assert {"module", "module_purge", "source", "module_init", "conda"} & got.keys()
+
+
+@pytest.mark.parametrize(
+    ("first", "options"),
+    [
+        ("module purge\nexport NETCDF=/a", "module load netcdf/4\nmodule load b"),
+        ("module load a\nunset PYTHONPATH", "module load b\nsource activate c"),
+        ("conda activate a", "module load b\nmodule load c"),
+        ("source /v/bin/activate", "source /b.sh\nmodule load git"),
+    ],
+)
+def test_the_first_options_are_early_if_more_are_behind_what_they_do_not_pass(
+    first: str, options: str
+) -> None:
+    got = found(f"{first}\n{options}")
+    assert got["early_setup"] == f"set -e\n{first}\n"
+    assert got["module"][-1] in options
+    assert not {"setup", "module_purge"} & got.keys()
+
+
+def test_options_of_the_shell_hold_in_both_blocks() -> None:
+    got = found(
+        "set -x\nunset PYTHONPATH\nmodule load a\nA=$(./b)\nexport A", head=SLURM.replace("set -e\n", "")
+    )
+    assert got["early_setup"] == "set +e\nset -x\nunset PYTHONPATH\n"
+    assert got["setup"] == "set +e\nset -x\nA=$(./b)\nexport A\n"
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "trap 'echo a' EXIT\nunset A",
+        "IFS=,",
+        "f() { set +e; }\nf\nunset A",
+        "shift\nunset A",
+        "set -- a\nunset A",
+        "./server &\nPID=$!",
+    ],
+)
+def test_what_ends_with_its_block_keeps_the_options_behind_it_in_setup(before: str) -> None:
+    got = found(f"{before}\nexport CC=$(./b)\nmodule load a")
+    assert "early_setup" not in got
+    assert got["setup"].endswith("\nmodule load a\n")
 
 
 INHERITED = {
@@ -519,7 +584,8 @@ def test_a_function_of_a_sourced_file_is_called_in_its_shell() -> None:
 )
 def test_a_file_of_a_product_reads_no_variables_of_the_script(file: str, *, is_option: bool) -> None:
     got = found(f"A=$(date)\nsource /c/{file}\n./d $A")
-    assert got.get("source") == ([f"/c/{file}"] if is_option else None)
+    assert got["source"] == [f"/c/{file}"]
+    assert ("A=$(date)" in got.get("early_setup", "")) is not is_option
 
 
 @pytest.mark.parametrize(
@@ -589,8 +655,9 @@ def test_the_conda_of_a_shell_hook(command: str, source: list[str] | None) -> No
 
 @pytest.mark.parametrize("command", ["/home/$(whoami)/c/bin/conda", "$A/bin/conda"])
 def test_a_conda_that_only_the_job_knows_stays_in_its_block(command: str) -> None:
-    line = f'eval "$({command} shell.bash hook)"\nconda activate b'
-    assert line in found(line)["setup"]
+    line = f'eval "$({command} shell.bash hook)"'
+    got = found(f"{line}\nconda activate b")
+    assert (got["early_setup"], got["conda"]) == (f"set -e\n{line}\n", "b")
 
 
 @pytest.mark.parametrize(
@@ -631,8 +698,8 @@ def test_a_tool_sets_no_compilers_and_no_roots_of_others() -> None:
 )
 def test_a_variable_that_the_program_reads_too_is_that_of_the_submission(name: str, passes: bool) -> None:
     got = found(f"mkdir -p ${name}\nsource /etc/profile\nmodule load a", run=f"\nsrun ./a > ${name}/x\n")
-    assert got.get("module") == (["a"] if passes else None)
-    assert got.get("module_init") == (["/etc/profile"] if passes else None)
+    assert (got["module"], got["module_init"]) == (["a"], ["/etc/profile"])
+    assert (f"mkdir -p ${name}" in got.get("early_setup", "")) is not passes
 
 
 def test_all_modules_are_unloaded_first() -> None:
@@ -758,15 +825,41 @@ def test_a_script_that_starts_at_home() -> None:
     ("lines", "stays"),
     [
         ('cd "~"', 'cd "~"'),
-        ("source /v/bin/activate\nmodule load cuda-python/12", "module load cuda-python/12"),
         ("source /v/bin/activate\nmodule load cuda\nsource /x.sh", "source /x.sh"),
         ("conda activate a\nmodule load cuda", "module load cuda"),
-        ("source /o/miniconda3/bin/activate\nmodule load cuda", "module load cuda"),
-        ("source /v/bin/activate\nmodule load gcc\nmodule load cuda", "module load gcc\nmodule load cuda"),
     ],
 )
 def test_lines_that_stay_where_they_are(lines: str, stays: str) -> None:
     assert found(lines)["setup"] == f"set -e\n{stays}\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "module_init", "module"),
+    [
+        ("source /v/bin/activate\nmodule load cuda-python/12", ["/v/bin/activate"], ["cuda-python/12"]),
+        ("source /v/bin/activate\nmodule load git-python", ["/v/bin/activate"], ["git-python"]),
+        ("source /o/miniconda3/bin/activate\nmodule load cuda", ["/o/miniconda3/bin/activate"], ["cuda"]),
+        ("source /v/bin/activate\nmodule load gcc cuda", ["/v/bin/activate"], ["gcc", "cuda"]),
+        ("source v/bin/activate\nml cuda\nml gcc", ["./v/bin/activate"], ["cuda", "gcc"]),
+        ("source /b.sh\nsource /v/bin/activate\nml a", ["/b.sh", "/v/bin/activate"], ["a"]),
+    ],
+)
+def test_a_virtual_environment_before_the_modules(
+    lines: str, module_init: list[str], module: list[str]
+) -> None:
+    got = found(lines)
+    assert (got["module_init"], got["module"]) == (module_init, module)
+    assert not {"venv", "source", "setup"} & got.keys()
+
+
+@pytest.mark.parametrize(
+    ("lines", "workdir"), [("cd x", "~/x"), ("cd x/y\ncd ..", "~/x/y/.."), ("cd ../x", "~/../x")]
+)
+def test_a_directory_below_the_home_in_which_a_job_starts(lines: str, workdir: str) -> None:
+    assert found(lines, head=PBS, run="\nmpirun ./a\n")["workdir"] == workdir
+    other_home = found(f"HOME=/y\n{lines}", head=PBS, run="\nmpirun ./a\n")
+    assert other_home["workdir"] == "~/."
+    assert lines in other_home["setup"]
 
 
 @pytest.mark.parametrize(
@@ -791,8 +884,8 @@ def test_a_file_behind_an_export_may_set_the_variable_again(body: str, stays: bo
     got = found(body)
     name = body.partition("export ")[2].partition("=")[0]
     assert (name in got.get("env", {})) is not stays
-    setup = got.get("setup", "").splitlines()
-    lines = body.splitlines()
+    setup = "".join(got.get(key, "") for key in ("early_setup", "setup")).splitlines()
+    lines = body.splitlines()[: 1 if {"source", "module_init"} & got.keys() else None]
     assert not stays or setup[-len(lines) :] == lines
 
 
@@ -809,5 +902,5 @@ def test_a_file_behind_an_export_may_set_the_variable_again(body: str, stays: bo
 def test_a_module_with_the_name_of_a_variable_stays_behind_it(name: str, module: str, stays: bool) -> None:
     for export in ("export ", ""):
         found = values(job_file(f"#SBATCH -t 5\n{export}{name}=/a\nmodule load {module}\nsrun ./a\n").text)
-        assert (f"{name}=/a\nmodule load {module}" in found.get("setup", "")) is stays
-        assert (found.get("module") == [module]) is not stays
+        assert (f"{name}=/a\n" in found.get("early_setup", "")) is stays
+        assert found["module"] == [module]

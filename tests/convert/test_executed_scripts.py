@@ -30,6 +30,7 @@ SCRIPTS = {
     "a condition": "step 1 < /dev/null && step 2 < /dev/null || step 3 < /dev/null\n[ -e no ] || step 4 < /dev/null\n",
     "a substitution": 'echo 4 > n\nstep $(cat n) "$(echo a b)" < /dev/null\nstep ${N:-5} < /dev/null\n',
     "a trap": "trap 'step end < /dev/null' EXIT\nstep 1 < /dev/null\n",
+    "a file with a variable": "set -u\nN=3\necho 'export MODE=$N' > env.sh\n. ./env.sh\nN=4\nstep $N < /dev/null\n",
     "a case": "X=b\ncase $X in\n  a) step 1 < /dev/null;;\n  *) step 2 < /dev/null;;\nesac\n",
 }
 

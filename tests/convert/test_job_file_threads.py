@@ -203,7 +203,7 @@ def test_the_threads_of_a_program_on_a_whole_node(options: str, lines: str, name
     ("code", "key"),
     [
         ("srun dask-mpi --scheduler-file s.json", "command"),
-        ("ray start --head\nsource env.sh\npython t.py", "setup"),
+        ("ray start --head\nsource env.sh\npython t.py", "early_setup"),
         ("srun dask-mpi --no-nanny", ""),
     ],
 )

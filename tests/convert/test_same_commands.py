@@ -407,5 +407,6 @@ def test_assignments_of_the_line_of_the_program() -> None:
 def test_a_value_that_is_the_same_in_the_whole_job(lines: str, word: str, left: str) -> None:
     found = values(job_file(f"{SLURM}{lines}\nsrun ./a --out $O\n").text)
     assert found["command"][-1] == word or (found["command"][0] == "bash" and word == "$O")
-    assert left in found.get("setup", "")
-    assert ("setup" in found) == bool(left)
+    blocks = [found[key] for key in ("early_setup", "setup") if key in found]
+    assert left in "".join(blocks)
+    assert bool(blocks) == bool(left)

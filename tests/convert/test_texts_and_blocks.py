@@ -233,8 +233,8 @@ def test_a_type_of_devices_names_the_accelerator() -> None:
 def test_a_home_directory_that_the_script_sets_is_that_of_conda() -> None:
     lines = "export HOME=$(getent passwd me | cut -d: -f6)\nsource /x/etc/profile.d/conda.sh\nconda activate a\n./b"
     found = values(job_file(SLURM.format("-N 1", lines)).text)
-    assert "conda" not in found
-    assert found["setup"].endswith("\nconda activate a\n")
+    assert found["early_setup"].endswith("\nexport HOME=$(getent passwd me | cut -d: -f6)\n")
+    assert (found["source"], found["conda"]) == (["/x/etc/profile.d/conda.sh"], "a")
 
 
 def test_a_program_in_a_loop_of_a_function() -> None:
@@ -375,7 +375,8 @@ def test_the_element_of_an_array_prints_nothing(option: str) -> None:
         f"#!/bin/bash\n#SBATCH -N 1 -n 1 -t 10\nD[0]=$BASE/x\nD[1]=$(date)\nD[2]=$PWD\n{option}\nsrun ./a ${{D[0]}}\n"
     )
     assert not any("prints its text later" in one.why for one in done.remarks), remarks(done)
-    assert "D[0]=$BASE/x" in values(done.text)["setup"]
+    found = values(done.text)
+    assert "D[0]=$BASE/x" in found.get("early_setup", "") + found.get("setup", "")
 
 
 @pytest.mark.parametrize(

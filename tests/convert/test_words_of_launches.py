@@ -39,7 +39,8 @@ def of_job_file(text: str) -> str:
     words = map(word if found.get("expand") else shlex.quote, command)
     program = " ".join(words).replace("'bash'", "bash", 1)
     functions = "for name in $(compgen -A function); do unset -f $name; done"
-    return f"{found.get('setup', '')}\n{functions}\n{program}"
+    files = [f". {one}" for one in found.get("source", ())]
+    return "\n".join([found.get("early_setup", ""), *files, found.get("setup", ""), functions, program])
 
 
 IDIOMS = {

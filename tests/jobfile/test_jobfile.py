@@ -106,6 +106,7 @@ image = "a.sif"
 bind = ["/data"]
 container_arg = ["--no-home"]
 [blocks]
+early_setup = "times"
 setup = "true"
 before = "date"
 on_each_node = "hostname"
@@ -128,7 +129,7 @@ FLAGS = """
 --accelerator cuda --launcher mpirun --mpi openmpi --remote auto --launcher-arg=--bind-to --launcher-arg=core --no-expand
 --include n1:0,1 --exclude n2 --master-port 29500 --grace 5m --signal USR2 --requeue 3 --requeue-on limit --no-preflight
 --spare-nodes 1 --restarts 2 --min-nodes 1 --hang-timeout 10m --module-init /opt/site/modules/init/bash --no-module-purge --module-use /opt/site/modulefiles --module cuda/12.4 --module openmpi --source /etc/profile.d/site.sh --conda train
---venv .venv --env-file /dev/null --hostfile /dev/null --no-group-readable --env NCCL_DEBUG=WARN --env THREADS=4 --cpus-per-node 64 --cpu-bind 0-7;8-15;16-23;24-31 --interface hsn0 --network plugin --container apptainer --image a.sif --bind /data --container-arg=--no-home --setup true --before date --on-each-node hostname --after-on-each-node sync --after-block sync --workdir /scratch/me --runs-dir out --rank-logs failed --runtime beside
+--venv .venv --env-file /dev/null --hostfile /dev/null --no-group-readable --env NCCL_DEBUG=WARN --env THREADS=4 --cpus-per-node 64 --cpu-bind 0-7;8-15;16-23;24-31 --interface hsn0 --network plugin --container apptainer --image a.sif --bind /data --container-arg=--no-home --early-setup times --setup true --before date --on-each-node hostname --after-on-each-node sync --after-block sync --workdir /scratch/me --runs-dir out --rank-logs failed --runtime beside
 """
 
 

@@ -27,6 +27,28 @@ def test_the_blocks_run_in_their_order_around_the_ranks(tmp_path: Path) -> None:
     assert done.returncode == 3
 
 
+def test_an_early_setup_runs_before_the_files_of_the_environment(tmp_path: Path) -> None:
+    """Its variables, exported or not, its functions and its directory hold; its options of the shell do not."""
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "env.sh").write_text('export SEEN="$A $N ${LIST[1]} $COLOUR"; f\n')
+    early = "set +e\nfalse\nA=1; export N=2; LIST=(3 4)\nf() { echo called; }\ncd work\nset -x"
+    done = jobs.run(
+        tmp_path,
+        *("--early-setup", early, "--env", "COLOUR=red", "--source", "./env.sh"),
+        *("--setup", 'echo "setup: $A $- $PWD"'),
+        program=("bash", "-c", 'echo "rank: $SEEN"'),
+    )
+    assert done.returncode == 0, done.stdout
+    lines = done.stdout.splitlines()
+    assert {"called", "rank: 1 2 4 red"} <= {*lines}
+    (said,) = [line.split() for line in lines if line.startswith("setup: 1")]
+    assert {*"ex"} & {*said[2]} == {"e"}
+    assert said[3] == f"{tmp_path}/work"
+    done = jobs.run(tmp_path, "--early-setup", "a=1\nfalse", "--setup", "echo never")
+    assert done.returncode == 71
+    assert "early_setup, line 2: exited with status 1" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("setup", "said"),
     [

@@ -70,6 +70,7 @@ _LABELS: Mapping[str, str] = {
     "image": "Container image",
     "bind": "Directories in the container",
     "container_arg": "Container options",
+    "early_setup": "Code before the environment",
     "setup": "Code after the environment",
     "before": "Code before the ranks",
     "after_block": "Code after the ranks",

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from jobgen.convert import start_directory
 from jobgen.convert.result import Edit, apply, remark_on
 from jobgen.convert.to_job_file import definitions, notes
-from jobgen.convert.to_job_file.builder import JobFile
+from jobgen.convert.to_job_file.builder import END_OF_EARLY, JobFile
 from jobgen.convert.to_job_file.definitions import by_value, definitions_of, reads_set_arguments, state
 from jobgen.convert.to_job_file.effects import ENVIRONMENT, LOGIN, OF_DIRECTORY, effects_of
-from jobgen.convert.to_job_file.environment import AT_HOME, take
+from jobgen.convert.to_job_file.environment import AT_HOME, OF_SHELL, take
 from jobgen.convert.to_job_file.inherited import is_own_file, may_be_function, may_define_functions
 from jobgen.convert.to_job_file.statements import Split
 from jobgen.convert.to_job_file.traps import actions_of
@@ -130,12 +130,13 @@ class Body:
         self.used, self.lines = list(used), list(lines)
         self.traps, self.actions = traps, actions_of(traps)  # of the end of the script, and what they run
         self.files: list[Node] = []  # the options that may be files to source
+        self.early: list[Node] = []  # the statements before the options
         self.conditions: list[Node] = []  # of the program, that are no options
 
     def write(self, replaced: Sequence[Node]) -> None:
         """Set the options, and the blocks. jobgen has code of its own for the nodes ``replaced``."""
         conditions = self.parts.conditions
-        options, own = take(self.file, self.script, [*self.parts.before, *conditions], self.lines, replaced)
+        options, own, self.early = take(self.file, self.script, self.parts, self.lines, replaced)
         self.conditions = [one for one in own if one in conditions]
         own = [one for one in own if one not in conditions]
         self.files = [one for one in options if not re.search(r"activate|/conda\.sh", one.text)]
@@ -187,6 +188,8 @@ class Body:
         pipes = not piped and any(_reads_status(one, self._strict(one.start)) for one in statements)
         unset = ["+e"] * (not strict) + ["+o pipefail"] * pipes
         start = [f"set {' '.join(unset)}"] if unset and code else []
+        of_shell = [one.text for one in statements if one in self.early and OF_SHELL.match(one.text)]
+        code = code.replace(END_OF_EARLY, "\n".join([END_OF_EARLY, *start, *of_shell]))
         if self._starts_at_home(statements):
             self.file.remarks += start_directory.at_home(self.script)
             if not (self.script.starts_at_submission or self.file.try_add("workdir", AT_HOME)):
@@ -305,6 +308,7 @@ class Body:
         out: list[str] = []
         end: int | None = None
         directive = self.script.dialect.scheduler.prefix
+        early = [one for one in statements if one in self.early]
         for one in statements:
             if one.type in (";", "&", ";;"):
                 if out:
@@ -317,11 +321,13 @@ class Body:
             comments = [line for line in lines if line.lstrip().startswith("#") and directive not in line]
             joined = end is not None and end <= one.start and "\n" not in between
             above = "" if joined else "".join(f"{line.strip()}\n" for line in comments)
+            if early and one not in early:
+                above, joined, early = f"{END_OF_EARLY}\n{above}", False, []
             out.append((" " if joined and out else "\n") + above + _code(one))
             end = one.end
         while out and out[-1] == ";":
             out.pop()
-        return "".join(out).strip("\n ")
+        return "".join([*out, f"\n{END_OF_EARLY}" * bool(early)]).strip("\n ")
 
     def _split(self, own: list[Node]) -> tuple[list[Node], list[Node]]:
         """Split the statements before the program into the blocks ``before`` and ``setup``.
@@ -335,6 +341,7 @@ class Body:
         while at and self._runs_only(own[at - 1], functions):
             at -= 1
         at += self._end_of_makers(own[at:])
+        at = max([at, *(own.index(one) + 1 for one in self.early if one in own)])
         while at < len(own) and own[at].type in (";", "&"):
             at += 1
         last = own[at:]

@@ -19,6 +19,8 @@ from jobgen.schedulers.table import queued
 from jobgen.values.parsers import Whole
 
 BLOCKS = ("setup", "before", "after_block")  # the keys with code of the script
+END_OF_EARLY = "# jobgen: end of early_setup"  # a line of setup, until the file is written
+_WORKS = re.compile(r"(?m)^(?!\s*(#|$|set [-+]|shopt ))")  # a line that does more than to set up the shell
 _KEY = re.compile(r"(\w+) = ")  # at the beginning of an error
 
 
@@ -140,12 +142,19 @@ class JobFile:
     def text(self, command_name: str) -> str:
         """Return the text of the file."""
         own = {key: value for key, value in self.values.items() if key in self.own}
-        shared = {key: value for key, value in self.values.items() if key not in self.own}
+        shared = {key: value for key, value in self.values.items() if key not in self.own} | self._early()
+        shared = {key: value for key, value in shared.items() if value is not None}
         tables = {command_name: own}
         if dialect := own.get("dialect"):  # which chooses a table of its own
             tables = {command_name: {"dialect": own.pop("dialect")}, str(dialect): own}
         values = {**shared, **self.shared}
         return file_text(command_name, values, own=tables | self.of_others, components=self.components)
+
+    def _early(self) -> dict[str, object]:
+        """Return the blocks that setup is; None for one that does nothing."""
+        early, end, late = self.text_of("setup").partition(f"{END_OF_EARLY}\n")
+        blocks = {"early_setup": early, "setup": late} if end else {}
+        return {key: text if _WORKS.search(text) else None for key, text in blocks.items()}
 
     def keep_own(self, key: str, for_others: object = None) -> None:
         """Keep the value of a key for the scheduler of the script; others have another one, or none."""

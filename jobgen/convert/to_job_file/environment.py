@@ -12,7 +12,7 @@ from jobgen.convert.to_job_file import effects, inherited
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.effects import Effects, effects_of, may_follow, mentions
 from jobgen.convert.to_job_file.program_line import has_home
-from jobgen.convert.to_job_file.statements import without
+from jobgen.convert.to_job_file.statements import Split, without
 from jobgen.rendering.quoting import VARIABLE
 from jobgen.script.commands import Command, commands
 from jobgen.script.constants import certain
@@ -40,6 +40,8 @@ _MODULES = re.compile(
     r"/etc/profile\.d/(\w+-)?(modules|lmod)(\.sh)?"
     r"|(/usr/share/(\w+/)*|\$\{?MODULESHOME\}?/)init/(ba)?sh"
 )
+_READINGS = 3  # of the statements, at most
+OF_SHELL = re.compile(r"(set [-+](?!-)|shopt )")  # options of the shell, which end with a block
 _SETTING = {"source", ".", "cd", "pushd", "module", "ml", "conda", "mamba", "eval"}
 _AT_HOME = re.compile(r"(?:~|\$HOME|\$\{HOME\})(/[\w./+@%:-]+)")
 AT_HOME = "~/."  # the home directory itself
@@ -80,23 +82,35 @@ _WHY = {
 
 
 def take(
-    file: JobFile, script: Script, statements: Sequence[Node], lines: Sequence[str], replaced: Sequence[Node]
-) -> tuple[list[Node], list[Node]]:
-    """Set the options that statements are; return the statements that are options, and those that stay.
+    file: JobFile, script: Script, parts: Split, lines: Sequence[str], replaced: Sequence[Node]
+) -> tuple[list[Node], list[Node], list[Node]]:
+    """Set the options that the statements before the program are; return the statements that are options,
+    those that stay, and those of them that the job runs before the options.
 
     ``lines``: other code of the job file that reads variables. ``replaced``: what reads none in it.
     """
+    statements = [*parts.before, *parts.conditions]
     for preparations in (("hook", "modules"), ("modules",), ("hook",), ()):
-        found = Environment(file, script, preparations)
-        found.read(statements)
+        found = _read(Environment(file, script, preparations, parts.conditions), statements)
         if found.replaces_preparations:
             break
     found.write()
     removed = [*found.statements, *found.without_effect]
     read = {*re.findall(r"\w+", " ".join([*lines, *file.program, *file.container_texts]))}
-    only = [one.node for one in found.block if _only_for(script, one, [*removed, *replaced])]
+    only = [one.node for one in found.staying if _only_for(script, one, [*removed, *replaced])]
     removed += [one for one in only if not read & {name for name, _, _ in assignments(one)}]
-    return found.statements, without(statements, removed)
+    return found.statements, without(statements, removed), [one.node for one in found.early]
+
+
+def _read(found: Environment, statements: Sequence[Node]) -> Environment:
+    """Find the options; return the reading with the fewest statements that stay: that in which the first
+    modules, files or environments are options, or those behind a statement that they may not pass."""
+    found.read(statements)
+    readings = [found]
+    while (start := readings[-1].refusal) > readings[-1].start and len(readings) < _READINGS:
+        readings.append(Environment(found.file, found.script, found.preparations, found.conditions, start))
+        readings[-1].read(statements)
+    return min(readings, key=lambda one: len(one.staying))
 
 
 def _only_for(script: Script, block: Effects, options: Sequence[Node]) -> bool:
@@ -120,19 +134,27 @@ class Environment:
     """The options that the statements before the program are.
 
     ``preparations``: the statements that have no effect beside the options for conda and modules.
+    ``block``: the statements that stay, and that the job runs after the options; ``early``: those that it
+    runs before them, up to the byte ``start``. ``refusal``: the start of the first module, file or
+    environment behind it that stays.
     """
 
     file: JobFile
     script: Script
     preparations: Sequence[str]
+    conditions: Sequence[Node] = ()
+    start: int = 0
+    refusal: int = 0
     values: dict[str, list[str]] = field(default_factory=dict)
     variables: dict[str, tuple[str, int]] = field(default_factory=dict)
     statements: list[Node] = field(default_factory=list)
     without_effect: list[Node] = field(default_factory=list)
     block: list[Effects] = field(default_factory=list)
+    early: list[Effects] = field(default_factory=list)
     reports: dict[int, Node] = field(default_factory=dict)
     remarks: list[Remark] = field(default_factory=list)
     stage: int = 0
+    stage_of_modules: int = 0  # that which the first of them follows
     end: int = 0  # of the statements
     at_submission: bool = False  # the directory is that of the submission
 
@@ -146,7 +168,10 @@ class Environment:
             kind, value = settings[0] if settings else ("", "")
             if kind == "threads" and value and not self._is_default(plain[at + 1 :]):
                 settings = [("env", f"OMP_NUM_THREADS={value}")]
-            if settings is None or not all(self._fits(*setting, plain[at + 1 :]) for setting in settings):
+            later = plain[at + 1 :]
+            if self.block and one.start == self.start and self._may_run_early():
+                self.early, self.block = self.block, []
+            if settings is None or not self._fit(one, settings, later):
                 self.block.append(effects_of(self.script, one))
                 continue
             for setting in settings:
@@ -155,16 +180,40 @@ class Environment:
             if prints and one.type == "redirected_statement" and _QUIET_OUTPUT.search(one.text):
                 self.remarks.append(remark_on(one, "its text is in the log of the job, and not in /dev/null"))
             if any(kind in (*_STAGES, "workdir") for kind, _ in settings):
-                self.reports |= {one.node.line: one.node for one in self.block if "report" in one.kinds}
+                stay = self.staying if settings[0][0] == "workdir" else self.block
+                self.reports |= {one.node.line: one.node for one in stay if "report" in one.kinds}
             own = any(kind not in (*_WHY, "submission") for kind, _ in settings)
             (self.statements if own else self.without_effect).append(one)
+
+    @property
+    def staying(self) -> list[Effects]:
+        """Return the statements that are no options."""
+        return [*self.early, *self.block]
+
+    def _fit(self, statement: Node, settings: Sequence[Setting], later: Sequence[Node]) -> bool:
+        """Return whether the options do what a statement does."""
+        of_stage = any(kind in (*_STAGES, *_WHY) for kind, _ in settings)
+        early = of_stage and statement.start < self.start
+        fits = not early and all(self._fits(*setting, later) for setting in settings)
+        if of_stage and not (fits or early or self.refusal):
+            self.refusal = statement.start
+        return fits
+
+    def _may_run_early(self) -> bool:
+        """Return whether the statements that stay leave nothing for later ones that ends with their block."""
+        nodes = [one.node for one in self.block]
+        if "$!" in self.script.tree.text or any(one in self.conditions or _sets(one, "IFS") for one in nodes):
+            return False
+        ends = self.script.named("trap", "alias", "shift", "exec", "set", "shopt")
+        above = (one.node for one in ends if one.node.start < nodes[-1].end)
+        return all(one in nodes and OF_SHELL.match(one.text) for one in above)
 
     @property
     def replaces_preparations(self) -> bool:
         """Return whether the options do what the preparations do for it."""
         texts = {one.what for one in self.remarks if one.why in (_WHY["hook"], _WHY["base"])}
         modules = any(one.why == _WHY["modules"] for one in self.remarks)
-        uses = any(re.search(r"\b(module|ml)\b", one.node.text) for one in self.block)
+        uses = any(re.search(r"\b(module|ml)\b", one.node.text) for one in self.staying)
         found = any(kind in self.values for kind in _OF_MODULES)
         has_conda = self._is_base or "conda" in {*self.values, *self.file.values}
         return not (texts and not has_conda) and not (modules and uses and not found)
@@ -198,9 +247,14 @@ class Environment:
             path = value if is_whole(value) else os.path.join(here.removesuffix("/."), value)
             self.values["workdir"] = [path]
         elif kind != "threads":
-            if kind in _OF_MODULES and self.stage == _STAGES.index("source") and self._is_first(kind):
-                self.values["module_init"] = self.values.pop("source")
+            late = self.stage > _STAGES.index("module")
+            if late and self._is_first(kind) and not self._passes_venv(kind, value):
+                files = [f"{folder}/bin/activate" for folder in self.values.pop("venv", ())]
+                files = [*self.values.pop("source", ()), *map(self._in_directory, files)]
+                self.values["module_init"] = [*self.values.get("module_init", ()), *files]
                 self.stage = _STAGES.index("module_init")
+            if self._is_first(kind):
+                self.stage_of_modules = self.stage
             if kind == "conda" and self._is_base:
                 self.values.pop("conda", None)
                 for folder in self.values.pop("venv", ()):
@@ -338,7 +392,10 @@ class Environment:
             return [("conda", (words[1:] or ["base"])[0])] if activates else None
         if name == "cd" and len(words) == 1 and words[0] not in ("-", ""):
             here = words[0] in (".", "./") and self.script.starts_at_submission
-            return [("submission", "")] if here else [("workdir", words[0])]
+            of_home = self._at_home and not is_whole(words[0])
+            if of_home and "HOME" in self.script.values:
+                return None
+            return [("submission", "")] if here else [("workdir", "~/" * of_home + words[0])]
         return None
 
     def _resolved(self, word: Node) -> str:
@@ -461,7 +518,7 @@ class Environment:
             return self.file.accepts(kind, value) and self._passes(kind)
         if kind in ("conda", "venv") and {kind, "container"} & {*self.values, *self.file.values}:
             return False
-        moved = self._at_home or any(one.kinds & {"directory", "here"} for one in self.block)
+        moved = self._at_home or any(one.kinds & {"directory", "here"} for one in self.staying)
         if _is_relative(kind, value) and moved:
             return False
         fits = kind == "module_purge" or self.file.accepts(kind, value)
@@ -484,21 +541,30 @@ class Environment:
 
     def _in_time(self, kind: str, value: str) -> bool:
         """Return whether the job sets an option behind those that the script has before it, or may do so."""
+        first = self._is_first(kind) and "conda" not in self.values
+        in_order = value == "list" or self.stage <= _STAGES.index(kind)
+        return first or in_order or self._passes_venv(kind, value)
+
+    def _passes_venv(self, kind: str, value: str) -> bool:
+        """Return whether a command of modules may come before a virtual environment."""
         alone = not {"source", "conda"} & self.values.keys() and not self._is_base
-        if kind == "module" and effects.OF_TOOLS.fullmatch(value) and "venv" in self.values and alone:
-            return True
-        return value == "list" or self.stage <= _STAGES.index("source" if self._is_first(kind) else kind)
+        tool = value == "list" or (effects.OF_TOOLS.fullmatch(value) is not None and alone)
+        return kind == "module" and "venv" in self.values and tool
 
     def _is_first(self, kind: str) -> bool:
-        return kind in _OF_MODULES and not any(one in self.values for one in _OF_MODULES)
+        """Return whether no module comes before the files and environments up to here."""
+        none = self.values.keys().isdisjoint(_OF_MODULES)
+        return kind in _OF_MODULES and (none or self.stage_of_modules > _STAGES.index("module"))
 
     def _passes(self, kind: str) -> bool:
-        """Return whether all statements that stay may run after an option."""
+        """Return whether all statements that the job runs after an option may do so."""
         names = {name for one in self.block for name, _, _ in assignments(one.node)}
         of_module = kind in ("module", "module of a tool")
         if of_module and any(inherited.has_name_of_module(self.script, name) for name in names):
             return False
-        return all(may_follow(self._without_kept(one), kind) for one in self.block)
+        at_once = kind == "workdir" or kind.startswith("env")
+        behind = self.staying if at_once else self.block
+        return all(may_follow(self._without_kept(one), kind) for one in behind)
 
     def _without_kept(self, one: Effects) -> Effects:
         """Return the effects of a statement without the variables that the program reads, too: nothing before
@@ -512,7 +578,7 @@ class Environment:
 
     def _is_default(self, later: Sequence[Node]) -> bool:
         """Return whether only the program reads the number of threads, which the job sets for it."""
-        read = any(mentions(one.node, "OMP_NUM_THREADS") for one in self.block)
+        read = any(mentions(one.node, "OMP_NUM_THREADS") for one in self.staying)
         read |= self.file.program == ["true"]  # what reads it may be a sourced file
         return not read and not self._is_read("OMP_NUM_THREADS", later)
 
@@ -532,9 +598,9 @@ class Environment:
         runs = self.file.program != ["true"]  # else the files are the program
         if runs and any(inherited.may_set(self.script, one, name) for one in later):
             return False
-        if any(mentions(one.node, name) for one in self.block if not one.node.text.startswith(f"{name}=")):
+        if any(mentions(one.node, name) for one in self.staying if not one.node.text.startswith(f"{name}=")):
             return False
-        made = (one.node for one in self.block)
+        made = (one.node for one in self.staying)
         if any(inherited.may_set(self.script, one, name) for one in made) and self._is_read(name, later):
             return False
         if not effects.PATHS.fullmatch(name):
@@ -592,15 +658,17 @@ class Environment:
         if kind == "submission" and not (value or self._at_home):
             # Something works in that directory.
             stays = "workdir" in self.values and not self._passes("workdir")
-            return not stays and not any("directory" in one.kinds for one in self.block)
+            return not stays and not any("directory" in one.kinds for one in self.staying)
         if kind == "workdir" and not self.file.accepts("workdir", value):
             return False
         if "workdir" in self.values and any(map(_is_file, self.values.get("source", ()))):
             return False  # the script reads the file in the directory before
-        makers = (one.node for one in self.block if one.kinds & {"elsewhere", "copies elsewhere", "packages"})
+        makers = (
+            one.node for one in self.staying if one.kinds & {"elsewhere", "copies elsewhere", "packages"}
+        )
         if value and any(self._may_make(one, value) for one in makers):
             return False
-        return self._passes("workdir") and not (kind == "workdir" and not is_whole(value) and self._at_home)
+        return self._passes("workdir")
 
 
 def _runs_once(assignment: Node) -> bool:
