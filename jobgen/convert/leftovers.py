@@ -22,9 +22,8 @@ _UNSET = re.compile(rb"\bunset( -v)?( [\w ]*|[^;&]*\$[({][^;&]*)?$|\benv\s[^;|&]
 _ASKS = ("if_statement", "while_statement", "list", "negated_command", "command_substitution")
 _OF_BIN = r"(/[\w.-]+)*/bin/"  # a folder of programs
 _TALK = ("echo", "printf", "which", "type")
-# What makes the name of a profile of the name of a scheduler, but not that of a folder; and of a class.
-_CLASS = r"(?-i:Cluster|Executor|Provider|Runner)"
-_OF_SCHEDULER = rf"{_CLASS}|_(?!logs?|out|err|dir|folder|jobs?|scripts?|files?|nodes?|hosts?|machines?)\w+"
+# What makes the name of a profile of the name of a scheduler, but not that of a folder.
+_OF_SCHEDULER = r"_(?!logs?|out|err|dir|folder|jobs?|scripts?|files?|nodes?|hosts?|machines?)\w+"
 # The beginning of a comment in the text of a here-document, but not of a directive or a line of C.
 _COMMENT = re.compile(rb"\s*#(?![!A-Z]|(define|elif|if|ifn?def|include)\b)")
 

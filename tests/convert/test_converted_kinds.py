@@ -181,7 +181,7 @@ def test_a_burst_buffer_has_a_remark(line: str) -> None:
     [
         ('RUNNER="slurm_usda"\n./a --runner $RUNNER', True),
         ("./a --profile slurm", True),
-        ("python -c 'from dask_jobqueue import SLURMCluster'", True),
+        ("python -c 'import a; a.SLURMCluster()'", True),
         ("./a --profile torque", False),
         ("./a --slurm --b", True),
         ('./a "-slurm"', True),
