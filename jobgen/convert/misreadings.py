@@ -122,7 +122,9 @@ def other_directives(script: Script) -> Iterator[Remark]:
         letters = set(re.findall(r"(?<!\S)-(\w)", rest))
         own = source.scheduler.prefix
         if rest[:1] not in ("", "-"):
-            yield Remark(number, line.strip(), f"{source.command} reads it, too, and refuses the script for it")
+            yield Remark(
+                number, line.strip(), f"{source.command} reads it, too, and refuses the script for it"
+            )
         elif letters - {*source.also_reads[prefix]}:
             why = f"{source.command} reads it, too, and it overrides {own}: write it as {own}"
             yield Remark(number, line.strip(), why)

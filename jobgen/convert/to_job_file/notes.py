@@ -994,7 +994,7 @@ def tasks(script: Script, file: JobFile, program: Launch | None) -> Iterator[Rem
         return
     old_cores = (request.cpus_per_rank or 1) * (each or -(-(total or 1) // nodes))
     new_mem = mebibytes(file.text_of("mem"))
-    given = script.heeded.get("--gpus-per-node")
+    of_node = script.heeded.get("--gpus-per-node")
     by_gres = request.accelerator != "gpu" or any(one.startswith("--gres=") for one in file.list("directive"))
     new_gpus = None if by_gres else file.text_of("gpus_per_node") or None
     numbers: dict[str, tuple[int | str | None, int | str | None]] = {
@@ -1003,7 +1003,7 @@ def tasks(script: Script, file: JobFile, program: Launch | None) -> Iterator[Rem
         "SLURM_TASKS_PER_NODE": (each or -(-(total or 1) // nodes), new_each),
         "SLURM_CPUS_PER_TASK": (request.cpus_per_rank, cores),
         "SLURM_MEM_PER_NODE": (request.mem if "--mem" in script.heeded else None, new_mem),
-        "SLURM_GPUS_PER_NODE": (given and given.value, new_gpus),
+        "SLURM_GPUS_PER_NODE": (of_node and of_node.value, new_gpus),
     }
     if not request.exclusive:
         numbers |= dict.fromkeys(("SLURM_CPUS_ON_NODE", "SLURM_JOB_CPUS_PER_NODE"), (old_cores, per_node))
