@@ -118,9 +118,14 @@ def other_directives(script: Script) -> Iterator[Remark]:
         commands += not line.startswith("#")
         if prefix is None or commands > _MOST_COMMANDS:
             return
-        letters = set(re.findall(r"(?<=\s)-(\w)", line))
-        if line.startswith(prefix) and letters - {*source.also_reads[prefix]}:
-            own = source.scheduler.prefix
+        rest = line.removeprefix(prefix).strip() if line.startswith(prefix) else ""
+        letters = set(re.findall(r"(?<!\S)-(\w)", rest))
+        own = source.scheduler.prefix
+        if rest[:1] not in ("", "-"):
+            yield Remark(
+                number, line.strip(), f"{source.command} reads it, too, and refuses the script for it"
+            )
+        elif letters - {*source.also_reads[prefix]}:
             why = f"{source.command} reads it, too, and it overrides {own}: write it as {own}"
             yield Remark(number, line.strip(), why)
 

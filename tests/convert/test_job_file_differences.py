@@ -125,6 +125,15 @@ def test_a_blank_behind_a_backslash_ends_the_command() -> None:
             "is 4 in the job, and not set in the script",
         ),
         ("-N 2 -n 8", "echo $SLURM_NTASKS\nsrun ./a", ""),
+        ("-n 1 --gres=gpu:1", "./a $SLURM_GPUS_PER_NODE", "is 1 in the job, and not set in the script"),
+        ("-n 1 --gpus=1", "eval $SLURM_GPUS_PER_NODE\n./a", "is 1 in the job, and not set in the script"),
+        (
+            "-N 1 --gpus-per-node=a:1",
+            "./a $SLURM_GPUS_PER_NODE",
+            "is 1 in the job, and a:1 in the script",
+        ),
+        ("-N 1 --gpus-per-node=1", "./a $SLURM_GPUS_PER_NODE", ""),
+        ("-N 1 --gpus-per-node=a:1", "eval $SLURM_GPUS_PER_NODE\n./a", ""),
     ],
 )
 def test_numbers_of_tasks_that_differ_in_the_job(options: str, lines: str, named: str) -> None:

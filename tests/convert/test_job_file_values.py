@@ -232,6 +232,16 @@ VALUES: dict[str, tuple[str, str, str, dict[str, Any]]] = {
         "#!/bin/bash\n#SBATCH -t 10 -N 2 {}\n{}\n", "--gpus-per-node=4 --ntasks-per-gpu=1", "srun ./a",
         {"ranks_per_node": 4, "gpus_per_node": 4, "directive": None},
     ),
+    "others beside all GPUs": (
+        SLURM, "--gpus=a100:2 --gres=nvme:5", "srun ./a",
+        {"directive": ["--gres=gpu:a100:2,nvme:5"], "gpus_per_node": 2, "accelerator": None},
+    ),
+    "others beside the GPUs of tasks": (
+        SLURM, "-n 2 --gpus-per-task=1 --gres=nvme:5", "srun ./a", {"directive": ["--gres=gpu:2,nvme:5"]},
+    ),
+    "a type of GPUs with blanks": (
+        SLURM, '--gres=gpu:"GTX 1080":1', "srun ./a", {"directive": ['--gres="gpu:GTX 1080:1"']},
+    ),
     "no GPUs": (SLURM, "--gres=gpu:0", "srun ./a", {"gpus_per_node": None, "accelerator": "cpu"}),
     "a library that starts ranks": (
         GPUS, "", "A=1 python3.9 t.py",

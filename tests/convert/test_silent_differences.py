@@ -1650,6 +1650,7 @@ def test_a_variable_that_is_set_after_its_use_is_empty_there() -> None:
         ("#BSUB -W 7\n#PBS -N name", ["#BSUB -W 7"]),
         ("# PBS -N name\n##PBS -N name", []),
         ("#SBATCH --ignore-pbs\n#PBS -N name", []),
+        ("#PBS_ARRAY_INDEX=1", []),
         ("\n" * 101 + "#PBS -N name", []),
         ("\n" * 10 + "./a\n#PBS -N name", ["#PBS -N name"]),
     ],
@@ -2022,6 +2023,8 @@ def test_slots_of_the_submission() -> None:
         ("#PBS -l walltime=70", True),
         ("cat > b.pbs << END\n#PBS -N b\nEND", True),
         ("#BSUB -W 7", True),
+        ("#PBS_ARRAY_INDEX=1", True),
+        ("#PBS does not set it", True),
         ("#PBS -j oe\n##PBS -N b\n# PBS -N b", False),
     ],
 )

@@ -994,21 +994,27 @@ def tasks(script: Script, file: JobFile, program: Launch | None) -> Iterator[Rem
         return
     old_cores = (request.cpus_per_rank or 1) * (each or -(-(total or 1) // nodes))
     new_mem = mebibytes(file.text_of("mem"))
-    numbers: dict[str, tuple[int | None, int | None]] = {
+    of_node = script.heeded.get("--gpus-per-node")
+    by_gres = request.accelerator != "gpu" or any(one.startswith("--gres=") for one in file.list("directive"))
+    new_gpus = None if by_gres else file.text_of("gpus_per_node") or None
+    numbers: dict[str, tuple[int | str | None, int | str | None]] = {
         **dict.fromkeys(("SLURM_NTASKS", "SLURM_NPROCS"), (total, new_each * nodes)),
         "SLURM_NTASKS_PER_NODE": (each if "--ntasks-per-node" in script.heeded else None, new_each),
         "SLURM_TASKS_PER_NODE": (each or -(-(total or 1) // nodes), new_each),
         "SLURM_CPUS_PER_TASK": (request.cpus_per_rank, cores),
         "SLURM_MEM_PER_NODE": (request.mem if "--mem" in script.heeded else None, new_mem),
+        "SLURM_GPUS_PER_NODE": (of_node and of_node.value, new_gpus),
     }
     if not request.exclusive:
         numbers |= dict.fromkeys(("SLURM_CPUS_ON_NODE", "SLURM_JOB_CPUS_PER_NODE"), (old_cores, per_node))
     named = set(re.findall(r"\w+", words))
     read = sorted(names_read(script.tree), key=lambda one: -one[0].start)
-    lines = {node.text: node.line for node, _ in read if node.text in named}
+    lines = {node.text: node.line for node, _ in read}
     for name, (old, new) in numbers.items():
-        if name in lines and old != new:
-            why = f"is {new or 'not set'} in the job, and {'not set' if old is None else old} in the script"
+        fixed = script.constants.named(name) if name not in named else None  # the number stands in its place
+        if name in lines and (name in named or fixed) and str(old) != str(fixed or new):
+            why = f"is {fixed or new or 'not set'} in the job, and "
+            why += f"{'not set' if old is None else old} in the script"
             yield hint(lines[name], f"${name}", why)
 
 

@@ -325,14 +325,14 @@ def _devices(file: JobFile, script: Script, gpus: int, each: int) -> None:
         if not (others or unknown) and names_devices(script):
             file.hint(line, "accelerators", "the script requests none: the job of jobgen runs on CPUs")
         return
-    if (whole := _in_one_directive(file, script, alone=each > gpus)) and each > gpus:
+    option = script.dialect.devices_option(gpus, kind or "", script.request.accelerator)
+    if (whole := _in_one_directive(file, script, option, alone=each > gpus)) and each > gpus:
         return
-    for flag in ("--gres", "--gpus-per-node", "--gpus", "--gpus-per-task"):
+    for flag in ("--gres", "--gpus-per-node", "--gpus", "--gpus-per-task") if not whole else ():
         if (value := _given(script, flag)) and re.search(r"[^\w:,./()-]", value):
             why = f"cannot be read: {gpus} of a node are requested"
             file.lose(script.heeded[flag].line, f"{flag}={value}", why)
     if each > gpus:  # jobgen gives each rank a device of its own
-        option = script.dialect.devices_option(gpus, kind or "", script.request.accelerator)
         if option and file.try_add("directive", [*file.list("directive"), option]):
             file.values["accelerator"] = "cpu"
             why = f"{each} ranks share them: jobgen gives a device to each rank, so this is a directive; "
@@ -353,17 +353,21 @@ def _devices(file: JobFile, script: Script, gpus: int, each: int) -> None:
         file.hint(line, kind, why)
 
 
-def _in_one_directive(file: JobFile, script: Script, alone: bool) -> bool:
+def _in_one_directive(file: JobFile, script: Script, devices: str, alone: bool) -> bool:
     """Keep a directive that requests accelerators and other devices; return whether there is one.
 
+    If another option of the script requests the accelerators, the directive gets them, too, as ``devices``.
     The job prepares nothing for the accelerators if it gets them by the directive ``alone``.
     """
     directives = file.list("directive")
     rest = next((one for one in directives if one.startswith("--gres=")), None)
     given = script.heeded.get("--gres")
-    if rest is None or given is None or given.value == rest.partition("=")[2]:
+    if rest is None or given is None:
         return False
-    if not file.accepts("directive", whole := f"--gres={given.value}"):
+    named = re.search(rf"(^|,)(gres:)?{script.request.accelerator}\b", given.value)
+    value = script.dialect.scheduler.grammar.word(given.value)
+    whole = f"--gres={value}" if named else f"{devices},{value}"
+    if not file.accepts("directive", whole):
         return False
     file.values["directive"] = [whole if one is rest else one for one in directives]
     why = "stays a directive, because jobgen requests GPUs only"
