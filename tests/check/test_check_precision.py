@@ -243,7 +243,7 @@ def test_what_is_right_is_not_reported(rule: str, text: str) -> None:
         ("bad-walltime", "#!/bin/bash\n#SBATCH --time=$TIME", "error"),
         ("bad-count", f"{HEAD}#SBATCH --ntasks=@TASKS@", None),
         ("unknown-option", f"{HEAD}#SBATCH --mail-user=<your address>", None),
-        ("bad-choice", f"{HEAD}#SBATCH --mail-type=BEGIN,ABORT", "warning"),
+        ("bad-choice", f"{HEAD}#SBATCH --mail-type=BEGIN,ABORT", "note"),
         ("bad-choice", f"{HEAD}#SBATCH --mail-type=ABORT", "error"),
         ("no-shebang", "#SBATCH --time=1\nhostname\n#!/bin/bash\n#SBATCH --time=1\nhostname", "note"),
         ("no-shebang", "\n#!/bin/bash\n#SBATCH --time=1\nhostname", "error"),
