@@ -184,12 +184,13 @@ def _is_quick(script: Script, command: Command) -> bool:
 
 
 def shows_installation(script: Script, command: Command) -> bool:
-    """Return whether code of ``python -c`` only imports and prints, or tests what the script has installed."""
+    """Return whether ``python -c`` only imports and prints, or tests what the script has installed."""
     words = [word.unquoted for word in command.words]
-    at = next((at for at, word in enumerate(words) if word == "-c" and is_python(os.path.basename(words[at - 1]))), -1)
-    code = "".join(words[at + 1 : at + 2]) if at > 0 else ""
-    parts = re.split(r"[;\n]", code)
-    prints = all(re.match(r"\s*(?:(?:import|from|print)\b|$)", part) for part in parts)
+    triples = zip(words, words[1:], words[2:], strict=False)
+    code = next(
+        (code for name, option, code in triples if option == "-c" and is_python(os.path.basename(name))), ""
+    )
+    prints = all(re.match(r"\s*(?:(?:import|from|print)\b|$)", part) for part in re.split(r"[;\n]", code))
     return bool(code) and (prints or any("install" in one.literals for one in script.commands))
 
 
@@ -387,7 +388,21 @@ _LOAD = {"module", "ml", "setpkgs", "vpkg_require", "soft", "use"}
 _ELSEWHERE = {"torchrun", "deepspeed", "accelerate", "colossalai", "horovodrun"}
 _IMAGES = CONTAINERS | {"charliecloud", "enroot", "udocker"}
 _MANAGERS = ("conda", "mamba", "micromamba", "uv", "poetry", "pipenv", "pixi", "hatch")  # behind them: run
-_QUICK = {*INFORM, *_ASIDE, *_SHELL, *_PREPARE, *_LOAD, "popd", "sbatch", "qsub", "msub", "grep", "sed", "cut", "seq"}
+_QUICK = {
+    *INFORM,
+    *_ASIDE,
+    *_SHELL,
+    *_PREPARE,
+    *_LOAD,
+    "popd",
+    "sbatch",
+    "qsub",
+    "msub",
+    "grep",
+    "sed",
+    "cut",
+    "seq",
+}
 # Files that set up a shell, the command module or a compiler.
 _OTHER_SOURCE = re.compile(
     r"(?i)/etc/profile|profile$|\w*rc$|/init/|/(?:gcc|intel|oneapi|pgi|\w*mpi)[-/\d]|conda\.sh\b"
@@ -575,7 +590,11 @@ def _may_fail(script: Script, command: Command) -> bool:
     ends = _cleans(command) or sends(command) or _HARMLESS.match(command.node.text)
     query = command.name not in {*_ACTIVATE, "source", "."} and asks(command)
     other = query or _lists(command) or is_work(command) != command.works
-    waits = {command.name, command.program, *command.literals[:1]} & INTERRUPTED or "--pty" in command.literals
+    waits = {
+        command.name,
+        command.program,
+        *command.literals[:1],
+    } & INTERRUPTED or "--pty" in command.literals
     none = ends or other or waits or _prints(command) or _is_unknown(script, command)
     return not none and _is_command(command)
 

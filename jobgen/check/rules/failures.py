@@ -48,7 +48,8 @@ from jobgen.script.syntax import LATER, LOOPS, Node, expansions, function_of
     start, and no mail says that it failed. `set -u` ends many scripts at an activation of conda or at a variable
     that may be unset: add it only after a test. Where later commands save the results, keep the status of the program
     instead: `status=$?`, and `exit $status` at the end. `~/.bashrc` and other files of a site may end with a failure that means
-    nothing: write it behind them. dash, which is `sh` on Debian and Ubuntu, has no `pipefail`. (It
+    nothing: write it behind them. dash, which is `sh` on Debian and Ubuntu, has no `pipefail`. MATLAB has a status of its own
+    with `-batch` only. (It
     is a note if the program is one of several runs, if a later command may fail with it, if one reads what it makes, such as
     a compiler, if its failure is reported, by `ctest` to a dashboard or with a mail of a file, if TensorFlow would go on
     without the GPUs, and if python would go on with the packages of a module, or pip install others, without the

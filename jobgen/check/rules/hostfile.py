@@ -50,7 +50,9 @@ def _readers(script: Script, last: str, others: Collection[str]) -> Iterator[int
         words += [(sys.maxsize, value)] if exported else []
     for node in script.tree.all("file_redirect"):
         file = node.get("destination")
-        words += [(node.start, file)] if file is not None and any(one.type == "<" for one in node.children) else []
+        words += (
+            [(node.start, file)] if file is not None and any(one.type == "<" for one in node.children) else []
+        )
     name = re.compile(rf"(?<![\w-]){re.escape(last)}")  # not the option --hostfile
     yield from (at for at, word in words if name.search(script.constants.value(word) or word.text))
 
