@@ -64,7 +64,20 @@ TEXT = {
     *("uniq", "fgrep", "zgrep", "zcat"),
 }
 # Commands without which what follows fails, or that fail without harm.
-_PREPARE = {"cd", "pushd", "popd", "mkdir", "rmdir", "rm", "chmod", "touch", "ln", "enable_lmod", "jutil"}
+_PREPARE = {
+    "cd",
+    "pushd",
+    "popd",
+    "mkdir",
+    "rmdir",
+    "rm",
+    "chmod",
+    "touch",
+    "ln",
+    "enable_lmod",
+    "jutil",
+    "cmsenv",
+}
 # What is not there cannot be removed, what is there is not made or pulled again, and cmake -E handles files.
 _HARMLESS = re.compile(
     r"(?:(?:conda|mamba|micromamba|pip3?|python3? -m pip|git)\s+(?:env\s+)?(?:remove|uninstall)|"
