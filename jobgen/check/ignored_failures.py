@@ -56,7 +56,7 @@ _PRINTING_CODE = re.compile(  # of bash
 # Parts of the shell's language, and commands that end the script.
 _SHELL = {
     "export", "declare", "typeset", "local", "readonly", "set", "unset", "shift", "alias", "shopt", "trap",
-    "wait", "exit", "return", "break", "continue", "unalias", "hash", "complete", "kill",
+    "wait", "exit", "return", "break", "continue", "unalias", "hash", "complete", "kill", "cmsenv",
 }  # fmt: skip
 # Commands that print or change text: they fail if nothing is found, too.
 TEXT = {
