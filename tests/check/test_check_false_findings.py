@@ -329,6 +329,8 @@ def test_a_text_in_three_quotes_is_not_the_place_of_an_error() -> None:
         ("conda-init", f"{HEAD}conda init bash\nsource ~/.bashrc\nconda activate a"),
         ("no-errexit", f"{HEAD}/apps/start_gui xterm\ndate"),
         ("no-errexit", f"{HEAD}cmsenv\nls"),
+        ("output-variable", f"{PBS}#PBS -l select=1:ncpus=4\n#PBS -j oe\n#PBS -e $PBS_JOBNAME.e\n./a"),
+        ("output-directory", f"{PBS}#PBS -j eo\n#PBS -o logs/a\n./a"),
         ("ranks-mismatch", f"{PBS}#PBS -l select=1:ncpus=40\nmpirun --allow-run-as-root -np 8 ./a"),
         ("no-errexit", f"{HEAD}pip install a\npython -c 'import a; a.test()'\ndate"),
         ("no-errexit", f"{HEAD}mpirun -n 2 python -c 'import a; print(a)'\ndate"),
