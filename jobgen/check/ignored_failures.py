@@ -64,20 +64,7 @@ TEXT = {
     *("uniq", "fgrep", "zgrep", "zcat"),
 }
 # Commands without which what follows fails, or that fail without harm.
-_PREPARE = {
-    "cd",
-    "pushd",
-    "popd",
-    "mkdir",
-    "rmdir",
-    "rm",
-    "chmod",
-    "touch",
-    "ln",
-    "enable_lmod",
-    "jutil",
-    "cmsenv",
-}
+_PREPARE = {"cd", "pushd", "popd", "mkdir", "rmdir", "rm", "chmod", "touch", "ln", "enable_lmod", "jutil"}
 # What is not there cannot be removed, what is there is not made or pulled again, and cmake -E handles files.
 _HARMLESS = re.compile(
     r"(?:(?:conda|mamba|micromamba|pip3?|python3? -m pip|git)\s+(?:env\s+)?(?:remove|uninstall)|"
@@ -188,7 +175,7 @@ _HELLO = re.compile(r"(?i)(?:^|[\s/])(?:\w+_)?hello[\w-]*(?:\.\w+)?(?=\s|$)")
 def _is_quick(script: Script, command: Command) -> bool:
     name, words, text = command.name, command.literals, command.node.text
     if name == "sleep":
-        return re.fullmatch(r"\d{1,2}s?", "".join(words)) is not None
+        return re.fullmatch(r"\d{1,2}s?", "".join(words)) is not None and not command.node.under(*LOOPS)
     if name in ("source", "."):
         return activates(command) or _OTHER_SOURCE.search(text) is not None
     changes = (name in _ACTIVATE and changes_shell(name, words)) or (name == "eval" and "hook" in text)
@@ -401,21 +388,8 @@ _LOAD = {"module", "ml", "setpkgs", "vpkg_require", "soft", "use"}
 _ELSEWHERE = {"torchrun", "deepspeed", "accelerate", "colossalai", "horovodrun"}
 _IMAGES = CONTAINERS | {"charliecloud", "enroot", "udocker"}
 _MANAGERS = ("conda", "mamba", "micromamba", "uv", "poetry", "pipenv", "pixi", "hatch")  # behind them: run
-_QUICK = {
-    *INFORM,
-    *_ASIDE,
-    *_SHELL,
-    *_PREPARE,
-    *_LOAD,
-    "popd",
-    "sbatch",
-    "qsub",
-    "msub",
-    "grep",
-    "sed",
-    "cut",
-    "seq",
-}
+_SENDS = ("sbatch", "qsub", "msub", "grep", "sed", "cut", "seq")  # other jobs, written from a text
+_QUICK = {*INFORM, *_ASIDE, *_SHELL, *_PREPARE, *_LOAD, *_SENDS}
 # Files that set up a shell, the command module or a compiler.
 _OTHER_SOURCE = re.compile(
     r"(?i)/etc/profile|profile$|\w*rc$|/init/|/(?:gcc|intel|oneapi|pgi|\w*mpi)[-/\d]|conda\.sh\b"
@@ -603,11 +577,8 @@ def _may_fail(script: Script, command: Command) -> bool:
     ends = _cleans(command) or sends(command) or _HARMLESS.match(command.node.text)
     query = command.name not in {*_ACTIVATE, "source", "."} and asks(command)
     other = query or _lists(command) or is_work(command) != command.works
-    waits = {
-        command.name,
-        command.program,
-        *command.literals[:1],
-    } & INTERRUPTED or "--pty" in command.literals
+    names = {command.name, command.program, *command.literals[:1]}
+    waits = names & INTERRUPTED or "--pty" in command.literals
     none = ends or other or waits or _prints(command) or _is_unknown(script, command)
     return not none and _is_command(command)
 

@@ -500,6 +500,7 @@ def test_what_is_still_a_finding(rule: str, text: str) -> None:
                 ("mpirun ./hello_world", "note"),
                 ("sleep 10", "note"),
                 ("sleep 4h", "warning"),
+                ("while squeue -j 4; do\nsleep 60\ndone", "warning"),
                 ("./test data", "warning"),
                 ("eval $command", "warning"),
                 ("source run.sh", "warning"),

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.rule import NOTE, WARNING, rule_once
+from jobgen.launch.command_line import is_python
 from jobgen.script.command_kinds import STATE, TOOLS
 from jobgen.script.commands import Command
 from jobgen.script.script import Hit, Script
@@ -74,14 +75,17 @@ def _is_in_folder_of_job(script: Script, command: Command) -> bool:
 
 def _is_online(script: Script) -> bool:
     """Return whether the program of a job needs the internet itself: a bot, a push, or a log of W&B."""
-    texts = [one.node.text for one in script.commands]
-    offline = any("offline" in value.text for _, value, _ in script.assignments)
-    return not offline and ("WANDB_API_KEY" in script.values or any(map(_ONLINE.search, texts)))
+    if any("offline" in value.text for _, value, _ in script.assignments):
+        return False
+    bots = (word for one in script.commands if is_python(one.program) for word in one.literals)
+    texts = (one.node.text for one in script.commands)
+    return (
+        "WANDB_API_KEY" in script.values or any(map(_BOT.fullmatch, bots)) or any(map(_ONLINE.search, texts))
+    )
 
 
-_ONLINE = re.compile(
-    r"\bwandb\s+(?:login|agent|sync|online)\b|\bgit\s+push\b|\bngrok\b|push_to_hub|(?i:\bpython\S*\s(?:.*\s)?\S*(?<!ro)bot(?:\.py)?(?=\s|$))"
-)
+_BOT = re.compile(r"(?i)\S*(?<!ro)bot(\.py)?")
+_ONLINE = re.compile(r"\bwandb\s+(?:login|agent|sync|online)\b|\bgit\s+push\b|\bngrok\b|push_to_hub")
 
 
 def _is_of_git(script: Script, command: Command) -> bool:

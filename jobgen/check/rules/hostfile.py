@@ -91,9 +91,10 @@ def _last_launch(script: Script) -> int:
     "One hostfile for all jobs",
     """If all jobs write their hostfile to one path, the next job that starts overwrites it, and the launcher
     of the first job reads the hosts of the second. Ten of 45 public scripts do that. (It is a note in `/tmp`,
-    which only jobs on the same node share, and if only the shell reads the file, before it starts a program. It is silent with `--dependency=singleton`: one job of this name runs at a
-    time, if nothing names the file and each launcher is `srun` or names another, if the script is copied to a folder of the job, or
-    has a date and a time in the name of its own, and if it ends where its folder exists.)""",
+    which only jobs on the same node share, and if only the shell reads the file, before it starts a program. It is
+    silent with `--dependency=singleton`: one job of this name runs at a time, if nothing names the file and each
+    launcher is `srun` or names another, if the script is copied to a folder of the job, or has a date and a time in the
+    name of its own, and if it ends where its folder exists.)""",
     bad="""
     #!/bin/bash
     #PBS -l select=2:ncpus=32:mpiprocs=1

@@ -30,7 +30,8 @@ from jobgen.values.parsers import seconds as seconds_of
     script reads the index of an array or a number of nodes that no directive has, if a comment names the program
     that submits it, if the name of the queue or the QoS is a time, in a script that is still to be filled in, and
     if the job only prints, loads modules or submits others. A comment, which may be about the queue, a command that submits
-    the script again, or one in a file beside it may have the time limit, and one that gives the number of nodes, which the script reads.)""",
+    the script again, or one in a file beside it may have the time limit, and one that gives the number of nodes,
+    which the script reads.)""",
     message="no time limit: the default of the queue applies, which may be minutes or days",
     bad="""
     #!/bin/bash
