@@ -57,6 +57,9 @@ def _readers(script: Script, last: str, others: Collection[str]) -> Iterator[int
     yield from (at for at, word in words if name.search(script.constants.value(word) or word.text))
 
 
+_FEW = 5  # hostfiles of a script
+
+
 def _is_read_at_once(script: Script, node: Node, name: str) -> bool:
     """Return whether only the shell reads a file, before it starts a program: it is in use for milliseconds."""
     others = {*_NO_READERS} - {"cat"}
@@ -140,7 +143,8 @@ def shared_hostfile(script: Script) -> Iterator[Hit]:
         seen.add(name)
         reason = f"{name} is the same file for all jobs: concurrent jobs overwrite each other's hosts"
         fix = "put the job's id into the path" + (f": hostfile.${job_id}" if job_id else "")
-        mild = name.startswith("/tmp/") or _is_read_at_once(script, node, name)
+        few = len(seen) < _FEW  # each costs a search in the whole script
+        mild = name.startswith("/tmp/") or (few and _is_read_at_once(script, node, name))
         yield Hit.at(node, reason, fix, level=NOTE if mild else None)
 
 
