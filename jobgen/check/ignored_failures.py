@@ -19,7 +19,7 @@ from typing import NamedTuple
 from jobgen.check.rules.downloads import sends
 from jobgen.launch.command_line import is_python, read_call
 from jobgen.launch.wrappers import CONTAINERS
-from jobgen.script.command_kinds import STATE, TOOLS
+from jobgen.script.command_kinds import STATE, TOOLS, changes_shell
 from jobgen.script.commands import Command
 from jobgen.script.other_text import has_gap, is_template
 from jobgen.script.script import Script
@@ -56,7 +56,7 @@ _PRINTING_CODE = re.compile(  # of bash
 # Parts of the shell's language, and commands that end the script.
 _SHELL = {
     "export", "declare", "typeset", "local", "readonly", "set", "unset", "shift", "alias", "shopt", "trap",
-    "wait", "exit", "return", "break", "continue", "unalias", "hash", "complete", "kill",
+    "wait", "exit", "return", "break", "continue", "unalias", "hash", "complete", "kill", "cmsenv",
 }  # fmt: skip
 # Commands that print or change text: they fail if nothing is found, too.
 TEXT = {
@@ -79,7 +79,8 @@ _HARMLESS = re.compile(
 # package in this folder an earlier version may be installed.)
 _INSTALLS = re.compile(
     r"(?:python[\d.]* -m )?(?:ensurepip|spacy download|nltk\.downloader|"
-    r"(?:pip[\d.]*|uv pip|conda|mamba|micromamba)\s(?:.*\s)?install\b(?!(?!.*\s-e\s).*\s\.))"
+    r"(?:pip[\d.]*|uv pip|conda|mamba|micromamba)\s(?:.*\s)?install\b(?!(?!.*\s-e\s).*\s\.)|"
+    r"(?:\S*/)?(?:poetry|pipenv|pdm|uv)\s+(?:install|sync)\b)"
 )
 # Commands that only clean up, or print.
 _CLEANS = re.compile(
@@ -96,7 +97,7 @@ _ASKS = {
 # Programs that a person or a time limit ends.
 INTERRUPTED = {
     "timeout", "jupyter", "jupyter-lab", "jupyter-notebook", "tensorboard", "code-server", "sshd", "ssh",
-    "--pty",
+    "--pty", "xterm", "vncserver", "rserver",
 }  # fmt: skip
 
 
@@ -152,13 +153,45 @@ def programs(script: Script) -> list[Command]:
     """Return the commands of a job that run a program which is neither a tool nor a part of the shell."""
     common = {*TOOLS, *STATE, *INFORM, *_ASIDE, *_SHELL, *script.functions}
     found = [one for one in run(script) if script.is_batch and one.program not in common and _is_command(one)]
-    known = [one for one in found if one.program or one.words[0].text.startswith(("$", '"$'))]
+    found = [one for one in found if one.program or one.name != "eval"]
+    known = [one for one in found if one.program or one.program_word.text.startswith(("$", '"$'))]
     return [
         one
         for one in known
-        if not asks(one) and not _elsewhere(one) and not _lists(one)
+        if not asks(one) and not _elsewhere(one) and not _lists(one) and not _INSTALLS.match(one.node.text)
         if not any(word.startswith(_ENDS) for word in one.literals[:2]) and not _cleans(one)
     ]
+
+
+def does_little(script: Script) -> bool:
+    """Return whether a job only prints, loads modules, makes folders or submits other jobs."""
+    read = script.for_a_shell and not script.tree.damaged
+    return read and all(_is_quick(script, one) for one in script.commands)
+
+
+_HELLO = re.compile(r"(?i)(?:^|[\s/])(?:\w+_)?hello[\w-]*(?:\.\w+)?(?=\s|$)")
+
+
+def _is_quick(script: Script, command: Command) -> bool:
+    name, words, text = command.name, command.literals, command.node.text
+    if name == "sleep":
+        return re.fullmatch(r"\d{1,2}s?", "".join(words)) is not None and not command.node.under(*LOOPS)
+    if name in ("source", "."):
+        return activates(command) or _OTHER_SOURCE.search(text) is not None
+    changes = (name in _ACTIVATE and changes_shell(name, words)) or (name == "eval" and "hook" in text)
+    own = _HELLO.search(text) or ("/" not in command.words[0].text and name in {*_QUICK, *script.functions})
+    return bool(own) or changes or asks(command) or _lists(command) or _prepares_nodes(command)
+
+
+def shows_installation(script: Script, command: Command) -> bool:
+    """Return whether ``python -c`` only imports and prints, or tests what the script has installed."""
+    words = [word.unquoted for word in command.words]
+    triples = zip(words, words[1:], words[2:], strict=False)
+    code = next(
+        (code for name, option, code in triples if option == "-c" and is_python(os.path.basename(name))), ""
+    )
+    prints = all(re.match(r"\s*(?:(?:import|from|print)\b|$)", part) for part in re.split(r"[;\n]", code))
+    return bool(code) and (prints or any("install" in one.literals for one in script.commands))
 
 
 def _cleans(command: Command) -> bool:
@@ -355,6 +388,8 @@ _LOAD = {"module", "ml", "setpkgs", "vpkg_require", "soft", "use"}
 _ELSEWHERE = {"torchrun", "deepspeed", "accelerate", "colossalai", "horovodrun"}
 _IMAGES = CONTAINERS | {"charliecloud", "enroot", "udocker"}
 _MANAGERS = ("conda", "mamba", "micromamba", "uv", "poetry", "pipenv", "pixi", "hatch")  # behind them: run
+_SENDS = ("sbatch", "qsub", "msub", "grep", "sed", "cut", "seq")  # other jobs, written from a text
+_QUICK = {*INFORM, *_ASIDE, *_SHELL, *_PREPARE, *_LOAD, *_SENDS}
 # Files that set up a shell, the command module or a compiler.
 _OTHER_SOURCE = re.compile(
     r"(?i)/etc/profile|profile$|\w*rc$|/init/|/(?:gcc|intel|oneapi|pgi|\w*mpi)[-/\d]|conda\.sh\b"
@@ -542,7 +577,8 @@ def _may_fail(script: Script, command: Command) -> bool:
     ends = _cleans(command) or sends(command) or _HARMLESS.match(command.node.text)
     query = command.name not in {*_ACTIVATE, "source", "."} and asks(command)
     other = query or _lists(command) or is_work(command) != command.works
-    waits = {command.name, command.program} & INTERRUPTED or "--pty" in command.literals
+    names = {command.name, command.program, *command.literals[:1]}
+    waits = names & INTERRUPTED or "--pty" in command.literals
     none = ends or other or waits or _prints(command) or _is_unknown(script, command)
     return not none and _is_command(command)
 

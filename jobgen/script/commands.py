@@ -72,6 +72,11 @@ class Command(NamedTuple):
         return os.path.basename(self._behind_wrappers[0] or "")
 
     @property
+    def program_word(self) -> Node:
+        """The word that names this program."""
+        return self.words[len(self.words) - len(self._behind_wrappers)]
+
+    @property
     def works(self) -> bool:
         """Return whether the command does the job's work, so that its exit status must not be lost."""
         is_query = is_python(self.program) and "-c" in self._behind_wrappers[1:2]
@@ -79,12 +84,18 @@ class Command(NamedTuple):
 
     @property
     def _behind_wrappers(self) -> list[str | None]:
-        texts = [literal(word) for word in self.words]
+        first, *others = self.words
+        texts = [literal(first), *(literal(word) or _path(word) for word in others)]
         return texts[command_start(texts) :] or [None]
 
     @property
     def background(self) -> bool:
         return in_background(self.node)
+
+
+def _path(word: Node) -> str | None:
+    """Return a word with variables, if it is a path, and no option."""
+    return word.unquoted if "/" in word.text else None
 
 
 # What has the status of the last command in it.

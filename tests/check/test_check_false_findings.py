@@ -327,6 +327,13 @@ def test_a_text_in_three_quotes_is_not_the_place_of_an_error() -> None:
         ("personal-path", f'{HEAD}ls "$DISK/users/alice/x" "$DISK"/users/alice/x'),
         ("unchecked-cd", f'{HEAD}cd /a\nD=/b\nRUN="python $D/prog.py $D/data"\nexec $RUN'),
         ("conda-init", f"{HEAD}conda init bash\nsource ~/.bashrc\nconda activate a"),
+        ("no-errexit", f"{HEAD}/apps/start_gui xterm\ndate"),
+        ("no-errexit", f"{HEAD}cmsenv\nls"),
+        ("output-variable", f"{PBS}#PBS -l select=1:ncpus=4\n#PBS -j oe\n#PBS -e $PBS_JOBNAME.e\n./a"),
+        ("output-directory", f"{PBS}#PBS -j eo\n#PBS -o logs/a\n./a"),
+        ("ranks-mismatch", f"{PBS}#PBS -l select=1:ncpus=40\nmpirun --allow-run-as-root -np 8 ./a"),
+        ("no-errexit", f"{HEAD}pip install a\npython -c 'import a; a.test()'\ndate"),
+        ("no-errexit", f"{HEAD}mpirun -n 2 python -c 'import a; print(a)'\ndate"),
     ],
 )
 def test_what_is_no_finding(rule: str, text: str) -> None:
@@ -483,6 +490,51 @@ def test_what_is_still_a_finding(rule: str, text: str) -> None:
         ("no-errexit", f"{HEAD}ctest -j 4\nexit 0", "warning"),
         ("no-errexit", f"{HEAD}send() {{\nmail -s $1 a@b < log\n}}\nmake\n./a > log\nsend a\ndate", "note"),
         ("no-errexit", f"{HEAD}./a > log\necho done | mail -s done a@b\ndate", "warning"),
+        ("no-errexit", f"{HEAD}python -c 'import a; a.run()'\ndate", "warning"),
+        *(
+            ("no-walltime", f"{NODES}#SBATCH --nodes=2\n{lines}", level)
+            for lines, level in (
+                ("module load a\n# ./a", "note"),
+                ("source ~/.bashrc\nconda activate a\nsrun hostname\nnvidia-smi", "note"),
+                ("for i in 1 2; do\nsed s/X/$i/ a > b\nsbatch b\ndone", "note"),
+                ("mpirun ./hello_world", "note"),
+                ("sleep 10", "note"),
+                ("sleep 4h", "warning"),
+                ("while squeue -j 4; do\nsleep 60\ndone", "warning"),
+                ("./test data", "warning"),
+                ("eval $command", "warning"),
+                ("source run.sh", "warning"),
+                ("if ./a; then", "warning"),
+            )
+        ),
+        *(
+            ("shared-hostfile", f"{HEAD}scontrol show hostnames > nodes.txt\n{lines}", level)
+            for lines, level in (
+                ("while read a; do\nb+=($a)\ndone < nodes.txt\nmpirun ./a\nrm nodes.txt", "note"),
+                ("while read a; do\nssh $a b\ndone < nodes.txt\nmpirun ./a", "warning"),
+                ("a=$(cat nodes.txt)\nmpirun ./a nodes.txt", "warning"),
+            )
+        ),
+        (
+            "shared-hostfile",
+            f"{HEAD}srun hostname > hostfile\nfor i in $(cat hostfile); do\na+=,$i\ndone\nmpirun ./a",
+            "note",
+        ),
+        ("bashrc", f"{HEAD}source /home/a/.bash_profile\n./a", "note"),
+        ("bashrc", f"{HEAD}source ~/.bash_profile\n./a", "warning"),
+        ("bashrc", f"{HEAD}source /home/a/.bashrc\n./a", "warning"),
+        ("repeated-directive", f"{HEAD}#SBATCH -o a.out\n#SBATCH -o a.err\n./a", "note"),
+        ("repeated-directive", f"{HEAD}#SBATCH -o a.out\n#SBATCH -o terra.out\n./a", "warning"),
+        ("misspelt-variable", f"{HEAD}a=$(scontrol show hostnames $SLURM_JOB_NODELIS)\n./a $a", "note"),
+        ("misspelt-variable", f"{HEAD}./a $SLURM_JOB_NODELIS", "warning"),
+        ("download-in-job", f"{HEAD}pip install a\nwandb login\nsrun ./a", "note"),
+        (
+            "download-in-job",
+            f"{HEAD}pip install a\nexport WANDB_MODE=offline\nwandb login\nsrun ./a",
+            "warning",
+        ),
+        ("download-in-job", f"{HEAD}pip install a\npython3 -m shellbot c.json", "note"),
+        ("download-in-job", f"{HEAD}pip install a\npython3 robot.py", "warning"),
     ],
 )
 def test_the_level_of_a_finding(rule: str, text: str, level: str) -> None:
@@ -501,6 +553,33 @@ def test_an_installation_by_its_name() -> None:
         "train.sh": ["warning"],
         "reinstall_later.py": ["warning"],
     }
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["matlab -batch a", "matlab -r 'try; a; catch; exit(1); end'", "matlab -r 'a' -batch", "octave < a"],
+)
+def test_a_status_that_matlab_keeps(command: str) -> None:
+    (only,) = found(f"{HEAD}{command}\ndate", "no-errexit")
+    assert only.fix == "write set -eo pipefail after the directives"
+
+
+@pytest.mark.parametrize(
+    ("line", "program"),
+    [
+        ("/usr/bin/time -v $ENV/bin/python3 -u a.py", "python3"),
+        ('nice -n 5 "$A"', '"$A"'),
+        ("poetry install\n./a", "a"),
+    ],
+)
+def test_the_program_behind_a_wrapper(line: str, program: str) -> None:
+    (only,) = found(f"{HEAD}{line}\ndate", "no-errexit")
+    assert only.reason.startswith(f"if {program} fails, ")
+
+
+def test_the_time_in_the_fix_of_a_job_without_one() -> None:
+    (only,) = found(f"{NODES}#SBATCH --nodes=2\nsrun ./a", "no-walltime")
+    assert only.fix == "add #SBATCH --time=HH:MM:SS, with more time than the job needs"
 
 
 def test_a_wait_for_a_service_does_not_end() -> None:
@@ -794,6 +873,17 @@ def test_the_fix_lets_the_script_save_results(lines: str, fix: str) -> None:
         ("bare-wait", "srun ./a &\nwait", "|| status=$?, and exit ${status:-0} at the end"),
         ("ranks-mismatch", "#SBATCH -n 1 -c 4\nmpirun -np 4 ./a", "request 4 slots, or use the number"),
         ("unknown-option", "#SBATCH --share\n./a", "write --oversubscribe"),
+        ("no-errexit", "matlab -nodisplay -r 'a; exit'\ndate", "start matlab with -batch"),
+        ("no-errexit", "matlab < a.m\nrm -rf $TMPDIR\ndate", "start matlab with -batch"),
+        ("repeated-directive", "#SBATCH -o a\n#SBATCH -o log/err/a\n./a", "write --error in its place"),
+        ("repeated-directive", "#SBATCH -C a\n#SBATCH -C b\n./a", "keep one of them, or join them with &"),
+        ("download-in-job", "cd $TMPDIR\nwget https://a.org/b\nsrun ./a", "into a shared folder"),
+        (
+            "download-in-job",
+            ". $SLURM_TMPDIR/env/bin/activate\npip install a\nsrun ./a",
+            "into a shared folder",
+        ),
+        ("download-in-job", "cd $TMPDIR\npip install --user a\nsrun ./a", "run it on the login node"),
     ],
 )
 def test_the_fix_of_a_finding(rule: str, lines: str, fix: str) -> None:

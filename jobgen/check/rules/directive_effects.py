@@ -426,7 +426,8 @@ def carriage_return(script: Script) -> Iterator[Hit]:
     """Slurm and Torque use the **last** one. PBS Pro uses the **first** one for each resource of `-l`, and
     the **last** one for all other options. One of the two values has no effect. (Some options add up:
     `-W depend` on PBS Pro, `-W stagein`, `-W stageout` and `-W x` on Torque, `--mail-type` on Slurm.
-    Options on the command line win over the script. Two names, comments or addresses of mail are a note.)""",
+    Options on the command line win over the script. Two names, comments or addresses of mail are a note, and so are two
+    logs of which the second is called that of the errors.)""",
     fix="keep one of them",
     bad="""
     #!/bin/bash
@@ -447,11 +448,26 @@ def repeated(script: Script) -> Iterator[Hit]:
         once = which != "all" and option.value and grammar.takes_value(key)
         if once and seen.setdefault(key, option.value) != option.value:
             label = key in (script.dialect.key("name"), *_LABELS)
-            empty = re.search(r"\w", seen[key]) is None  # as of -w, --nodelist=NAME
+            mild = label or re.search(r"\w", seen[key]) is None  # as of -w, --nodelist=NAME
+            fix = f"keep one of them{_JOINED.get(key, '')}"
+            log, errors, *_ = (*script.dialect.log_options, "", "")
+            if key == log and errors not in script.heeded and _is_of_errors(option.value, seen[key]):
+                mild, fix = True, f"write {errors} in its place here, or {fix}"
             reason = f"{key} has the value {shown(seen[key])} above: {script.dialect.title} uses the {which} of repeated directives"
-            yield Hit.at(option, reason, level=NOTE if label or empty else None)
+            yield Hit.at(option, reason, fix, level=NOTE if mild else None)
 
 
+def _is_of_errors(name: str, other: str) -> bool:
+    """Return whether the first of two logs is called that of the errors."""
+    first, second = (re.search(r"(?i)(?<![a-z])(?:std)?err(?:ors?)?(?![a-z])", one) for one in (name, other))
+    return first is not None and second is None
+
+
+_JOINED = {
+    "--constraint": ", or join them with &",
+    "--partition": ", or join them with a comma",
+    **dict.fromkeys(("-l select", "-l nodes"), ", or write the parts of both in one"),
+}
 _LABELS = ("--comment", "--mail-type", "--mail-user", "-m", "-M")  # the job runs in the same way
 
 

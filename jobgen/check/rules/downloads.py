@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.rule import NOTE, WARNING, rule_once
+from jobgen.launch.command_line import is_python
 from jobgen.script.command_kinds import STATE, TOOLS
 from jobgen.script.commands import Command
 from jobgen.script.script import Hit, Script
@@ -25,7 +26,7 @@ _DOWNLOADS = {
     "Downloads inside the job",
     """Compute nodes often have no internet access. Where they do, the GPUs of every job wait for the
     download. (It is a note if the script names a mirror or a proxy, does nothing else, is called an installation,
-    or chooses the download by a `case`.)""",
+    chooses the download by a `case`, or runs a program that needs the internet itself, such as `wandb login`.)""",
     fix="run it on the login node, before the job",
     bad="""
     #!/bin/bash
@@ -53,8 +54,38 @@ def download(script: Script) -> Iterator[Hit]:
             continue
         waits = ", on time that the GPUs wait" if _has_gpus(script) else ""
         reason = f"{name} needs the internet, which many compute nodes do not have{waits}"
-        meant = _is_meant(script) or command.node.under("case_statement")
-        yield Hit.at(command.node, reason, level=NOTE if meant else None)
+        meant = _is_meant(script) or command.node.under("case_statement") or _is_online(script)
+        fix = _OF_JOB_FOLDER if _is_in_folder_of_job(script, command) else ""
+        yield Hit.at(command.node, reason, fix, level=NOTE if meant else None)
+
+
+_OF_JOB_FOLDER = "download it on the login node, before the job, into a shared folder, and take it from there"
+_JOB_FOLDER = re.compile(
+    r"\$\{?(?:\w*TMP(?:DIR)?|\w*SCRATCHDIR|JOB_?SCRATCH|LOCAL_?SCRATCH|PBS_JOBFS|\w*JOB_?ID)\b|^/tmp/|^/dev/shm\b"
+)
+
+
+def _is_in_folder_of_job(script: Script, command: Command) -> bool:
+    """Return whether a download goes to a folder that only this job has: pip installs into its environment there."""
+    moves = ("cd", "pushd") if _REMOTE.search(command.node.text) or command.name == "git" else ("source", ".")
+    before = [one for one in script.named(*moves) if one.node.start < command.node.start]
+    words = [*command.arguments, *(word for one in before[-1:] for word in one.arguments)]
+    return any(_JOB_FOLDER.search(script.path_text(word)) for word in words)
+
+
+def _is_online(script: Script) -> bool:
+    """Return whether the program of a job needs the internet itself: a bot, a push, or a log of W&B."""
+    if any("offline" in value.text for _, value, _ in script.assignments):
+        return False
+    bots = (word for one in script.commands if is_python(one.program) for word in one.literals)
+    texts = (one.node.text for one in script.commands)
+    return (
+        "WANDB_API_KEY" in script.values or any(map(_BOT.fullmatch, bots)) or any(map(_ONLINE.search, texts))
+    )
+
+
+_BOT = re.compile(r"(?i)\S*(?<!ro)bot(\.py)?")
+_ONLINE = re.compile(r"\bwandb\s+(?:login|agent|sync|online)\b|\bgit\s+push\b|\bngrok\b|push_to_hub")
 
 
 def _is_of_git(script: Script, command: Command) -> bool:

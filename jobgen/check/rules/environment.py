@@ -18,7 +18,7 @@ START_UP = (".bashrc", ".bash_profile", ".profile", ".zshrc")
     WARNING,
     "A shell start-up file in a job",
     """Start-up files are for interactive and login shells. Many return at once in other shells, some wait for
-    input, and they differ between users.""",
+    input, and they differ between users. (The login file of one user, by its whole path, is a note.)""",
     fix="load the modules and the environment in the script",
     bad="""
     #!/bin/bash
@@ -35,10 +35,12 @@ def bashrc(script: Script) -> Iterator[Hit]:
     for command in script.named("source", "."):
         name = command.arguments[0].unquoted if command.arguments else ""
         if name.endswith(START_UP) and re.search("~|HOME|/home", name):
-            reason = f"{name} is for login shells: it differs between users"
+            own = re.search(r"[~$]", name) is not None
+            whose = "differs between users" if own else "is the file of one user"
+            reason = f"{name} is for login shells: it {whose}"
             if name.endswith("rc"):
-                reason = f"{name} is for interactive shells: it may return at once in a job, and differs between users"
-            yield Hit.at(command.node, reason)
+                reason = f"{name} is for interactive shells: it may return at once in a job, and {whose}"
+            yield Hit.at(command.node, reason, level=None if own or name.endswith("rc") else NOTE)
 
 
 @rule_once(

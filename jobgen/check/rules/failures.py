@@ -27,6 +27,7 @@ from jobgen.check.ignored_failures import (
     programs,
     repeats,
     run,
+    shows_installation,
 )
 from jobgen.check.rule import NOTE, WARNING, rule, rule_once
 from jobgen.check.rules.processes import is_service
@@ -47,7 +48,8 @@ from jobgen.script.syntax import LATER, LOOPS, Node, expansions, function_of
     start, and no mail says that it failed. `set -u` ends many scripts at an activation of conda or at a variable
     that may be unset: add it only after a test. Where later commands save the results, keep the status of the program
     instead: `status=$?`, and `exit $status` at the end. `~/.bashrc` and other files of a site may end with a failure that means
-    nothing: write it behind them. dash, which is `sh` on Debian and Ubuntu, has no `pipefail`. (It
+    nothing: write it behind them. dash, which is `sh` on Debian and Ubuntu, has no `pipefail`. MATLAB has a status of its own
+    with `-batch` only. (It
     is a note if the program is one of several runs, if a later command may fail with it, if one reads what it makes, such as
     a compiler, if its failure is reported, by `ctest` to a dashboard or with a mail of a file, if TensorFlow would go on
     without the GPUs, and if python would go on with the packages of a module, or pip install others, without the
@@ -75,7 +77,7 @@ def no_errexit(script: Script) -> Iterator[Hit]:
     if script.errexit or not run(script) or _keeps_status(script):
         return
     works = [command for command in run(script) if is_work(command)] or programs(script)
-    works = [command for command in works if not is_service(command)]
+    works = [one for one in works if not is_service(one) and not shows_installation(script, one)]
     if not works:
         return
     work, end = works[-1], _end(script, works[-1])
@@ -83,7 +85,7 @@ def no_errexit(script: Script) -> Iterator[Hit]:
     hides = script.in_job and not known
     lost = hides and end is not None and _is_lost(script, work, end)
     if lost and end is not None and not is_judged(script, works, work):
-        failure = f"if {work.program or work.words[0].text} fails, the job counts as successful"
+        failure = f"if {work.program or work.program_word.text} fails, the job counts as successful"
         reason = f"{failure}: its status is that of the last command, {_shown(end.last)}"
         yield Hit(work.line, reason, _remedy(script, work, goes_on(script, work)))
     elif found := ignored(script, works):
@@ -110,12 +112,23 @@ _OF_A_RUN = " if later commands need its results, else || failed=1, and exit ${f
 def _remedy(script: Script, work: Command, keeps: bool) -> str:
     """Return the fix of a lost status: to keep it, where a script with set -e would not reach commands that it needs."""
     at = _place_in_pipe(work)
+    first = _WITH_STATUS if _hides_errors(work) else ""
     if not keeps or (at is not None and plain_sh(script)):
-        return _set(script, "-eo", work)
+        return f"{first}{_set(script, '-eo', work)}"
     status = "$?" if at is None else f"${{PIPESTATUS[{at}]}}"
     others = (f"line {one.line}" for one in run(script) if is_work(one) and alternative(one, work))
     behind = " and ".join(["it", *dict.fromkeys(others)])  # also behind the program of another branch
-    return f"write status={status} behind {behind}, and exit $status at the end"
+    return f"{first}write status={status} behind {behind}, and exit $status at the end"
+
+
+_WITH_STATUS = "start matlab with -batch, as it ends with 0 after an error otherwise, and "
+
+
+def _hides_errors(work: Command) -> bool:
+    """Return whether MATLAB reads commands up to the end of its input: after an error it goes on with the next one."""
+    text = work.statement.text
+    known = work.program.startswith("matlab") and re.search(r"\s-r\s|<|\|\s*\S*matlab", text) is not None
+    return known and re.search(r"-batch\b|\bcatch\b|\b(?:exit|quit)\(\s*[^0)\s]", text) is None
 
 
 def _place_in_pipe(command: Command) -> int | None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+import sys
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 
+from jobgen.check.ignored_failures import programs
 from jobgen.check.ranks.model import HOSTFILES
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule, rule_once
 from jobgen.errors import counted
@@ -19,7 +21,7 @@ from jobgen.values.parsers import number
 _HOSTFILE = re.compile(r"(host|machine)[_-]?(file|s|list|s?\.txt)?|nodes?[_-]?(file|list)|nodes\.txt", re.I)
 _MAY_BE_LOG = re.compile(r"nodes?[_-]?list|nodes\.txt", re.I)
 _OF_HOSTS = re.compile(r"hosts?names?|NODE_?(FILE|LIST)", re.I)
-_NO_READERS = {"echo", "printf", "cat", "rm", "touch", "ls", "chmod"}
+_NO_READERS = {"echo", "printf", "cat", "rm", "touch", "ls", "chmod", "trap"}
 _IN_PLACE = re.compile(r"sed\s(?:.*\s)?(?:-[a-zA-Z]*i|--in-place)")  # it changes the file only
 
 
@@ -35,17 +37,35 @@ def _is_hostfile(script: Script, name: str) -> bool:
 
 
 def _is_read(script: Script, last: str) -> bool:
-    """Return whether a program, an exported variable or a redirection of input names a file by its last part."""
-    readers = (one for one in script.commands if one.name not in _NO_READERS)
-    words = [word for one in readers if not _IN_PLACE.match(one.node.text) for word in one.arguments]
+    return any(_readers(script, last, _NO_READERS))
+
+
+def _readers(script: Script, last: str, others: Collection[str]) -> Iterator[int]:
+    """Yield where a command, but for others, or a redirection of input names a file by its last part; an exported
+    variable is read up to the end."""
+    found = [(one.node.start, one) for one in script.commands if one.name not in others]
+    words = [(at, word) for at, one in found if not _IN_PLACE.match(one.node.text) for word in one.arguments]
     for _, value, node in assignments(script.tree):
         exported = node.parent is not None and node.parent.type in ("declaration_command", "command")
-        words += [value] if exported else []
+        words += [(sys.maxsize, value)] if exported else []
     for node in script.tree.all("file_redirect"):
         file = node.get("destination")
-        words += [file] if file is not None and any(one.type == "<" for one in node.children) else []
+        words += (
+            [(node.start, file)] if file is not None and any(one.type == "<" for one in node.children) else []
+        )
     name = re.compile(rf"(?<![\w-]){re.escape(last)}")  # not the option --hostfile
-    return any(name.search(script.constants.value(word) or word.text) for word in words)
+    yield from (at for at, word in words if name.search(script.constants.value(word) or word.text))
+
+
+_FEW = 5  # hostfiles of a script
+
+
+def _is_read_at_once(script: Script, node: Node, name: str) -> bool:
+    """Return whether only the shell reads a file, before it starts a program: it is in use for milliseconds."""
+    others = {*_NO_READERS} - {"cat"}
+    behind = [at for at in _readers(script, os.path.basename(name), others) if at > node.end]
+    begin = min((one.node.start for one in programs(script) if one.node.start > node.end), default=0)
+    return bool(behind) and max(behind) < begin and name not in script.hostfiles
 
 
 def _has_no_reader(script: Script, node: Node, name: str) -> bool:
@@ -74,9 +94,10 @@ def _last_launch(script: Script) -> int:
     "One hostfile for all jobs",
     """If all jobs write their hostfile to one path, the next job that starts overwrites it, and the launcher
     of the first job reads the hosts of the second. Ten of 45 public scripts do that. (It is a note in `/tmp`,
-    which only jobs on the same node share. It is silent with `--dependency=singleton`: one job of this name runs at a
-    time, if nothing names the file and each launcher is `srun` or names another, if the script is copied to a folder of the job, or
-    has a date and a time in the name of its own, and if it ends where its folder exists.)""",
+    which only jobs on the same node share, and if only the shell reads the file, before it starts a program. It is
+    silent with `--dependency=singleton`: one job of this name runs at a time, if nothing names the file and each
+    launcher is `srun` or names another, if the script is copied to a folder of the job, or has a date and a time in the
+    name of its own, and if it ends where its folder exists.)""",
     bad="""
     #!/bin/bash
     #PBS -l select=2:ncpus=32:mpiprocs=1
@@ -122,7 +143,9 @@ def shared_hostfile(script: Script) -> Iterator[Hit]:
         seen.add(name)
         reason = f"{name} is the same file for all jobs: concurrent jobs overwrite each other's hosts"
         fix = "put the job's id into the path" + (f": hostfile.${job_id}" if job_id else "")
-        yield Hit.at(node, reason, fix, level=NOTE if name.startswith("/tmp/") else None)
+        few = len(seen) < _FEW  # each costs a search in the whole script
+        mild = name.startswith("/tmp/") or (few and _is_read_at_once(script, node, name))
+        yield Hit.at(node, reason, fix, level=NOTE if mild else None)
 
 
 @rule_once(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from jobgen.check.rule import ERROR, WARNING, rule
+from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.check.rules.directive_effects import trailing
 from jobgen.errors import near_ones, shown
 from jobgen.schedulers.base import matches
@@ -286,7 +286,8 @@ def _memories(script: Script) -> Iterator[tuple[DirectiveOption, str, str]]:
     ERROR,
     "A value that the option does not support",
     """`-j` takes `oe`, `eo` or `n`; `-m` takes `n` or letters of `abe`; `--mail-type` takes words such as
-    `END,FAIL`. The scheduler refuses all others; sbatch ignores an unknown word if it knows another one.""",
+    `END,FAIL`. The scheduler refuses all others; sbatch ignores an unknown word if it knows another one (a
+    note, as only a mail is missing).""",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
@@ -309,7 +310,7 @@ def bad_choice(script: Script) -> Iterator[Hit]:
                 fix = ",".join(dict.fromkeys(filter(None, events))) or "END,FAIL"
                 refused = script.dialect.value_fault(option.flag, option.value)
                 reason = f"--mail-type has no value {shown(bad[0])}{hint}"
-                yield Hit.at(option, reason, f"write {fix}", None if refused else WARNING)
+                yield Hit.at(option, reason, f"write {fix}", None if refused else NOTE)
 
 
 _MAIL_MEANINGS = {

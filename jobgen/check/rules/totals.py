@@ -306,6 +306,8 @@ def _beyond_slots(script: Script, launch: Launch) -> Iterator[Hit]:
     own = (launch.number("-c", "--cpus-per-task") or exported) if by_scheduler else None
     more = launch.has("--oversubscribe", "-oversubscribe", "--overcommit", "-O")
     more |= launch.has("--ppn", "-ppn", "-perhost")  # of MPICH, Intel MPI and PALS, which count no slots
+    # A job is root in a container only, whose mpirun knows nothing of PBS and counts the cores.
+    more |= script.is_pbs and launch.has("--allow-run-as-root", "-allow-run-as-root")
     # Without --cpus-per-task in the directives the site may give whole nodes.
     each = own if own and script.request.cpus_per_rank else 1
     if not total or not slots or total * each <= slots or more or _counts_from_job(script, launch):

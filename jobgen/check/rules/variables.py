@@ -439,7 +439,8 @@ def _reads_others(script: Script) -> bool:
     "A variable with a name that is set nowhere",
     """A misspelt variable is empty, without a message. Names are case-sensitive: `$Nodes` is not `$NODES`.
     `set -u` ends the script instead. A name that is almost that of a variable of the scheduler is reported,
-    too. (It is a note if only messages have it. Lower-case names without a similar one are the matter of
+    too. (It is a note if only messages have it, or `scontrol show hostnames`, which takes the nodes of the job
+    without an argument. Lower-case names without a similar one are the matter of
     `unset-variable`.)""",
     bad="""
     #!/bin/bash
@@ -486,8 +487,16 @@ def _misspelt_of_job(script: Script, known: set[str]) -> Iterator[Hit]:
             continue
         seen.add(name)
         if (meant := names.near(name) or dialect.meant(name)) is not None:
-            level = NOTE if _is_only_printed(script, name) else None
+            level = NOTE if _has_no_effect(script, name) else None
             yield Hit.at(node, f"{dialect.title} sets no ${name}, only ${meant}", _spelt(name, meant), level)
+
+
+def _has_no_effect(script: Script, name: str) -> bool:
+    """Return whether a variable is only in messages, or in ``scontrol show hostnames``, which without an argument
+    takes the nodes of the job."""
+    uses = [node for other, node in script.expansions if other == name and not command_kinds.is_printed(node)]
+    texts = (node.parent.text if node.parent is not None else "" for node in uses)
+    return all(re.fullmatch(rf"scontrol\s+show\s+hostnames?\s+\$\{{?{name}\}}?", text) for text in texts)
 
 
 def _spelt(name: str, meant: str) -> str:

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 
+from jobgen.check.ignored_failures import does_little
 from jobgen.check.ranks.model import ranks
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.check.rules.variables import is_printed
@@ -27,22 +28,23 @@ from jobgen.values.parsers import seconds as seconds_of
     a note if the only directive is one number, or the directives have neither a number nor a queue, so that the
     command line may have the rest: an array of a script that reads arguments is no number. It is one, too, if the
     script reads the index of an array or a number of nodes that no directive has, if a comment names the program
-    that submits it, if the name of the queue or the QoS is a time, and in a script that is still to be filled in. A comment,
-    which may be about the queue, a command that submits the script again, or one in a file beside it may have
-    the time limit, and one that gives the number of nodes, which the script reads.)""",
+    that submits it, if the name of the queue or the QoS is a time, in a script that is still to be filled in, and
+    if the job only prints, loads modules or submits others. A comment, which may be about the queue, a command that submits
+    the script again, or one in a file beside it may have the time limit, and one that gives the number of nodes,
+    which the script reads.)""",
     message="no time limit: the default of the queue applies, which may be minutes or days",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=1
     #SBATCH --ntasks-per-node=4
-    srun hostname
+    srun ./solver
     """,
     good="""
     #!/bin/bash
     #SBATCH --nodes=1
     #SBATCH --ntasks-per-node=4
     #SBATCH --time=01:00:00
-    srun hostname
+    srun ./solver
     """,
 )
 def no_walltime(script: Script) -> Iterator[Hit]:
@@ -56,10 +58,10 @@ def no_walltime(script: Script) -> Iterator[Hit]:
     form = scheduler.request_forms["walltime"]
     limits = {"walltime", "--time", "cput", script.dialect.key("walltime")}
     if not names & limits and not limits & _names(script.given):
-        unsure = script.is_template or script.placeholders or _may_be_given(script)
+        unsure = script.is_template or script.placeholders or _may_be_given(script) or does_little(script)
         if unsure and (is_for_engine(script.name) or _is_driven(script)):
             return
-        fix = f"add {scheduler.prefix} {form.format('01:00:00')}"
+        fix = f"add {scheduler.prefix} {form.format('HH:MM:SS')}, with more time than the job needs"
         yield Hit(live[-1].number, fix=fix, level=NOTE if unsure else None)
 
 
