@@ -164,8 +164,11 @@ _OF_NODES = ("-l", "-C", "--constraint")
 
 
 def names_devices(script: Script) -> bool:
-    """Return whether the code, the queue or the properties of nodes have words of accelerators."""
+    """Return whether the code, without that for hosts outside of the job, the queue or the properties of nodes have
+    words of accelerators."""
     code = re.sub(r"(?m)(^|\s)#.*$", "", script.tree.text)
+    for command in script.named("ssh", "rsh"):
+        code = code.replace(command.node.text, "") if script.is_outside(command) else code
     names = r"cuda|nccl|nvshmem|roc(m|shmem|blas)|gfx\d|xpus?\b|nvidia-smi|craype-accel"
     return bool(re.search(rf"(?i)(?<!~)(\b({names})|{_GPU})|\s--nv\b", code) or directive_of_gpus(script))
 

@@ -199,7 +199,7 @@ def conda_hook(script: Script) -> Iterator[Hit]:
     WARNING,
     "A module that takes the place of an environment",
     """`module load` puts the directory of its programs in front of `PATH`. A module of Python, or one that brings it, such
-    as PyTorch, behind an activated environment replaces the environment's `python`, `torchrun` and `pip` by its own, which
+    as PyTorch without a module of Python in front of it, behind an activated environment replaces the environment's `python`, `torchrun` and `pip` by its own, which
     lack the packages. `module purge` behind a virtual environment takes the Python away that it was made with.""",
     fix="load the modules first, then activate the environment",
     bad="""
@@ -225,6 +225,8 @@ def module_after_environment(script: Script) -> Iterator[Hit]:
     python = ""  # the last module of Python in front of it
     for at, change in enumerate(changes):
         pythons = [name for name in change.names if _PYTHON.search(name)]
+        if environment is not None and re.search(r"(?i)python/", python):  # which these do not load again
+            pythons = [name for name in pythons if not _ON_PYTHON.search(name)]
         if change.kind == "activate":
             environment = change
         elif change.kind == "deactivate":
@@ -290,6 +292,7 @@ _PYTHON = re.compile(
     r"(?i)(?:^|/)(?:cray-)?(?:i?python\d*|intelpython\d*|anaconda\d*|miniconda\d*|miniforge\d*|mambaforge|conda|mamba|"
     r"pytorch|tensorflow|scipy-bundle|jupyter\w*)(?=[/.\d_-]|$)"
 )
+_ON_PYTHON = re.compile(r"(?i)pytorch|tensorflow|scipy-bundle|jupyter")
 
 
 @rule_once(

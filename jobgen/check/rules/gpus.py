@@ -74,7 +74,7 @@ def forced_devices(script: Script) -> Iterator[Hit]:
         if not requested and apart:  # a whole node, whose devices the processes share
             count = max(map(max, parts)) + 1
         own = numbers <= set(range(count))
-        if script.request.has_whole_nodes or (own and apart):
+        if script.has_whole_nodes or (own and apart):
             continue  # no other job is on the node, or each process gets its part of the devices
         reason = f"{name} is set by hand, and the job requests no devices: another job may use these"
         if requested:

@@ -21,7 +21,7 @@ from jobgen.script.syntax import literal
 
 
 def _outputs(script: Script) -> Iterator[DirectiveOption]:
-    return script.options_of(*script.dialect.log_options)
+    return script.options_of(*script.dialect.output_options)
 
 
 @rule(
