@@ -106,12 +106,11 @@ def _is_last(statement: Node) -> bool:
     return after is None or after.type in (")", "}")
 
 
-def host_of_ssh(words: Sequence[Node]) -> str:
-    """Return the host that the text names behind ssh; empty if it is known only when the job runs."""
-    texts = [one.text for one in words]
-    start = next((at for at, text in enumerate(texts) if os.path.basename(text) in ("ssh", "rsh")), len(texts))
-    pairs = pairwise(texts[start:])
-    hosts = (word for before, word in pairs if word[0] != "-" and not _WITH_VALUE.fullmatch(before))
+def host_of_ssh(texts: Sequence[str]) -> str:
+    """Return the host in the words of a command with ssh; empty if it is known only when the job runs."""
+    names = (at for at, text in enumerate(texts) if os.path.basename(text) in ("ssh", "rsh"))
+    pairs = pairwise(texts[next(names, len(texts)) :])
+    hosts = (word for before, word in pairs if word[:1] != "-" and not _WITH_VALUE.fullmatch(before))
     found = re.fullmatch(r"(?:[\w.]+@)?([A-Za-z][\w.-]*)", next(hosts, ""))
     return found[1] if found else ""
 

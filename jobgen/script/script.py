@@ -315,9 +315,13 @@ class Script:
             if child.type == "variable_name"
         }
 
+    def texts_of(self, command: Command) -> list[str]:
+        """Return the words of a command, with their values where the text determines them."""
+        return [self.constants.value(word) or word.text for word in command.words]
+
     def is_outside(self, command: Command) -> bool:
-        """Return whether a command runs by ssh on a host that the text names, and that no directive requests."""
-        host = host_of_ssh(command.words)
+        """Return whether a command runs by ssh on a host that the text names, and no directive."""
+        host = host_of_ssh(self.texts_of(command))
         values = (option.value for option in self.options)
         return host not in ("", "localhost") and not any(names_command(value, host) for value in values)
 
@@ -569,9 +573,10 @@ class Script:
     def site_of_whole_nodes(self) -> str:
         """The name of a site that gives whole nodes in the queue of the script; empty if none does."""
         queue = self.request.queue or ""
-        rows = self.dialect.whole_nodes.items()
-        found = (name for name, (code, queues) in rows if re.fullmatch(queues, queue) and re.search(code, self.tree.text))
-        return next(found, "")
+        for name, (code, queues) in self.dialect.whole_nodes.items():
+            if re.fullmatch(queues, queue) and re.search(code, self.tree.text):
+                return name
+        return ""
 
     @property
     def has_whole_nodes(self) -> bool:

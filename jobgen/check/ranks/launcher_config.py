@@ -20,8 +20,8 @@ _ON_DEVICES = ("MULTI_GPU", "MULTI_NPU", "FSDP", "MEGATRON_LM")
 
 @lru_cache(maxsize=4)  # several rules read the same script
 def launches(script: Script) -> tuple[Launch, ...]:
-    """Return the launchers of a script, without those of functions that it does not use and those on hosts outside
-    of the job; one with a config that can be read has its options, too."""
+    """Return the launchers of a script, without those of functions that it does not use and those on hosts
+    outside of the job; one with a config that can be read has its options, too."""
     readable, unused = stays(script), script.unused_functions
     used = (
         one

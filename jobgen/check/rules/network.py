@@ -189,7 +189,7 @@ def _is_of_no_node(script: Script, command: Command) -> bool:
     words = [*command.literals, *(word for value in values for word in value.strip("\"'").split())]
     if any(re.fullmatch(r"-[A-Za-z]*N", word) for word in words):
         return True
-    return bool(host_of_ssh(command.words))
+    return bool(host_of_ssh(script.texts_of(command)))
 
 
 def _starts_by_ssh(launch: Launch) -> bool:

@@ -11,7 +11,9 @@ from jobgen.script.other_text import has_variable, is_for_person, names_template
 from jobgen.script.script import Hit, Script
 
 EXPANDS_NOTHING = "expands no variables in directives"
-BY_COMMAND_LINE = "write the value, or give the option on the command line instead, where the shell expands it"
+BY_COMMAND_LINE = (
+    "write the value, or give the option on the command line instead, where the shell expands it"
+)
 # Options whose literal value is accepted; other rules report those that are refused.
 _TEXTS = (
     "--job-name", "--comment", "--mail-user", "--account", "--qos", "--chdir", "--wckey", "-A", "-M",

@@ -316,7 +316,9 @@ def _beyond_slots(script: Script, launch: Launch) -> Iterator[Hit]:
     unit = "core" if each > 1 or by_cores else "slot"
     reason = f"{launch.title} gets {gets}, but the job requests {counted(slots, unit)}"
     fix = f"request {total * each} {unit}s"
-    fix += ", or use the number that the scheduler sets in a variable" * (slots > 1)  # one is often the default
+    fix += ", or use the number that the scheduler sets in a variable" * (
+        slots > 1
+    )  # one is often the default
     fix = f"request --cpus-per-task={each}, or leave it out here" if whole and each > 1 else fix
     yield Hit(launch.line, reason, fix, place=launch.place(*launch.row.line.ranks))
 

@@ -52,6 +52,7 @@ _PINS = re.compile(
     r"|\b(taskset\s+(?:-c|--cpu-list)|likwid-pin\s+-c)\s|\bnumactl(?:\s+-\S+(?:\s[\w,+!]+)?)*?\s+(-C|--physcpubind)\b"
 )
 
+_THREADS = "OMP_NUM_THREADS"
 _NO_PROGRAMS = (STATE | TOOLS) - {"eval", "xargs"}
 _ONE_PROCESS = ("Rscript", "R", "julia", "matlab", "octave")  # on a node, like Python
 
@@ -177,7 +178,7 @@ def _threads(script: Script, target: Dialect, content: ScriptRequest) -> list[st
     if threads_of_ranks(script, target, content):
         why = why if target.sets_threads else f"  # {source.node_step} binds a rank to its cores"
         return [f"export OMP_NUM_THREADS={_cores_of_rank(script, content)}{why}"]
-    request, places = script.request, (one for name, _, one in script.assignments if name == "OMP_NUM_THREADS")
+    request, places = script.request, [one for name, _, one in script.assignments if name == _THREADS]
     own = any(not one.child_of("command") for one in places)  # for programs behind
     if _names_threads(script, content) or (source.sets_threads and target.sets_threads):
         return []
