@@ -225,7 +225,7 @@ def module_after_environment(script: Script) -> Iterator[Hit]:
     python = ""  # the last module of Python in front of it
     for at, change in enumerate(changes):
         pythons = [name for name in change.names if _PYTHON.search(name)]
-        if environment is not None and re.search(r"(?i)python/", python):  # which these do not load again
+        if environment is not None and _PLAIN_PYTHON.search(python):  # which these do not load again
             pythons = [name for name in pythons if not _ON_PYTHON.search(name)]
         if change.kind == "activate":
             environment = change
@@ -292,6 +292,7 @@ _PYTHON = re.compile(
     r"(?i)(?:^|/)(?:cray-)?(?:i?python\d*|intelpython\d*|anaconda\d*|miniconda\d*|miniforge\d*|mambaforge|conda|mamba|"
     r"pytorch|tensorflow|scipy-bundle|jupyter\w*)(?=[/.\d_-]|$)"
 )
+_PLAIN_PYTHON = re.compile(r"(?i)(?:^|/)python\d*(?:[/-][\d.]|$)")
 _ON_PYTHON = re.compile(r"(?i)pytorch|tensorflow|scipy-bundle|jupyter")
 
 

@@ -284,7 +284,7 @@ _APART = re.compile(
 )
 # Commands that use the files which their words name, and no others.
 _ON_FILES = re.compile(
-    r"rm|rmdir|mkdir|mv|cp|ln|ls|cat|touch|chmod|gzip|gunzip|zcat|head|tail|sort|cut|wc|tee|grep|sed|awk|ldd|"
+    r"rm|rmdir|mkdir|mv|cp|ls|cat|touch|chmod|gzip|gunzip|zcat|head|tail|sort|cut|wc|tee|grep|sed|awk|ldd|"
     r"samtools|bcftools|bedtools|tabix|bgzip|bwa|bowtie2|hisat2|minimap2|pairtools"
 )
 _INTERPRETERS = re.compile(r"python[\d.]*|Rscript|julia|perl|bash|sh|java")
@@ -310,7 +310,8 @@ def _is_apart(script: Script, command: Command) -> bool:
     unknown = any("$" in word and not _ABSOLUTE.match(word) for word in words)
     if _ON_FILES.fullmatch(command.name):
         named = any(_ABSOLUTE.match(word) for word in words[1:])
-        return not unknown and (named or command.node.under("pipeline"))
+        here = unknown or not {".", ".."}.isdisjoint(words)
+        return not here and (named or command.node.under("pipeline"))
     interpreters = (at for at, word in enumerate(words) if _INTERPRETERS.fullmatch(word.rpartition("/")[2]))
     at = 0 if words[0].startswith("/") else next(interpreters, len(words))
     absolute = [
