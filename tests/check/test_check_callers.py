@@ -264,7 +264,7 @@ def test_variables_of_a_template_are_filled_in(tmp_path: Path, name: str) -> Non
 
 
 def test_late_directives_of_a_script_with_arguments_of_qsub(tmp_path: Path) -> None:
-    script = '#!/bin/bash\necho {}\n#PBS -q long\n#PBS -l nodes=1\n./a'
+    script = "#!/bin/bash\necho {}\n#PBS -q long\n#PBS -l nodes=1\n./a"
     assert severities(tmp_path, script.format("a"))["late-directive"] == "error"
     assert severities(tmp_path, script.format('"$1"'))["late-directive"] == "note"
 

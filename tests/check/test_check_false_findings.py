@@ -375,19 +375,28 @@ def test_what_is_no_finding(rule: str, text: str) -> None:
     [
         ("no-errexit", f"{HEAD}work() {{\npython t.py\n}}\nwork\nls > list"),
         ("no-errexit", f"{HEAD}work() {{\npython t.py $1\n}}\nwork 1\nwork 2"),
-        ("forced-devices", f"{PBS}#PBS -l select=1:ngpus=2 -l filesystems=home\n#PBS -q by-gpu\n{TWO_DEVICES}"),
+        (
+            "forced-devices",
+            f"{PBS}#PBS -l select=1:ngpus=2 -l filesystems=home\n#PBS -q by-gpu\n{TWO_DEVICES}",
+        ),
         ("forced-devices", f"{HEAD}#SBATCH -p gpu-a100-small\nibrun ./a\n{TWO_DEVICES}"),
         ("forced-devices", f"{HEAD}#SBATCH -p booster --gres=gpu:2\n{TWO_DEVICES}"),
         *(
             ("unchecked-cd", f"{HEAD}cd /a\n{lines}")
             for lines in ("cat b", "ls .", "cat $X", "grep a /b > c.txt", "sort /b -o c.txt", "ln -s /b/c")
         ),
-        ("module-after-environment", f"{HEAD}ml Anaconda3/2022\n. v/bin/activate\nml PyTorch/1.10\npython t.py"),
+        (
+            "module-after-environment",
+            f"{HEAD}ml Anaconda3/2022\n. v/bin/activate\nml PyTorch/1.10\npython t.py",
+        ),
         ("module-after-environment", f"{HEAD}ml Python/3.8\n. v/bin/activate\nml Python/3.9\npython t.py"),
         ("home-directory", f"{TORQUE}A=`which tool.py`\npython a.py"),
         ("ranks-mismatch", f"{PBS}#PBS -l select=1:ncpus=8\nmpirun -np 8 -x A ./a"),
         *(
-            ("ranks-mismatch", f"{HEAD}#SBATCH --gpus-per-node=1 -w big\n{ssh} torchrun --nproc-per-node=8 /d/t.py")
+            (
+                "ranks-mismatch",
+                f"{HEAD}#SBATCH --gpus-per-node=1 -w big\n{ssh} torchrun --nproc-per-node=8 /d/t.py",
+            )
             for ssh in ("ssh big", "ssh localhost", "ssh $(hostname)")
         ),
         ("ranks-mismatch", f"{HEAD}#SBATCH --gres=gpu:1\nf() {{\ntorchrun --nproc-per-node=4 t.py\n}}\n$1"),

@@ -47,7 +47,7 @@ _NPU = (
     "Hand-written device numbers",
     """The scheduler assigns some devices of a node to a job. Hand-written numbers may belong to another
     job. (Numbers below the number of devices that the job requests are only a note. There is no finding in a job
-    with whole nodes, by `--exclusive` or with eight GPUs of each, nor if each process gets its part of the devices.)""",
+    with whole nodes, by `--exclusive`, with eight GPUs of each or at a site that gives them, nor if each process gets its part of the devices.)""",
     fix="remove it: the scheduler sets it",
     bad="""
     #!/bin/bash

@@ -158,7 +158,8 @@ _PORT_OF_JOB = "compute it from the job id: MASTER_PORT=$((20000 + JOBID % 10000
     "A fixed port",
     """Two jobs on one node with the same port connect to each other, or the second one cannot start. 29500
     is the default; 16 of 45 public scripts set a fixed port. (For a port that no tutorial uses this is only a note, unless the job is an array, and so it is for a job of several nodes with four GPUs each, or without a
-    number of cores in PBS, which usually are whole nodes; a job with eight GPUs, or eight ranks of a launcher, on each node shares no node, and has no finding.)""",
+    number of cores in PBS, which usually are whole nodes; a job with eight GPUs, or eight ranks of a launcher, on each node shares no node, and has no finding; nor has one at a
+    site that gives whole nodes, such as JSC, ALCF, NCAR and TACC.)""",
     fix=f"{_PORT_OF_JOB}))",
     bad="""
     #!/bin/bash
