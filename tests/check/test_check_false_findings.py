@@ -519,6 +519,8 @@ def test_what_is_still_a_finding(rule: str, text: str) -> None:
         ("output-variable", f"{PBS}#PBS -l select=1:ncpus=4\n#PBS -o $PBS_JOBNAME.log\n./a", "warning"),
         ("conda-init", f"{HEAD}source activate\nconda init\nconda activate a", "note"),
         ("conda-init", f"{HEAD}source ~/.bashrc\nconda init\nconda activate a", "note"),
+        ("conda-init", f"{HEAD}ml conda snakemake\nconda init bash\nsnakemake", "note"),
+        ("conda-init", f"{HEAD}conda init bash\nsource activate a", "warning"),
         ("conda-init", f'{HEAD}conda init\neval "$(conda shell.bash hook)"\nconda activate a', "note"),
         ("conda-init", f"{HEAD}module load anaconda3\nconda init\nconda activate a", "warning"),
         ("short-walltime", "#!/bin/bash\n#SBATCH --time=120:00\n./a", "note"),
