@@ -238,15 +238,6 @@ def filled(launch: Launch) -> tuple[int, int]:
     return (-(-total // each), each) if total and each else (1, 1)
 
 
-def whole_by_queue(script: Script) -> str:
-    """Return the name of a site that gives whole nodes in the queue of a script; empty if none does."""
-    queue = script.request.queue or ""
-    for name, (code, queues) in script.dialect.whole_nodes.items():
-        if re.fullmatch(queues, queue) and re.search(code, script.tree.text):
-            return name
-    return ""
-
-
 def sites_of_whole_nodes(script: Script, keys: Set[str]) -> list[Site]:
     """Return the sites of whole nodes that a script may be for: by a resource of its nodes, else by one of
     the directives ``keys`` that they demand, whose values some of them may share, and by the queue."""

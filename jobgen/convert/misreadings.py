@@ -169,10 +169,21 @@ _OF_NODES = ("-l", "-C", "--constraint")
 
 
 def names_devices(script: Script) -> bool:
-    """Return whether the code, the queue or the properties of nodes have words of accelerators."""
+    """Return whether the code, the queue or the properties of nodes have words of accelerators; code that ssh
+    runs on a host outside of the job is none."""
     code = re.sub(r"(?m)(^|\s)#.*$", "", script.tree.text)
-    names = r"cuda|nccl|nvshmem|roc(m|shmem|blas)|gfx\d|xpus?\b|nvidia-smi|craype-accel"
-    return bool(re.search(rf"(?i)(?<!~)(\b({names})|{_GPU})|\s--nv\b", code) or directive_of_gpus(script))
+    for command in script.commands if "ssh" in code else ():
+        text = command.node.text
+        if _NAMES_DEVICES.search(text) and script.is_outside(command):  # with what it reads, and its modules
+            own = "|".join(re.escape(f"{name}=") for name, _ in expansions(command.node))
+            code = re.sub(rf"(?m)^\s*({own or '(?!)'}|module\s|ml\s).*", "", code.replace(text, ""))
+    return bool(_NAMES_DEVICES.search(code) or directive_of_gpus(script))
+
+
+_NAMES_DEVICES = re.compile(
+    r"(?i)(?<!~)(\b(cuda|nccl|nvshmem|roc(m|shmem|blas)|gfx\d|xpus?\b|nvidia-smi|craype-accel)|"
+    rf"{_GPU})|\s--nv\b"
+)
 
 
 def directive_of_gpus(script: Script) -> tuple[int, str] | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from jobgen.launch.command_line import is_python
@@ -114,6 +115,18 @@ def _is_last(statement: Node) -> bool:
     """Return whether no command follows a statement in its group."""
     after = _next(statement)
     return after is None or after.type in (")", "}")
+
+
+def host_of_ssh(texts: Sequence[str]) -> str:
+    """Return the host in the words of a command with ssh; empty if it is known only when the job runs."""
+    names = (at for at, text in enumerate(texts) if os.path.basename(text) in ("ssh", "rsh"))
+    pairs = pairwise(texts[next(names, len(texts)) :])
+    hosts = (word for before, word in pairs if word[:1] != "-" and not _WITH_VALUE.fullmatch(before))
+    found = re.fullmatch(r"(?:[\w.]+@)?([A-Za-z][\w.-]*)", next(hosts, ""))
+    return found[1] if found else ""
+
+
+_WITH_VALUE = re.compile(r"-[A-Za-z]*[BbcDEeFIiJLlmOopQRSWw]")  # options of ssh
 
 
 def names_command(text: str, name: str) -> bool:

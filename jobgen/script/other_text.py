@@ -104,9 +104,19 @@ def has_variable(text: str) -> bool:
 _OF_SHELL = r"USER|LOGNAME|HOME|PWD|SHELL|HOST\w*|TMP\w*|\w*DIR|(?:SLURM|PBS)_\w+|\w*SCRATCH\w*|\w*WORK\w*"
 
 
-def is_variable(text: str) -> bool:
-    """Return whether a text is one variable in capitals that no shell has by itself."""
-    return re.fullmatch(rf"\$(?!(?:\{{?)(?:{_OF_SHELL})\}}?$)(?:[A-Z]\w*|\{{[A-Z]\w*\}})", text) is not None
+_OTHERS = re.compile(rf"\$\{{?(?!(?:{_OF_SHELL})\b)([A-Za-z]\w*)")
+# One in capitals as a whole value, or as that of a resource of PBS.
+_VALUES = re.compile(rf"(?:^|(?<=[=:,]))\$\{{?(?!(?:{_OF_SHELL})\b)([A-Z]\w*)\}}?(?=[:,]|$)")
+
+
+def variables(text: str) -> list[str]:
+    """Return the variables in a text that no shell has by itself."""
+    return _OTHERS.findall(text)
+
+
+def value_variables(text: str) -> list[str]:
+    """Return those in capitals that are a value in the text of an option."""
+    return _VALUES.findall(text)
 
 
 def has_escape(text: str) -> bool:

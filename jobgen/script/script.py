@@ -17,7 +17,7 @@ from jobgen.script import code_files, other_text, syntax
 from jobgen.script.callers import Callers, callers, own_options
 from jobgen.script.calls import shifts
 from jobgen.script.changed_variables import changed_variables
-from jobgen.script.commands import Command, commands, names_command
+from jobgen.script.commands import Command, commands, host_of_ssh, names_command
 from jobgen.script.constants import Arguments, Constants
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.pbs import PbsDialect
@@ -289,6 +289,15 @@ class Script:
         nodes = reversed(list(self.tree.all("function_definition")))
         return {name.text: node.text for node in nodes if (name := node.get("name")) is not None}
 
+    @cached_property
+    def unused_functions(self) -> set[str]:
+        """The functions that nothing in the script names, where each command has a plain name."""
+        if not self.functions or any("$" in one.words[0].text for one in self.commands):
+            return set()
+        code = re.sub(r"(?m)(?:^|\s)#.*", "", self.tree.text)
+        count = Counter(re.findall(r"[\w.:-]+", code))
+        return {name for name in self.functions if count[name] < 2}
+
     def call_of(self, node: syntax.Node) -> Command | None:
         """Return the only call of the function around a node; None without it, and for that of a function."""
         name = syntax.function_of(node)
@@ -305,6 +314,16 @@ class Script:
             for child in one.children
             if child.type == "variable_name"
         }
+
+    def texts_of(self, command: Command) -> list[str]:
+        """Return the words of a command, with their values where the text determines them."""
+        return [self.constants.value(word) or word.text for word in command.words]
+
+    def is_outside(self, command: Command) -> bool:
+        """Return whether a command runs by ssh on a host that the text names, and no directive."""
+        host = host_of_ssh(self.texts_of(command))
+        values = (option.value for option in self.options)
+        return host not in ("", "localhost") and not any(names_command(value, host) for value in values)
 
     def functions_named(self, text: str) -> list[syntax.Node]:
         """Return the definitions of the exported functions that a text names, with those that these name."""
@@ -551,6 +570,20 @@ class Script:
         return callers(os.path.dirname(path), os.path.basename(path), has_first_line=first_line)
 
     @cached_property
+    def site_of_whole_nodes(self) -> str:
+        """The name of a site that gives whole nodes in the queue of the script; empty if none does."""
+        queue = self.request.queue or ""
+        for name, (code, queues) in self.dialect.whole_nodes.items():
+            if re.fullmatch(queues, queue) and re.search(code, self.tree.text):
+                return name
+        return ""
+
+    @property
+    def has_whole_nodes(self) -> bool:
+        """Return whether no other job is on the nodes: by the request, or at the site."""
+        return self.request.has_whole_nodes or self.site_of_whole_nodes != ""
+
+    @cached_property
     def has_own_folder(self) -> bool:
         """Whether a job runs in a folder of its own: the script is copied to it, or its name has the time."""
         return self.callers.copied or re.search(_TIME, os.path.basename(self.folder or "")) is not None
@@ -586,13 +619,14 @@ class Script:
         gaps = {line for line in missing if described and "#" in self.line(line)[1:]}
         gaps |= {line.number for line in read if other_text.has_gap(line.text, path=line.number in paths)}
         # They may be those of a generator, too.
-        names = {line.number: re.findall(r"\$\{?([a-z]\w*)", line.rest) for line in read}
-        fields = {number for number, own in names.items() if not self.values.keys() >= {*own}}
+        own = self.values.keys()
+        names = {line.number: {*other_text.variables(line.rest)} - own for line in read}
+        fields = {number for number, unset in names.items() if any(name[0].islower() for name in unset)}
         gaps |= fields if len(fields) > 1 else set()
-        variables = (one for one in self.options if other_text.is_variable(one.value))
-        values = {one.line: one.value.strip("${}") for one in variables}
-        unset = {line: name for line, name in values.items() if name not in self.values}
-        gaps |= set(unset) if len(set(unset.values())) > 1 else set()
+        gaps |= {number for number, unset in names.items() if unset and self.is_template}
+        values = {(one.line, name) for one in self.options for name in other_text.value_variables(one.value)}
+        open_values = {(line, name) for line, name in values if name not in own}
+        gaps |= {line for line, _ in open_values} if len({name for _, name in open_values}) > 1 else set()
         return gaps | empty if len(empty) > 1 else gaps
 
     @cached_property

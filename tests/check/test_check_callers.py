@@ -239,6 +239,37 @@ def test_variables_as_the_values_of_several_directives_are_placeholders(tmp_path
 
 
 @pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        ("#SBATCH --time=$T\n#SBATCH --nodes=$N", "literal-variable"),
+        ("#PBS -l walltime=$T\n#PBS -l select=$N:ncpus=4", "literal-variable"),
+        ("#PBS -l select=$N:ncpus=$C,walltime=1:00:00", "literal-variable"),
+        ("#SBATCH --time=$T", "bad-walltime"),
+        ("#PBS -l select=1:ncpus=4\n#PBS -l walltime=$T", "bad-walltime"),
+    ],
+)
+def test_variables_in_the_resources_of_both_schedulers(tmp_path: Path, lines: str, found: str) -> None:
+    rules = severities(tmp_path, f"#!/bin/bash\n{lines}\n./a")
+    both = {"literal-variable": "note", "bad-walltime": "error"}
+    assert {one: level for one, level in rules.items() if one in both} == {found: both[found]}
+
+
+@pytest.mark.parametrize("name", ["job.sh.tmpl", "job.sh"])
+def test_variables_of_a_template_are_filled_in(tmp_path: Path, name: str) -> None:
+    script = "#!/bin/bash\n#PBS -l select=1:ncpus=2${more}:mem=$MEM\n#PBS -o $LOG.txt\n./a\n"
+    if name == "job.sh":
+        assert severities(tmp_path, script)["bad-select"] == "error"
+        (tmp_path / "start.sh").write_text("envsubst < job.sh > run.sh\nqsub run.sh\n")
+    assert {"bad-select", "memory-unit", "output-variable"}.isdisjoint(severities(tmp_path, script, name))
+
+
+def test_late_directives_of_a_script_with_arguments_of_qsub(tmp_path: Path) -> None:
+    script = "#!/bin/bash\necho {}\n#PBS -q long\n#PBS -l nodes=1\n./a"
+    assert severities(tmp_path, script.format("a"))["late-directive"] == "error"
+    assert severities(tmp_path, script.format('"$1"'))["late-directive"] == "note"
+
+
+@pytest.mark.parametrize(
     ("body", "severity"), [("module load a\nmpirun ./a > log", "note"), ("export A=1\n./a", "warning")]
 )
 def test_a_script_of_pbs_that_all_shells_read(tmp_path: Path, body: str, severity: str) -> None:

@@ -16,6 +16,8 @@ NODES = "#!/bin/bash\n#SBATCH --mem=0\n#SBATCH --ntasks-per-node=8\n"
 TORQUE = "#!/bin/bash\n#PBS -l walltime=01:00:00\n#PBS -l nodes=1:ppn=4\n"
 PBS = "#!/bin/bash\n#PBS -l walltime=01:00:00\n"
 OF_A_RUN = "|| exit 1 behind it if later commands need its results, else || failed=1, and exit ${failed:-0} at the end"
+ALCF = f"{PBS}#PBS -l select=1:system=polaris\n#PBS -q prod\n"
+TWO_DEVICES = "export CUDA_VISIBLE_DEVICES=0,1\npython t.py"
 DATA = "cat > in <<END\nkey: {\nEND\n"
 
 
@@ -334,6 +336,41 @@ def test_a_text_in_three_quotes_is_not_the_place_of_an_error() -> None:
         ("ranks-mismatch", f"{PBS}#PBS -l select=1:ncpus=40\nmpirun --allow-run-as-root -np 8 ./a"),
         ("no-errexit", f"{HEAD}pip install a\npython -c 'import a; a.test()'\ndate"),
         ("no-errexit", f"{HEAD}mpirun -n 2 python -c 'import a; print(a)'\ndate"),
+        # Sites that give whole nodes
+        *(
+            (rule, f"{HEAD}#SBATCH -p {queue}\n#SBATCH --gres=gpu:4\n{place}\n{command}")
+            for rule, command in (
+                ("forced-devices", "export CUDA_VISIBLE_DEVICES=0,1,2,3\npython t.py"),
+                ("fixed-port", "torchrun --nproc-per-node=4 --master-port=12802 t.py"),
+            )
+            for queue, place in (
+                ("booster", "cd /p/project/a || exit 1"),
+                ("develbooster", "jutil env activate -p a"),
+                ("gpu-a100", "ibrun ./a"),
+                ("normal", "cd /capstor/scratch/a || exit 1"),
+                ("batch", "cd /lustre/orion/a || exit 1"),
+            )
+        ),
+        ("forced-devices", f"{ALCF}export CUDA_VISIBLE_DEVICES=0,1\n./a"),
+        ("fixed-port", f"{ALCF}export MASTER_PORT=23450\nmpiexec -n 4 python t.py"),
+        # Paths that are all absolute
+        ("unchecked-cd", f"{HEAD}cd /a\nldd /b/c.so"),
+        ("unchecked-cd", f"{HEAD}D=/d\ncd /a\nrm -r $D/x\nmkdir $D/x\nbwa mem $D/r $D/a.gz | sort > $D/o"),
+        ("unchecked-cd", f"{HEAD}cd /a\njava -Xmx4g -jar /b/p.jar --in /c/i --out /c/o"),
+        # A module of Python that another one does not load again
+        ("module-after-environment", f"{HEAD}ml Python/3.8\n. v/bin/activate\nml PyTorch/1.10\npython t.py"),
+        # Words that are no paths
+        ("home-directory", f"{TORQUE}A=`which tool.py`\npython $A"),
+        ("home-directory", f"{TORQUE}singularity exec -B <folder of run.sh> a.sif b"),
+        # A launcher of a container, a function without a call, a host outside of the job
+        ("ranks-mismatch", f"{PBS}#PBS -l select=1:ncpus=8\n#PBS -v C_IMAGE=a\nmpirun -np 8 -x A ./a"),
+        ("ranks-mismatch", f"{PBS}#PBS -l select=1:ncpus=8\nsingularity exec a.sif mpirun -np 8 -x A ./a"),
+        ("ranks-mismatch", f"{HEAD}#SBATCH --gres=gpu:1\nf() {{\ntorchrun --nproc-per-node=4 t.py\n}}\n./a"),
+        ("fixed-port", f"{HEAD}export MASTER_PORT=12345\nf() {{\ntorchrun --nproc-per-node=4 t.py\n}}\n./a"),
+        *(
+            ("ranks-mismatch", f"{HEAD}#SBATCH --gpus-per-node=1\n{ssh} torchrun --nproc-per-node=8 /d/t.py")
+            for ssh in ("ssh me@big", "H=big\nssh -n $H", "S=/usr/bin/ssh\n$S big")
+        ),
     ],
 )
 def test_what_is_no_finding(rule: str, text: str) -> None:
@@ -345,6 +382,31 @@ def test_what_is_no_finding(rule: str, text: str) -> None:
     [
         ("no-errexit", f"{HEAD}work() {{\npython t.py\n}}\nwork\nls > list"),
         ("no-errexit", f"{HEAD}work() {{\npython t.py $1\n}}\nwork 1\nwork 2"),
+        (
+            "forced-devices",
+            f"{PBS}#PBS -l select=1:ngpus=2 -l filesystems=home\n#PBS -q by-gpu\n{TWO_DEVICES}",
+        ),
+        ("forced-devices", f"{HEAD}#SBATCH -p gpu-a100-small\nibrun ./a\n{TWO_DEVICES}"),
+        ("forced-devices", f"{HEAD}#SBATCH -p booster --gres=gpu:2\n{TWO_DEVICES}"),
+        *(
+            ("unchecked-cd", f"{HEAD}cd /a\n{lines}")
+            for lines in ("cat b", "ls .", "cat $X", "grep a /b > c.txt", "sort /b -o c.txt", "ln -s /b/c")
+        ),
+        (
+            "module-after-environment",
+            f"{HEAD}ml Anaconda3/2022\n. v/bin/activate\nml PyTorch/1.10\npython t.py",
+        ),
+        ("module-after-environment", f"{HEAD}ml Python/3.8\n. v/bin/activate\nml Python/3.9\npython t.py"),
+        ("home-directory", f"{TORQUE}A=`which tool.py`\npython a.py"),
+        ("ranks-mismatch", f"{PBS}#PBS -l select=1:ncpus=8\nmpirun -np 8 -x A ./a"),
+        *(
+            (
+                "ranks-mismatch",
+                f"{HEAD}#SBATCH --gpus-per-node=1 -w big\n{ssh} torchrun --nproc-per-node=8 /d/t.py",
+            )
+            for ssh in ("ssh big", "ssh localhost", "ssh $(hostname)")
+        ),
+        ("ranks-mismatch", f"{HEAD}#SBATCH --gres=gpu:1\nf() {{\ntorchrun --nproc-per-node=4 t.py\n}}\n$1"),
         *(
             ("no-errexit", f"{HEAD}{lines}")
             for lines in (
@@ -464,6 +526,8 @@ def test_what_is_still_a_finding(rule: str, text: str) -> None:
         ("output-variable", f"{PBS}#PBS -l select=1:ncpus=4\n#PBS -o $PBS_JOBNAME.log\n./a", "warning"),
         ("conda-init", f"{HEAD}source activate\nconda init\nconda activate a", "note"),
         ("conda-init", f"{HEAD}source ~/.bashrc\nconda init\nconda activate a", "note"),
+        ("conda-init", f"{HEAD}ml conda snakemake\nconda init bash\nsnakemake", "note"),
+        ("conda-init", f"{HEAD}conda init bash\nsource activate a", "warning"),
         ("conda-init", f'{HEAD}conda init\neval "$(conda shell.bash hook)"\nconda activate a', "note"),
         ("conda-init", f"{HEAD}module load anaconda3\nconda init\nconda activate a", "warning"),
         ("short-walltime", "#!/bin/bash\n#SBATCH --time=120:00\n./a", "note"),
@@ -871,7 +935,8 @@ def test_the_fix_lets_the_script_save_results(lines: str, fix: str) -> None:
     ("rule", "lines", "fix"),
     [
         ("bare-wait", "srun ./a &\nwait", "|| status=$?, and exit ${status:-0} at the end"),
-        ("ranks-mismatch", "#SBATCH -n 1 -c 4\nmpirun -np 4 ./a", "request 4 slots, or use the number"),
+        ("ranks-mismatch", "#SBATCH -n 2 -c 4\nmpirun -np 4 ./a", "request 4 slots, or use the number"),
+        ("bad-count", "#SBATCH -n $N\n./a", "give the option on the command line instead"),
         ("unknown-option", "#SBATCH --share\n./a", "write --oversubscribe"),
         ("no-errexit", "matlab -nodisplay -r 'a; exit'\ndate", "start matlab with -batch"),
         ("no-errexit", "matlab < a.m\nrm -rf $TMPDIR\ndate", "start matlab with -batch"),

@@ -502,6 +502,7 @@ def test_a_loop_has_one_finding_on_its_input() -> None:
             f"{HEAD}mkdir -p a\n#SBATCH -o a/%j\n./a",
             "above the first command, and make the directory a before you submit",
         ),
+        ("late-directive", f"{HEAD}cd a\n#SBATCH --input=in/a\n./a", "move it above the first command"),
         (
             "late-directive",
             f"{HEAD}cd a\n#SBATCH -w *gr*\n./a",

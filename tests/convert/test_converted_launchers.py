@@ -378,6 +378,22 @@ def test_devices_that_only_a_property_of_the_node_names(place: str) -> None:
     assert not any(one.what == "GPUs" for one in plain.remarks)
 
 
+@pytest.mark.parametrize(
+    ("code", "count"),
+    [
+        ("ssh gpuhost.example.org 'nvidia-smi && ./a'", 0),
+        ("GPUHOST=big\nSSH=/usr/bin/ssh\nmodule load cuda\n$SSH $GPUHOST singularity run --nv a.sif", 0),
+        ("ssh login 'mkdir /a'\nmodule load cuda\n./a", 1),
+        ("ssh localhost nvidia-smi", 1),
+        ("for h in $(cat hosts); do ssh $h nvidia-smi; done", 1),
+        ("ssh big nvidia-smi\nnvidia-smi", 1),
+    ],
+)
+def test_devices_of_a_host_outside_of_the_job(code: str, count: int) -> None:
+    done = convert(f"#PBS -l nodes=1:ppn=2\n{code}\n", "slurm")
+    assert len([one for one in done.remarks if "the script requests none" in one.why]) == count
+
+
 HEAD = "#PBS -l nodes=1:ppn=16\n"
 END = "--kill-on-bad-exit=1 ./a"
 

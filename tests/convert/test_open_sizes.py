@@ -69,6 +69,8 @@ def test_gpus_without_cores(target: str, options: str, code: str, named: bool) -
         ("-n 1 -c 8", "OMP_NUM_THREADS=8\nexport OMP_NUM_THREADS\n./a", 0),
         ("-n 1 -c 8", "OMP_NUM_THREADS=4 ./a", 0),
         ("-n 1 -c 8", "OMP_NUM_THREADS=4 ./a\n./b", 1),
+        ("-n 1 -c 8", "gmx mdrun -ntomp 8\n./b", 1),
+        ("-n 1 -c 8", "gmx grompp -f a\ngmx mdrun -ntomp 8", 0),
         ("-n 1 -c 8", "mpirun -np 1 ./a", 1),
         ("-n 1 -c 8", "lscpu\nmpirun -np 1 -x OMP_NUM_THREADS=8 ./a", 0),
         ("-n 1 -c 8", "OMP_NUM_THREADS=8\nmpirun -np 1 -x OMP_NUM_THREADS ./a", 1),
@@ -433,6 +435,23 @@ def test_features_and_queues_of_gpus_that_no_directive_requests(
     assert found == [place] * (place is not None)
 
 
+@pytest.mark.parametrize(
+    ("line", "count"),
+    [
+        ("./a", 1),
+        ("OMP_NUM_THREADS=4 ./a\n./b", 1),
+        ("gmx mdrun -ntomp 4\n./b", 1),
+        ("OMP_NUM_THREADS=4 ./a", 0),
+        ("gmx mdrun -ntomp 4", 0),
+        ("export OMP_NUM_THREADS=4\n./a", 0),
+    ],
+)
+def test_threads_on_exclusive_nodes_without_a_number_of_cores(line: str, count: int) -> None:
+    done = convert(f"#PBS -l select=1 -l place=excl\n{line}\n", "slurm", "pbspro")
+    assert len([one for one in done.remarks if "cores of a chunk, which the request" in one.why]) == count
+    assert "OMP_NUM_THREADS=1" not in done.text
+
+
 @pytest.mark.parametrize(("folder", "count"), [("/data/run", 0), ("run", 1), (".", 1)])
 @pytest.mark.parametrize("target", ["pbspro", "torque"])
 def test_an_absolute_directory_needs_no_folder_of_the_submission(
@@ -463,6 +482,11 @@ def test_ranks_without_a_binding_have_no_number_of_threads(target: str, bind: st
         ("-N 1 --ntasks-per-node=12", "run_in_image python a.py", 1),
         ("-N 1 -c 6", "gmx mdrun -deffnm a", 1),
         ("-N 1 -c 6", "./a", 0),
+        ("-N 1 -c 6", "gmx mdrun -ntomp 6 -deffnm a", 0),
+        ("-N 1 -c 6", "gmx mdrun -ntomp 6 -deffnm a\ngmx mdrun -deffnm b", 1),
+        ("-N 1 -c 6", "gmx mdrun -ntomp 6 -deffnm a\n./b", 1),
+        ("-N 1 -c 6", "OMP_NUM_THREADS=4 ./a\n./b", 1),
+        ("-N 1 -c 6", "OMP_NUM_THREADS=4 ./a", 0),
         ("-N 1 --ntasks-per-node=12", "export OMP_NUM_THREADS=12\n./a", 0),
         ("-N 1 --ntasks-per-node=12", "mpirun ./a", 0),
         ("-N 1 --ntasks-per-node=12 --exclusive", "./a", 0),

@@ -9,6 +9,7 @@ from functools import lru_cache
 from jobgen.check.ranks.program import stays
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
+from jobgen.script.syntax import function_of
 from jobgen.values.text_files import read_text
 
 _FILE = "--config-file"
@@ -19,9 +20,15 @@ _ON_DEVICES = ("MULTI_GPU", "MULTI_NPU", "FSDP", "MEGATRON_LM")
 
 @lru_cache(maxsize=4)  # several rules read the same script
 def launches(script: Script) -> tuple[Launch, ...]:
-    """Return the launchers of a script; one with a config that can be read has its options, too."""
-    readable = stays(script)
-    return tuple(with_config(script, one) if readable else one for one in script.launches)
+    """Return the launchers of a script, without those of functions that it does not use and those on hosts
+    outside of the job; one with a config that can be read has its options, too."""
+    readable, unused = stays(script), script.unused_functions
+    used = (
+        one
+        for one in script.launches
+        if function_of(one.command.node) not in unused and not (one.remote and script.is_outside(one.command))
+    )
+    return tuple(with_config(script, one) if readable else one for one in used)
 
 
 def with_config(script: Script, launch: Launch) -> Launch:

@@ -99,7 +99,7 @@ def _login(script: Script) -> bool:
     "conda init in a job",
     """`conda init` edits `~/.bashrc`, for shells that start later. In the script itself `conda activate`
     fails as before, and every job edits the file again. (It is silent if the script reads the file before it
-    activates an environment, and a note if the script reads conda's hook or `~/.bashrc` elsewhere.)""",
+    activates an environment, and a note if the script reads conda's hook or `~/.bashrc` elsewhere, or activates none behind it.)""",
     message="conda init edits ~/.bashrc for later shells, and defines nothing in this one",
     fix='write eval "$(conda shell.bash hook)"',
     bad="""
@@ -107,6 +107,7 @@ def _login(script: Script) -> bool:
     #SBATCH --time=01:00:00
     set -euo pipefail
     conda init bash
+    conda activate training
     srun python3 train.py
     """,
     good="""
@@ -124,16 +125,28 @@ def conda_init(script: Script) -> Iterator[Hit]:
             if _is_hooked(script, command):
                 fix = "remove it: another command defines conda activate"
                 yield Hit.at(command.node, fix=fix, level=NOTE)
+            elif not any("activate" in one.literals for one in _behind(script, command)):
+                start, end = script.start_of(command.line), script.start_of(command.line + 1)
+                alone = script.source[start:end].strip() == command.node.text.encode()
+                edits = (Edit(start, end),) if alone else ()
+                fix = "remove it: nothing here activates an environment"
+                yield Hit.at(command.node, fix=fix, level=NOTE, edits=edits)
             else:
                 yield Hit.at(command.node, edits=(Edit(command.node.start, command.node.end, _HOOK),))
 
 
 def _is_hooked(script: Script, init: Command) -> bool:
     """Return whether another command defines ``conda activate`` before its first use behind ``conda init``."""
-    later = (one for one in script.own_running("conda", "mamba") if one.node.start > init.node.start)
-    end = next((one.node.start for one in later if "activate" in one.literals), init.node.start)
+    later = (one.node.start for one in _behind(script, init) if "activate" in one.literals)
+    end = next(later, init.node.start)
     before = (one.node.text for one in script.named("eval", "source", ".") if one.node.start < end)
     return any(_DEFINES.search(text) for text in before)
+
+
+def _behind(script: Script, init: Command) -> Iterator[Command]:
+    """Yield the commands of conda and of ``source`` behind ``conda init``."""
+    found = script.own_running("conda", "mamba", "micromamba", "source", ".")
+    return (one for one in found if one.node.start > init.node.start)
 
 
 _DEFINES = re.compile(
@@ -199,7 +212,7 @@ def conda_hook(script: Script) -> Iterator[Hit]:
     WARNING,
     "A module that takes the place of an environment",
     """`module load` puts the directory of its programs in front of `PATH`. A module of Python, or one that brings it, such
-    as PyTorch, behind an activated environment replaces the environment's `python`, `torchrun` and `pip` by its own, which
+    as PyTorch without a module of Python in front of it, behind an activated environment replaces the environment's `python`, `torchrun` and `pip` by its own, which
     lack the packages. `module purge` behind a virtual environment takes the Python away that it was made with.""",
     fix="load the modules first, then activate the environment",
     bad="""
@@ -225,6 +238,8 @@ def module_after_environment(script: Script) -> Iterator[Hit]:
     python = ""  # the last module of Python in front of it
     for at, change in enumerate(changes):
         pythons = [name for name in change.names if _PYTHON.search(name)]
+        if environment is not None and _PLAIN_PYTHON.search(python):  # which these do not load again
+            pythons = [name for name in pythons if not _ON_PYTHON.search(name)]
         if change.kind == "activate":
             environment = change
         elif change.kind == "deactivate":
@@ -290,6 +305,8 @@ _PYTHON = re.compile(
     r"(?i)(?:^|/)(?:cray-)?(?:i?python\d*|intelpython\d*|anaconda\d*|miniconda\d*|miniforge\d*|mambaforge|conda|mamba|"
     r"pytorch|tensorflow|scipy-bundle|jupyter\w*)(?=[/.\d_-]|$)"
 )
+_PLAIN_PYTHON = re.compile(r"(?i)(?:^|/)python\d*(?:[/-][\d.]|$)")
+_ON_PYTHON = re.compile(r"(?i)pytorch|tensorflow|scipy-bundle|jupyter")
 
 
 @rule_once(

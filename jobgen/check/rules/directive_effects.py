@@ -15,6 +15,7 @@ from jobgen.check.rules.directories import exists, folder_of
 from jobgen.errors import counted, shown
 from jobgen.schedulers.directive_options import read_options
 from jobgen.schedulers.request import DirectiveOption
+from jobgen.script import script_arguments
 from jobgen.script.command_kinds import STATE, TOOLS
 from jobgen.script.dialects.table import SHELL
 from jobgen.script.directives import Line, apart
@@ -112,7 +113,8 @@ def foreign_scheduler(script: Script) -> Iterator[Hit]:
     keeps. A note are others below the last command, if the script has directives in effect; those of a script
     without any that writes or submits a job itself, has variables of another scheduler only, or reads variables of a
     rank of MPI and starts none, because a launcher starts it; those in an `if` that has directives of another scheduler, too;
-    those that only pass variables of the submission; those whose option a command
+    those that only pass variables of the submission; those of a script of PBS that reads arguments, which a program submits with
+    `qsub -F` and options of its own; those whose option a command
     in a file beside the script gives, too; and those of which the script has several with different values, which are
     alternatives, unless programs run between them.)""",
     fix="move it above the first command",
@@ -160,7 +162,7 @@ def late_directive(script: Script) -> Iterator[Hit]:
             continue  # the same values are in effect
         fix, branch = _fix_of_late(script, line, late), late.branch(line)
         mild = (below if script.directives.live else elsewhere) or (branch is not None and branch[2])
-        mild = mild or fix == _SAME_NAME
+        mild = mild or fix == _SAME_NAME or late.has_arguments
         reason = f"the directive is ignored: it follows the first command, in line {begin}"
         level = NOTE if mild or writes_job or _loses_nothing(script, line, late) else None
         yield Hit(line.number, reason, fix, level, () if fix else _move(script, line))
@@ -172,7 +174,7 @@ class _Late(NamedTuple):
     ``values`` are those of each option, ``in_turn`` the options with one for each program, ``ids`` the variables
     with the id of the job, and ``branches`` the first and last line of each condition, and whether it has directives
     of another scheduler, too. ``of_ranks``: a launcher starts the script, which reads variables of a rank of MPI and
-    starts no ranks.
+    starts no ranks. ``has_arguments``: a program submits the script, which reads the arguments of ``qsub -F``.
     """
 
     values: dict[str, set[str]]
@@ -180,6 +182,7 @@ class _Late(NamedTuple):
     ids: set[str]
     branches: list[tuple[int, int, bool]]
     of_ranks: bool
+    has_arguments: bool
 
     def branch(self, line: Line) -> tuple[int, int, bool] | None:
         """Return the condition around a directive; None if there is none."""
@@ -198,7 +201,8 @@ def _read_late(script: Script) -> _Late:
             branches.append((node.line, node.line + node.text.count("\n"), foreign))
     ids |= {match[1] for match in own if match}
     of_ranks = not script.launches and any(OF_MPI.fullmatch(name) for name, _ in script.expansions)
-    return _Late(_late_values(script), _values_in_turn(script), ids, branches, of_ranks)
+    has_arguments = script.is_pbs and bool(script_arguments.reads(script.tree, script.commands))
+    return _Late(_late_values(script), _values_in_turn(script), ids, branches, of_ranks, has_arguments)
 
 
 _PREFIXES = re.compile(r"(?m)^[ \t]*(#(?:PBS|SBATCH|MSUB|BSUB|PJM|OAR|COBALT|\$))[ \t]+-")
@@ -220,7 +224,7 @@ def _fix_of_late(script: Script, line: Line, late: _Late) -> str:
         return f"correct it, and move it above the first command: {fault}"
     if late.branch(line):
         return f"give it to {dialect.command}: no condition of the script decides on a directive"
-    outputs = (one for _, one in own if one.flag in dialect.log_options)
+    outputs = (one for _, one in own if one.flag in dialect.output_options)
     folder = next(filter(None, (folder_of(script, one) for one in outputs)), ".")
     if not exists(script, folder) and not os.path.isabs(folder):
         return f"move it above the first command, and make the directory {shown(folder)} before you submit"

@@ -282,7 +282,12 @@ _APART = re.compile(
     r"echo|printf|date|hostname|module|ml|export|sleep|exit|wait|set|unset|ulimit|true|:|which|type|ps|pwd|whoami|uname|"
     r"printenv|conda|deactivate|kill|free|df|squeue|scontrol|sacct|qstat|nproc|lscpu|nvidia-(smi|cuda-mps-control)"
 )
-_INTERPRETERS = re.compile(r"python[\d.]*|Rscript|julia|perl|bash|sh")
+# Commands that use the files which their words name, and no others.
+_ON_FILES = re.compile(
+    r"rm|rmdir|mkdir|mv|cp|ls|cat|touch|chmod|gzip|gunzip|zcat|head|tail|sort|cut|wc|tee|grep|sed|awk|ldd|"
+    r"samtools|bcftools|bedtools|tabix|bgzip|bwa|bowtie2|hisat2|minimap2|pairtools"
+)
+_INTERPRETERS = re.compile(r"python[\d.]*|Rscript|julia|perl|bash|sh|java")
 _ABSOLUTE = re.compile(r"[\w.:=-]*?(/|~/|\$\{?(HOME|PBS_O_WORKDIR|SLURM_SUBMIT_DIR)\}?/)")
 
 
@@ -302,6 +307,11 @@ def _is_apart(script: Script, command: Command) -> bool:
         return _ABSOLUTE.match(words[-1]) is not None
     if _APART.fullmatch(command.name) or (command.name == "eval" and "conda" in command.node.text):
         return True
+    unknown = any("$" in word and not _ABSOLUTE.match(word) for word in words)
+    if _ON_FILES.fullmatch(command.name):
+        named = any(_ABSOLUTE.match(word) for word in words[1:])
+        here = unknown or not {".", ".."}.isdisjoint(words)
+        return not here and (named or command.node.under("pipeline"))
     interpreters = (at for at, word in enumerate(words) if _INTERPRETERS.fullmatch(word.rpartition("/")[2]))
     at = 0 if words[0].startswith("/") else next(interpreters, len(words))
     absolute = [
@@ -309,7 +319,6 @@ def _is_apart(script: Script, command: Command) -> bool:
         for word in words[at + 1 :]
         if not re.fullmatch(r"-[^=]*|[\d.]+", word)
     ]
-    unknown = any("$" in word and not _ABSOLUTE.match(word) for word in words)
     some = all(absolute) if at == 0 else any(absolute[1:])  # of an interpreter, the file and one more
     return len(absolute) > 1 and absolute[0] and some and not unknown
 

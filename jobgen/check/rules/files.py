@@ -36,7 +36,7 @@ def shared_log(script: Script) -> Iterator[Hit]:
     if script.request.array or any(option.flag == "--open-mode" for option in script.options):
         return
     for option in script.heeded.values():
-        if option.flag in script.dialect.log_options[:2] and _is_one_file(script, option.value):
+        if option.flag in script.dialect.output_options and _is_one_file(script, option.value):
             if _is_given(script, option):
                 return
             reason = f"all jobs of this script write to {shown(option.value)}: a later one overwrites it"

@@ -47,7 +47,7 @@ _NPU = (
     "Hand-written device numbers",
     """The scheduler assigns some devices of a node to a job. Hand-written numbers may belong to another
     job. (Numbers below the number of devices that the job requests are only a note. There is no finding in a job
-    with whole nodes, by `--exclusive` or with eight GPUs of each, nor if each process gets its part of the devices.)""",
+    with whole nodes, by `--exclusive`, with eight GPUs of each or at a site that gives them, nor if each process gets its part of the devices.)""",
     fix="remove it: the scheduler sets it",
     bad="""
     #!/bin/bash
@@ -74,7 +74,7 @@ def forced_devices(script: Script) -> Iterator[Hit]:
         if not requested and apart:  # a whole node, whose devices the processes share
             count = max(map(max, parts)) + 1
         own = numbers <= set(range(count))
-        if script.request.has_whole_nodes or (own and apart):
+        if script.has_whole_nodes or (own and apart):
             continue  # no other job is on the node, or each process gets its part of the devices
         reason = f"{name} is set by hand, and the job requests no devices: another job may use these"
         if requested:

@@ -9,7 +9,7 @@ from itertools import pairwise
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule, rule_once
 from jobgen.errors import shown
 from jobgen.launch.command_line import is_python
-from jobgen.script.commands import Command
+from jobgen.script.commands import Command, host_of_ssh
 from jobgen.script.launches import Launch
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import Node, expansions
@@ -189,13 +189,7 @@ def _is_of_no_node(script: Script, command: Command) -> bool:
     words = [*command.literals, *(word for value in values for word in value.strip("\"'").split())]
     if any(re.fullmatch(r"-[A-Za-z]*N", word) for word in words):
         return True
-    pairs = pairwise(one.text for one in command.words)
-    hosts = (word for before, word in pairs if word[0] != "-" and not _WITH_VALUE.fullmatch(before))
-    host = next(hosts, "")
-    return re.fullmatch(r"(?:[\w.]+@)?[A-Za-z][\w.-]*", host) is not None
-
-
-_WITH_VALUE = re.compile(r"-[A-Za-z]*[BbcDEeFIiJLlmOopQRSWw]")
+    return bool(host_of_ssh(script.texts_of(command)))
 
 
 def _starts_by_ssh(launch: Launch) -> bool:

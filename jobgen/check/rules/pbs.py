@@ -10,6 +10,7 @@ from jobgen.check.rule import ERROR, NOTE, WARNING, rule, rule_once
 from jobgen.check.rules.processes import is_service
 from jobgen.check.rules.walltime import sizes
 from jobgen.errors import shown
+from jobgen.script.other_text import has_gap
 from jobgen.script.request import resources
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import literal
@@ -102,6 +103,8 @@ def home_directory(script: Script) -> Iterator[Hit]:
         return
     programs = {id(one.command.node): literal(one.file) for one in script.started if one.outer is not None}
     for command in script.own_runs:
+        if command.name in _LOOK_UP or has_gap(script.line(command.line)):
+            continue
         for word in [command.name, *command.literals]:
             relative = re.fullmatch(r"(?!/|~)[\w./-]+\.(py|sh|exe|out)", word)
             if word == programs.get(id(command.node)):
@@ -112,6 +115,9 @@ def home_directory(script: Script) -> Iterator[Hit]:
                     (*sizes(script.request), script.request.walltime)
                 )
                 yield Hit.at(command.node, reason, level=NOTE if elsewhere else None)
+
+
+_LOOK_UP = ("which", "type", "hash", "command", "echo", "printf")  # their words are no paths
 
 
 @rule_once(

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from jobgen.check.rule import NOTE, WARNING, rule
 from jobgen.errors import shown
 from jobgen.schedulers.request import DirectiveOption
-from jobgen.script.other_text import has_variable, is_for_person, is_variable, names_template
+from jobgen.script.other_text import has_variable, is_for_person, names_template, value_variables
 from jobgen.script.script import Hit, Script
 
 EXPANDS_NOTHING = "expands no variables in directives"
-BY_COMMAND_LINE = "write the value, or give the option on the command line, where the shell expands it"
+BY_COMMAND_LINE = (
+    "write the value, or give the option on the command line instead, where the shell expands it"
+)
 # Options whose literal value is accepted; other rules report those that are refused.
 _TEXTS = (
     "--job-name", "--comment", "--mail-user", "--account", "--qos", "--chdir", "--wckey", "-A", "-M",
@@ -27,7 +29,7 @@ _TEXTS = (
     are. Other rules do not report these values. (`{{ nodes }}`, `{nodes}`, `%s`, `@NODES@`, `$$nodes` and the like are for
     a program that fills in the template: check the script that it writes. Nothing is reported on a script that a file beside
     it completes.)""",
-    fix="fill them in before you submit",
+    fix="fill them in before you submit, unless a program does",
     bad="""
     #!/bin/bash
     #SBATCH --account=<your account>
@@ -43,8 +45,8 @@ _TEXTS = (
 def placeholder(script: Script) -> Iterator[Hit]:
     lines = [line for line in script.directives.live if line.number in script.placeholders]
     first = next((line for line in lines if is_for_person(line.text)), None)
-    variables = {one.line for one in script.options if is_variable(one.value)}  # of the next rule
-    fields = [line for line in lines if line.number not in variables]
+    of_next_rule = {one.line for one in script.options if value_variables(one.value)}
+    fields = [line for line in lines if line.number not in of_next_rule]
     if script.callers.completed:
         return
     if first is not None and not names_template(script.name):
@@ -71,7 +73,7 @@ def placeholder(script: Script) -> Iterator[Hit]:
     good={"#SBATCH --job-name=$MODEL": "#SBATCH --job-name=llama"},
 )
 def literal_variable(script: Script) -> Iterator[Hit]:
-    unset = [one for one in script.options if one.line in script.placeholders and is_variable(one.value)]
+    unset = [one for one in script.options if one.line in script.placeholders and value_variables(one.value)]
     for option in unset[:1] if not script.is_template else ():
         yield Hit.at(option, f"{_literally(script, option)}, unless a program fills it in", level=NOTE)
     for option in script.options:

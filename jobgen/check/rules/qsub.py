@@ -154,7 +154,8 @@ def bad_select(script: Script) -> Iterator[Hit]:
             # Otherwise the command line may have the whole request.
             level = None if others or script.named_scheduler else WARNING
             fix = "remove it, or write the resources of its nodes as -l select=1:ncpus=8"
-            yield Hit(place.line, "place without a select is refused", fix, level=level)
+            unless = "" if level is None else ", unless the command line has one"
+            yield Hit(place.line, f"place without a select is refused{unless}", fix, level=level)
         if fault := place_fault(place.value):
             yield Hit(place.line, f"place is refused: {fault}", "write place=scatter:excl")
 

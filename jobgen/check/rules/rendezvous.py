@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.ranks.addresses import ports
+from jobgen.check.ranks.launcher_config import launches
 from jobgen.check.ranks.model import RankGroup, beside, ranks
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule, rule_once
 from jobgen.launch.wrappers import command_start
@@ -157,7 +158,8 @@ _PORT_OF_JOB = "compute it from the job id: MASTER_PORT=$((20000 + JOBID % 10000
     "A fixed port",
     """Two jobs on one node with the same port connect to each other, or the second one cannot start. 29500
     is the default; 16 of 45 public scripts set a fixed port. (For a port that no tutorial uses this is only a note, unless the job is an array, and so it is for a job of several nodes with four GPUs each, or without a
-    number of cores in PBS, which usually are whole nodes; a job with eight GPUs, or eight ranks of a launcher, on each node shares no node, and has no finding.)""",
+    number of cores in PBS, which usually are whole nodes; a job with eight GPUs, or eight ranks of a launcher, on each node shares no node, and has no finding; nor has one at a
+    site that gives whole nodes, such as JSC, ALCF, NCAR and TACC.)""",
     fix=f"{_PORT_OF_JOB}))",
     bad="""
     #!/bin/bash
@@ -171,14 +173,17 @@ _PORT_OF_JOB = "compute it from the job id: MASTER_PORT=$((20000 + JOBID % 10000
 )
 def fixed_port(script: Script) -> Iterator[Hit]:
     found = [(node.line, literal(value)) for name, value, node in script.assignments if name == "MASTER_PORT"]
-    for launch in script.launches:
+    used = launches(script)
+    if script.launches and not used:
+        return  # nothing opens it
+    for launch in used:
         found += [
             (launch.line, launch.options.get(name)) for name in ("--master-port", "--main-process-port")
         ]
         node = launch.nodes.get("--rdzv-endpoint")
         if node is not None and (match := re.search(r":(\d{4,5})$", script.constants.text(node))):
             found.append((launch.line, match[1]))
-    if any((launch.number(*launch.row.line.local_ranks) or 0) >= GPUS_OF_NODE for launch in script.launches):
+    if any((launch.number(*launch.row.line.local_ranks) or 0) >= GPUS_OF_NODE for launch in used):
         return
     seen: set[str] = set()
     chunks, many = script.request.chunks, (script.request.gpus_per_node or 0) >= _GPUS_OF_MANY
@@ -189,7 +194,7 @@ def fixed_port(script: Script) -> Iterator[Hit]:
     if of_array and script.is_pbs:  # the tasks of its arrays have one number
         fix = f"{_PORT_OF_JOB} + {script.dialect.variable('array_index')}))"
     for line, port in found:
-        shared = script.in_job and not script.request.has_whole_nodes
+        shared = script.in_job and not script.has_whole_nodes
         if shared and port and port.isdigit() and port != "0" and port not in seen:
             seen.add(port)
             second, first = ("task of the array", "one") if of_array else ("job", "job")

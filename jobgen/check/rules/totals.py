@@ -30,6 +30,7 @@ from jobgen.check.ranks.model import (
 from jobgen.check.rule import ERROR, WARNING, rule
 from jobgen.errors import counted
 from jobgen.launch.launchers import DEFAULT_MPI
+from jobgen.launch.wrappers import wrappers
 from jobgen.script.commands import Command
 from jobgen.script.launches import Launch
 from jobgen.script.mpi_of_script import recognized_mpi
@@ -316,7 +317,10 @@ def _beyond_slots(script: Script, launch: Launch) -> Iterator[Hit]:
     gets = f"{total} ranks" if each == 1 else f"{total} ranks of {each} cores"
     unit = "core" if each > 1 or by_cores else "slot"
     reason = f"{launch.title} gets {gets}, but the job requests {counted(slots, unit)}"
-    fix = f"request {total * each} {unit}s, or use the number that the scheduler sets in a variable"
+    fix = f"request {total * each} {unit}s"
+    fix += ", or use the number that the scheduler sets in a variable" * (
+        slots > 1
+    )  # one is often the default
     fix = f"request --cpus-per-task={each}, or leave it out here" if whole and each > 1 else fix
     yield Hit(launch.line, reason, fix, place=launch.place(*launch.row.line.ranks))
 
@@ -571,6 +575,13 @@ def _cores(script: Script) -> int | None:
     return None if request.exclusive or not request.ranks else request.ranks * (request.cpus_per_rank or 1)
 
 
+def _of_image(script: Script, launch: Launch) -> bool:
+    """Return whether a launcher is that of a container, which knows nothing of PBS: it counts cores."""
+    words = [script.constants.value(word) for word in launch.command.words]
+    of_job = any("_IMAGE=" in option.value for option in script.options_of("-v"))
+    return of_job or any(one.container for one, _, _ in wrappers(words))
+
+
 def _slots(script: Script, launch: Launch) -> int | None:
     """Return how many ranks a launcher may start; None if the request does not determine it."""
     request = script.request
@@ -580,7 +591,7 @@ def _slots(script: Script, launch: Launch) -> int | None:
     if request.nodes and request.ranks_per_node and first.get("ppn", first.get("mpiprocs")):
         return request.nodes * request.ranks_per_node
     if request.nodes and request.cpus_per_rank and "ncpus" in first:
-        if recognized_mpi(script, launch.options) == DEFAULT_MPI:
+        if recognized_mpi(script, launch.options) == DEFAULT_MPI and not _of_image(script, launch):
             return request.nodes  # without mpiprocs: one slot a chunk
         return request.nodes * request.cpus_per_rank
     return None

@@ -164,7 +164,7 @@ def _complete_whole_nodes(script: Script, content: ScriptRequest) -> None:
     place = next((unknown[key] for one in sites for key in one.file.mandatory if key in unknown), None)
     parallel = script.launches or _OF_CORES.search(script.tree.text)
     alone = not (request.several or any(chunk) or parallel)
-    of_queue = launch_nodes.whole_by_queue(script) if chunks and not (sites or request.exclusive) else ""
+    of_queue = script.site_of_whole_nodes if chunks and not (sites or request.exclusive) else ""
     if of_queue:
         request.exclusive = True
         why = f"is for {of_queue}, which gives whole nodes: these are requested"

@@ -47,6 +47,8 @@ _SETS_THREADS = re.compile(
     r"|\s-ntomp\b)"
 )
 
+_PREPARES = re.compile(r"\bgmx\w*\s+(?!mdrun)\w|\bgrompp\b")  # tools of GROMACS without threads
+
 # mdrun divides the cores itself, and refuses another number; launchers in variables; scripts that read it.
 _CHOOSES_THREADS = re.compile(r"(?m)^[^#\n]*(\bmdrun\b|\s-np\b|\$\{?\w+\}?\"? -n\b|\$\{?OMP_NUM_THREADS\b)")
 
@@ -57,6 +59,7 @@ _PINS = re.compile(
     r"|\b(taskset\s+(?:-c|--cpu-list)|likwid-pin\s+-c)\s|\bnumactl(?:\s+-\S+(?:\s[\w,+!]+)?)*?\s+(-C|--physcpubind)\b"
 )
 
+_THREADS = "OMP_NUM_THREADS"
 _NO_PROGRAMS = (STATE | TOOLS) - {"eval", "xargs"}
 _ONE_PROCESS = ("Rscript", "R", "julia", "matlab", "octave")  # on a node, like Python
 
@@ -182,11 +185,9 @@ def _threads(script: Script, target: Dialect, content: ScriptRequest) -> list[st
     if threads_of_ranks(script, target, content):
         why = why if target.sets_threads else f"  # {source.node_step} binds a rank to its cores"
         return [f"export OMP_NUM_THREADS={_cores_of_rank(script, content)}{why}"]
-    given = _names_threads(script, content)
-    given &= "OMP_NUM_THREADS" not in script.values or "OMP_NUM_THREADS" in kept(script)
-    given &= not re.search(r"\$\{OMP_NUM_THREADS:?=", script.tree.text)
-    request, own = script.request, ("OMP_NUM_THREADS" in script.values)
-    if given or (source.sets_threads and target.sets_threads):
+    request, places = script.request, [one for name, _, one in script.assignments if name == _THREADS]
+    own = any(not one.child_of("command") for one in places)  # for programs behind
+    if _names_threads(script, content) or (source.sets_threads and target.sets_threads):
         return []
     if source.sets_threads:
         cores = number(request.chunks[0].get("ncpus")) if request.chunks else request.cpus_per_rank
@@ -255,10 +256,10 @@ def _open_threads(
     """Yield a remark on a number of threads that the ``lines`` leave open: on whole nodes, and where the
     ``edits`` give the ranks several cores."""
     request, set_, source = script.request, any("OMP_NUM_THREADS" in line for line in lines), script.dialect
-    if _starts_threads(script) and not starts_workers(script, script.tree):
+    if _choose_threads(script) and not starts_workers(script, script.tree):
         return
     if source.sets_threads and not target.sets_threads:
-        named = set_ or re.search(r"(?m)^[^#\n]*OMP_NUM_THREADS", script.tree.text)
+        named = set_ or _names_threads(script, content) or _get_threads(script)
         deep = any(re.search(r"--cpus-per-task=(?!1\b)", one.text) for one in edits)
         left = (request.exclusive or deep) and not named and bool(_programs(script))
         why = f"{source.title} sets it to the cores of a chunk, which the request does not name"
@@ -314,15 +315,31 @@ def _cores_of_rank(script: Script, content: ScriptRequest) -> int:
 def _get_threads(script: Script) -> bool:
     """Return whether the script has a value of OMP_NUM_THREADS for each of its programs: exported, or in the
     command itself. One that stays in the shell is for none of them."""
-    others = _NO_PROGRAMS | script.functions.keys()
-    given = [_OF_COMMAND.search(one.node.text) for one in script.runs if one.name not in others]
+    given = [_OF_COMMAND.search(one) or _SETS_THREADS.search(one) for one in _texts_of_programs(script)]
     return is_for_all(script, "OMP_NUM_THREADS") or (bool(given) and all(given))
+
+
+def _choose_threads(script: Script) -> bool:
+    """Return whether all programs choose their threads themselves, or a text that is not read does."""
+    if not _starts_threads(script):
+        return False
+    texts = _texts_of_programs(script)
+    return all(map(_SETS_THREADS.search, texts)) or not any(map(_SETS_THREADS.search, texts))
+
+
+def _texts_of_programs(script: Script) -> list[str]:
+    """Return the commands of the programs that may use several cores."""
+    others = _NO_PROGRAMS | script.functions.keys()
+    texts = [one.node.text for one in script.runs if one.name not in others]
+    return [text for text in texts if not _PREPARES.search(text)]
 
 
 def _names_threads(script: Script, content: ScriptRequest) -> bool:
     """Return whether programs get the number of threads from the script, whatever its scheduler sets."""
     of_job = any(name == "OMP_NUM_THREADS" for name, _ in content.exports)
-    return of_job or is_exported(script, "OMP_NUM_THREADS")
+    given = of_job or is_exported(script, "OMP_NUM_THREADS")
+    given &= "OMP_NUM_THREADS" not in script.values or "OMP_NUM_THREADS" in kept(script)
+    return given and not re.search(r"\$\{OMP_NUM_THREADS:?=", script.tree.text)
 
 
 def _starts_threads(script: Script) -> bool:

@@ -108,7 +108,7 @@ class Dialect:
     array_forms = ""  # the same in words
     least_range = 1  # indices
     array_needs_rerun = False
-    log_options: tuple[str, ...] = ()
+    log_options: tuple[str, ...] = ()  # those of files that it writes, and of the one that it reads
     log_words = ""  # names that it replaces in a path
     percent_codes = False  # it replaces Slurm's filename patterns
     batch_codes: Mapping[str, str] = {}  # what it writes for those of steps in the log of a job
@@ -197,6 +197,11 @@ class Dialect:
     def devices_option(self, number: int, kind: str, accelerator: str) -> str:
         """Return a directive of its own for devices of a node; empty if there is none."""
         return ""
+
+    @property
+    def output_options(self) -> tuple[str, ...]:
+        """The options of the files that it writes."""
+        return self.log_options[:2]
 
     @property
     def owners(self) -> dict[str, str]:

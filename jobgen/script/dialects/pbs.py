@@ -83,8 +83,12 @@ class PbsDialect(Dialect):
     not_at_home = (  # NCAR, also by the names of its projects
         r"/glade/|\bncarenv\b|@ucar\.edu\b|\bjob_priority=|(?m:^#PBS\s+-A\s+(?:[NSUW][A-Z]{3}\d{4}|P\d{8})\s*$)"
     )
-    # Derecho, https://ncar-hpc-docs.readthedocs.io/en/latest/pbs/charging/, and the former Cheyenne
-    whole_nodes = {"NCAR": (not_at_home, r"(main|preempt|regular|economy|premium)(@\S*)?")}
+    # Derecho, https://ncar-hpc-docs.readthedocs.io/en/latest/pbs/charging/, and the former Cheyenne;
+    # Polaris, Aurora and Crux, https://docs.alcf.anl.gov/running-jobs/, where Sophia alone has queues of GPUs
+    whole_nodes = {
+        "NCAR": (not_at_home, r"(main|preempt|regular|economy|premium)(@\S*)?"),
+        "ALCF": (r"\bfilesystems=|\bsystem=(polaris|aurora|crux|sunspot)\b", r"(?!by-gpu$|single-gpu$).*"),
+    }
     job_variables = {
         "PBS_O_WORKDIR": "submit_dir", "PBS_O_HOST": "submit_host", "PBS_O_HOME": "home",
         "PBS_O_LOGNAME": "user", "PBS_JOBID": "job_id", "PBS_JOBNAME": "job_name", "PBS_QUEUE": "queue",

@@ -105,6 +105,16 @@ class SlurmDialect(Dialect):
     hides_devices = True
     needs_shebang = True
     script_copy = ("slurm_script", r"\bslurmd\b|\bslurm_script\b")
+    # JUWELS, JURECA and JUSUF; Frontera, Lonestar and Stampede; Piz Daint and Alps; Frontier
+    whole_nodes = {
+        "JSC": (
+            r"(?i)/p/(project\d?|scratch|home|data\d?|largedata\d?|software)/|\bjutil\b|\bju(wels|reca|suf|piter)",
+            r"(devel|large)?booster|(devel)?gpus|dc-(gpu|cpu|hwai)(-\w+)?|batch|devel|all",
+        ),
+        "TACC": (r"\bibrun\b|\bTACC_|/(work\d?|scratch|home1)/\d{5}/", r"(?!.*small).+"),
+        "CSCS": (r"/scratch/snx|\bdaint|/capstor/|/iopsstor/", r"(normal|debug|low|long|large)?"),
+        "OLCF": (r"/lustre/orion/|/ccs/(home|proj)/|\bolcf", r"batch|extended"),
+    }
 
     # Conversion
     size_keys = {
