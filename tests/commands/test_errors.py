@@ -66,6 +66,7 @@ CASES = [
     ("pbs --queue 'a b'", ["--queue 'a b'", "one word"]),
     ("slurm --partition $'a\\nb'", ["--queue 'a\\nb'", "one word"]),
     ("pbs --queue a,b", ["--queue a,b", "PBS Pro takes one"]),
+    ("pbs --queue with_16_letters_", ["--queue with_16_letters_", "at most 15 characters"]),
     ("pbs --walltime 24:00", ["--walltime 24:00", "ambiguous", "24h00m"]),
     ("pbs --rank-logs nodes", ["--rank-logs nodes", "node, rank, failed or none", "did you mean node?"]),
     ("pbs --runtime besides", ["--runtime besides", "embedded or beside", "did you mean beside?"]),
