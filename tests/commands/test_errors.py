@@ -192,6 +192,7 @@ CASES = [
     ("pbs --dialect torque --after aftercorr:12[]", ["aftercorr", "only Slurm"]),
     ("slurm --reservation 'a b'", ["--reservation 'a b'", "one word"]),
     ("pbs --reservation R1 --queue q", ["--reservation R1", "remove --queue"]),
+    ("pbs --reservation night", ["--reservation night", "with names such as R12"]),
     ("pbs --qos high", ["--qos high", "has no equivalent; use a queue"]),
     ("pbs --comment hello", ["--comment hello", "does not store comments of users"]),
     ("pbs --dialect torque --licenses m:2", ["--licenses m:2", "--directive"]),

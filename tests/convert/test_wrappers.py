@@ -238,7 +238,8 @@ def test_the_image_is_a_directive_of_slurm_only() -> None:
     done = job_file("#!/bin/bash\n#PBS -l nodes=2:ppn=4\nmpirun -np 8 shifter --image=a/b:1 ./a\n", "torque")
     assert values(done.text)["image"] == "a/b:1"
     text = rendered(done.text)
-    assert "#PBS --image" not in text and "shifter --image=a/b:1" in text
+    assert "#PBS --image" not in text
+    assert "shifter --image=a/b:1" in text
 
 
 @pytest.mark.parametrize(
