@@ -51,11 +51,8 @@ def _write(
         if not target.yearless_dates:
             raise ValueError("the date has no year: add it")
         return [target.scheduler.forms[key].format(value)], ""
-    if key == "reservation" and target.scheduler.reservation_queue:
-        if queue:
-            raise ValueError(f"reservations of {target.title} are queues, and the script already has a queue")
-        if not target.scheduler.is_reservation(value):
-            raise ValueError(f"reservations of {target.title} are queues with names such as R12")
+    if key == "reservation" and target.scheduler.reservation_queue and queue:
+        raise ValueError(f"reservations of {target.title} are queues, and the script already has a queue")
     if key == "constraint" and source is not target:
         if source.features_are_resources and re.search(r"(^|:)v?(host|node)=", value):
             raise ValueError("names a host, which is no feature of a node")

@@ -49,6 +49,8 @@ def check_directives(spec: Specification, scheduler: Scheduler) -> None:
             if one.behaviour.queue_lists and not one.behaviour.one_host
         )
         raise spec.refuse("queue", f"a list of queues is only for {others}; {scheduler.title} takes one")
+    if spec.queue and (fault := scheduler.queue_fault(spec.queue)):
+        raise spec.refuse("queue", fault)
     for line in spec.directive:
         if (misplaced := scheduler.misplaced(line)) is not None:
             where = spec.origin("directive")

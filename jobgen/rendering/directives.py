@@ -106,7 +106,9 @@ def _fixed_parts(plan: Plan) -> dict[str, Lines]:
         "tolerance": (scheduler.tolerance,)
         if (survive.restarts or plan.pack) and plan.resources.allocated != 1 and scheduler.tolerance
         else (),
-        "container": (f"--image={spec.image}",) if box and box.kind == "shifter" else (),
+        "container": (scheduler.shifter_image.format(spec.image),)
+        if box and box.kind == "shifter" and scheduler.shifter_image
+        else (),
         "late": late,
     }
 

@@ -147,6 +147,7 @@ class Scheduler:
         *("signal", "requeue", "tolerance", "addressed", "container", "late"),
     )
     tolerance = ""  # with which a job lives on without one of its nodes
+    shifter_image = ""  # the form of the image of Shifter, if the scheduler has a plug-in for it
     constant_directives: tuple[str, ...] = ()  # of every script
     option_pattern = r"--?[A-Za-z][^\x00-\x1f\x7f\u2028\u2029]*"  # of any directive
     grammar = Grammar()
@@ -155,6 +156,7 @@ class Scheduler:
     one_task: str | None = None  # an array whose only task is 0, if ``array`` has no form for it
     log_codes: Mapping[str, str] = {}  # its equivalents of Slurm's filename patterns
     one_file_a_task = frozenset("a")  # the filename patterns of which the log of an array needs one
+    queue_length: int | None = None  # the characters of the name of a queue, if their number is limited
     reservation_queue: str | None = None  # the pattern of the queues that are reservations
 
     behaviour = Behaviour()
@@ -191,6 +193,12 @@ class Scheduler:
     def is_reservation(self, queue: str | None) -> bool:
         """Return whether a queue is a reservation."""
         return bool(queue and self.reservation_queue and matches(self.reservation_queue, queue))
+
+    def queue_fault(self, queue: str) -> str:
+        """Return why the name of a queue is refused; empty if it is not."""
+        length = self.queue_length
+        too_long = length is not None and len(queue.partition("@")[0]) > length
+        return f"{self.title} takes names of queues of at most {length} characters" if too_long else ""
 
     def writes(self, key: str) -> bool:
         """Return whether the scheduler has a directive for an option."""

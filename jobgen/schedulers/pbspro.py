@@ -92,9 +92,11 @@ class PbsPro(Pbs):
 
     def value(self, key: str, value: object) -> object:
         value = super().value(key, value)
-        if key == "reservation" and self.is_reservation(str(value)):
-            return str(value).partition(".")[0]
-        return value
+        if key != "reservation":
+            return value
+        if not self.is_reservation(str(value)):
+            raise ValueError("reservations of PBS Pro are queues with names such as R12")
+        return str(value).partition(".")[0]
 
     def devices(self, accelerator: Accelerator, kind: str = "") -> str | None:
         return accelerator.select

@@ -74,6 +74,7 @@ class Slurm(Scheduler):
         *("options", "addressed", "site", "container", "late"),
     )
     tolerance = "--no-kill"
+    shifter_image = "--image={}"
     constant_directives = ("--open-mode=append",)
     forms = {
         "reservation": "--reservation={}",

@@ -135,6 +135,7 @@ REFUSED = [
     ("slurm", chunks(more="\n#PBS -J 0-3"), "line 2: has nodes that differ, and Slurm refuses arrays"),
     ("slurm", chunks().replace("mpiprocs=1+", "mpiprocs=1:mem=1gb+"), "line 2: requests the memory of some nodes only"),
     ("slurm", "#PBS -l nodes=1:ppn=2+1:ppn=1\n#PBS -l mem=4gb\n", "line 1: has nodes that differ, and -l mem is"),
+    ("pbspro", "#PBS -l nodes=1:ppn=2+1:ppn=1\n#PBS -l vmem=4gb\n", "line 1: has nodes that differ, and -l vmem is"),
 ]  # fmt: skip
 
 

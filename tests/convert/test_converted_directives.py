@@ -17,6 +17,10 @@ from jobgen.script.script import Script
         ("#PBS -l select=1:ncpus=2:scratch_local=9gb", "slurm", "scratch_local=9gb of -l select"),
         ("#PBS -l place=pack\n#PBS -l select=2", "slurm", "-l place=pack"),
         ("#PBS -k oe", "slurm", "-k oe"),
+        ("#PBS -k doe", "torque", "-k doe"),
+        ("#PBS -l nodes=1\n#PBS -t 1-2\n#PBS -W umask=22", "pbspro", "-W umask=22"),  # Torque: decimal
+        ("#SBATCH -p with_16_letters_", "pbspro", "the queue with_16_letters_"),
+        ("#SBATCH -p with_16_letters_", "torque", "the queue with_16_letters_"),
         ("#PBS -S /bin/zsh", "slurm", "-S /bin/zsh"),
         ("#PBS -W group_list=x", "slurm", "-W group_list=x"),
         ("#PBS -W depend=on:3", "slurm", "-W depend=on:3"),
@@ -103,7 +107,15 @@ def test_what_has_no_counterpart_stays_as_a_comment(text: str, target: str, what
         ("pbspro", "-W depend=afterany:12[].head:13", "torque", "-W depend=afteranyarray:12[]"),
         ("torque", "-W depend=afterstartarray:12[]", "slurm", "--dependency=after:12"),
         ("pbspro", "-l select=1:naccelerators=8", "slurm", "--gres=npu:8"),
-        ("torque", "-l nodes=1:ppn=1,vmem=8gb", "pbspro", "-l vmem=8gb"),
+        ("torque", "-l nodes=1:ppn=1,vmem=8gb", "pbspro", "-l select=1:ncpus=1:mpiprocs=1:vmem=8gb"),
+        ("torque", "-l nodes=2,vmem=9g", "pbspro", "-l select=2:vmem=4608mb"),
+        ("torque", "-l vmem=9gb", "pbspro", "-l select=1:vmem=9gb"),
+        ("pbspro", "-l ncpus=1,vmem=9gb", "torque", "-l vmem=9gb"),
+        ("torque", "-koe", "pbspro", "-k oe"),
+        ("pbspro", "-W umask=0027,group_list=a,b", "torque", "-W umask=0027"),
+        ("pbspro", "-W umask=0027,group_list=a", "torque", "-W group_list=a"),
+        ("torque", "-W stageout=a@h:/b", "pbspro", "-W stageout=a@h:/b"),
+        ("torque", "-u me", "pbspro", "-u me"),
         ("pbspro", "-l select=1 -l cput=10:00:00", "torque", "-l cput=10:00:00"),
     ],
 )
@@ -145,6 +157,20 @@ def test_what_every_scheduler_does_is_not_lost(option: str, lost: bool, target: 
     done = convert(f"{ONE}#SBATCH {option}\nls", target)
     assert [one.lost for one in done.remarks] == [True] * lost
     assert ("not translated" in done.text) == lost
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "names"),
+    [
+        ("#SBATCH --export=A,HOME,B=1", "pbspro", "A"),
+        ("#PBS -l nodes=1:ppn=1\n#PBS -v A,B=1", "pbspro", "A"),
+        ("#SBATCH --export=PATH,B=1", "pbspro", ""),
+        ("#SBATCH --export=A", "torque", ""),
+    ],
+)
+def test_variables_that_must_be_set_at_the_submission(text: str, target: str, names: str) -> None:
+    found = [one for one in convert(f"{text}\n./a", target).remarks if "qsub refuses the script" in one.why]
+    assert [(one.lost, one.what) for one in found] == [(False, f"the variables {names}")] * bool(names)
 
 
 def test_no_limit_is_no_limit_of_zero_seconds() -> None:

@@ -40,6 +40,7 @@ DIFFERENCES = {
     "the error file": (SLURM, "-o x.%j -e e.%j", "srun ./a", 2, "one log file", True),
     "a word too many": (SLURM, "-c 2 x", "./a", 2, "belongs to no option of a directive", True),
     "two files in a directory": (PBS, "#PBS -o /l/\n#PBS -e /l/", "./a", 4, "one log file", True),
+    "ranks without cores": ("#!/bin/bash\n#PBS -l select=2:mpiprocs=4{}\n{}\n", "", "mpirun ./a", 2, "a core for each of 4 ranks", False),
     "an image of the site": (PBS, "#PBS -v DOCKER_IMAGE=a:1", "./a", 3, "does not see it", True),
     "a log that is emptied": (SLURM, "-o x.log", "srun ./a", 2, "a later job appends", False),
     "a module": (SLURM, "", "module load gcc\nset -e\nsrun ./a", 3, "the script goes on", False),

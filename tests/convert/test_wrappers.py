@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from convert.conversions import convert, job_file, values
+from convert.conversions import convert, job_file, rendered, values
 
 HEAD = "#!/bin/bash\n#SBATCH -N 2 --ntasks-per-node=1 --gpus-per-node=4 -c 8\n"
 TORCHRUN = "torchrun --nnodes 2 --nproc-per-node 4"
@@ -232,6 +232,14 @@ def test_a_container_that_each_rank_starts(line: str, expected: dict[str, Any]) 
     found = values(done.text)
     assert {key: found.get(key) for key in expected} == expected
     assert not [one for one in done.remarks if one.lost]
+
+
+def test_the_image_is_a_directive_of_slurm_only() -> None:
+    done = job_file("#!/bin/bash\n#PBS -l nodes=2:ppn=4\nmpirun -np 8 shifter --image=a/b:1 ./a\n", "torque")
+    assert values(done.text)["image"] == "a/b:1"
+    text = rendered(done.text)
+    assert "#PBS --image" not in text
+    assert "shifter --image=a/b:1" in text
 
 
 @pytest.mark.parametrize(

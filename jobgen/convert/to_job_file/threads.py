@@ -62,8 +62,10 @@ class _Change(NamedTuple):
 
 
 def of_chunk(request: Request) -> int | None:
-    """Return the cores of a node that all chunks of a select have; None without a select."""
-    return number(request.chunks[0].get("ncpus")) if len(request.chunks) == 1 else None
+    """Return the cores of a node that all chunks of a select have, one if it names ranks alone; None without
+    a select."""
+    chunk = request.chunks[0] if len(request.chunks) == 1 else {}
+    return number(chunk.get("ncpus", "1" if "mpiprocs" in chunk else ""))
 
 
 def _names_cores(script: Script) -> bool:

@@ -50,8 +50,9 @@ def refusal(script: Script, target: Dialect | None) -> Refusal:
         return reason or _of_processes(parts, target, script.components[0])
     option = chunks_option(script)
     assert option is not None
-    if "mem" in script.request.totals:
-        why = "has nodes that differ, and -l mem is the memory of all: request that of each node"
+    sizes = ("mem", "vmem") if target is not None and target.family == script.dialect.family else ("mem",)
+    if name := next((one for one in sizes if one in script.request.totals), None):
+        why = f"has nodes that differ, and -l {name} is the memory of all: request that of each node"
         return option.line, why
     if target is None:
         return _of_mpirun(script, parts)

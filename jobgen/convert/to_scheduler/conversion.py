@@ -30,13 +30,14 @@ from jobgen.convert.to_scheduler.mpirun_line import EXPORTS
 from jobgen.convert.to_scheduler.srun_line import CONTAINER
 from jobgen.convert.to_scheduler.start_lines import has_first_line, line_starts, start
 from jobgen.errors import one_of
-from jobgen.schedulers.base import key_of
+from jobgen.schedulers.base import key_of, matches, size
 from jobgen.script.commands import Command
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, expansions
+from jobgen.values.parsers import mebibytes
 
 # Words of programs that may use several cores, also in texts that are not read as commands.
 _OF_CORES = re.compile(
@@ -100,6 +101,8 @@ def _request(script: Script, content: ScriptRequest, target: Dialect) -> tuple[l
         array = script.heeded[key_of(source.scheduler.request_forms["array"])]
         remarks.append(hint(array.line, f"the array {array.value}", "becomes a job that is no array"))
     extra = directive_options.write(content.directives, source, target, content.request.queue)
+    common = _common(content, source, target)
+    extra = extra._replace(chunk=extra.chunk + "".join(chunk for _, chunk in common.values()))
     head, lost = request_writer.write(content, source, target, extra)
     remarks += [Remark(line_of(script, one.field), one.what, one.why, one.lost) for one in lost]
     remarks += [Remark(one.option.line, one.part or one.text, why) for one, why in extra.lost]
@@ -107,17 +110,32 @@ def _request(script: Script, content: ScriptRequest, target: Dialect) -> tuple[l
     if source.shell_option in script.heeded and target.shell_option:
         shell = script.heeded[source.shell_option]
         head.append(f"{target.scheduler.prefix} {target.shell_option} {shell.value}")
-    limits = tuple(f"-l {name}=" for name in source.common_limits if source.family == target.family)
     for option, text, why in content.unconverted:
         opened = option.flag == "--open-mode" and "output" in content.script_logs  # by lines of the script
         if opened or text in source.of_no_job:
             continue
-        if text.startswith(limits):
-            head.append(f"{target.scheduler.prefix} {text}")
+        if text in common:
+            head += common[text][0]
         elif target.copies_logs or not source.writes_log_in_place(text):
             boxed = CONTAINER.fullmatch(option.flag) is not None
             remarks.append(Remark(option.line, text, f"{why} in {target.title}", of_program=boxed))
     return head, remarks
+
+
+def _common(content: ScriptRequest, source: Dialect, target: Dialect) -> dict[str, tuple[list[str], str]]:
+    """Return the directives that the dialects of a family have in common: the lines of each for the target,
+    and the text in the request of each node."""
+    found: dict[str, tuple[list[str], str]] = {}
+    for _, text, _ in content.unconverted if source.family == target.family else ():
+        if not matches(source.common_directives, text):
+            continue
+        key, _, value = text.partition("=")
+        if key not in target.scheduler.keys.refused_beside:
+            found[text] = [f"{target.scheduler.prefix} {text}"], ""
+        elif total := mebibytes(value, "b"):
+            nodes = content.request.nodes or content.request.ranks or 1
+            found[text] = [], f":{key.removeprefix('-l ')}={size(-(-total // nodes), 'b')}"
+    return found
 
 
 def _requests(

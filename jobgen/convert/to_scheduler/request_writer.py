@@ -16,6 +16,7 @@ from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.values import arrays
 
 Lost = list[Lack]
+_ALWAYS_SET = {"HOME", "LOGNAME", "PATH", "PWD", "SHELL", "USER"}  # where people submit
 _DEFAULTS = {"-l select=1", "-l nodes=1:ppn=1", "-l place=scatter"}  # what qsub requests without a directive
 
 
@@ -41,6 +42,11 @@ def _values(
     array, depend = _array(request, target, lost), ",".join(dependencies(request, target))
     logs = _logs(content, source, target, lost)
     unnamed = content.joined_as_error and "output" not in logs and target.copies_logs
+    unsure = [one for one in content.names if one not in _ALWAYS_SET]
+    if unsure and target.refuses_unset_names and not source.refuses_unset_names:
+        option, why = source.names_option, "if one is not set at the submission, {} refuses the script"
+        what = f"the variables {', '.join(unsure)}"
+        lost.append(Lack(option, what, why.format(target.command), lost=False))
     must_rerun = bool(array) and target.array_needs_rerun and request.rerun is False
     if must_rerun:
         why = f"{target.title} takes only arrays whose tasks may run again"
@@ -80,6 +86,9 @@ def _queue(queue: str | None, target: Dialect, lost: Lost) -> str | None:
     if queue and target.scheduler.is_reservation(queue):
         why = f"{target.title} reads a queue of this name as a reservation"
         lost.append(Lack("queue", f"the queue {queue}", why))
+        return None
+    if queue and (fault := target.scheduler.queue_fault(queue)):
+        lost.append(Lack("queue", f"the queue {queue}", fault))
         return None
     return queue or None
 

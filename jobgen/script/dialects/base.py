@@ -84,6 +84,7 @@ class Dialect:
     # Resources of a whole job, and the options for those of a node or of a rank.
     job_totals: Mapping[str, str] = {}
     names_option = ""  # that passes variables to a job
+    refuses_unset_names = False  # its command, if a variable that this option names is not set
 
     # How directives are read
     indented_directives = False
@@ -139,7 +140,7 @@ class Dialect:
     gpus_of_rank: tuple[str, ...] = ()  # the options that give each rank its own
     argument_rule = ""  # how a job gets what the script reads as its arguments; empty: as arguments
     converted: frozenset[str] = frozenset()  # options that other schedulers have, too
-    common_limits: tuple[str, ...] = ()  # of -l, that all its dialects have
+    common_directives = NEVER  # a pattern of those that all its dialects have, and jobgen has no options for
     shell_option: str | None = None
     directory_options: tuple[str, ...] = ()  # each names the directory of the job
     project_option: str | None = None  # the account, if the option of the account is missing

@@ -72,7 +72,10 @@ class PbsDialect(Dialect):
         "gpus": ("-l select", "-l nodes", "-l ngpus"),
     }  # fmt: skip
     converted = frozenset(f"-{letter}" for letter in "NqAJtoejmMrVShap")
-    common_limits = ("vmem", "pvmem", "cput", "pcput", "file", "nice")
+    common_directives = (  # Torque reads a umask without a leading 0 as a decimal number
+        r"-l (?:vmem|pvmem|cput|pcput|file|nice)=.*|-k (?:n|[oe]+)|-u .+"
+        r"|-W (?:umask=0[0-7]*|(?:group_list|stagein|stageout)=[^=]+)"
+    )
     shell_option = "-S"
     array_id = "[]"
     yearless_dates = True

@@ -103,7 +103,7 @@ def _read_cores(content: ScriptRequest, given: Mapping[str, DirectiveOption]) ->
     cores, ranks = number(chunk.get("ncpus")), number(chunk.get("mpiprocs")) or 1
     if cores and cores % ranks and "-l select" in given:
         request.cpus_per_rank = max(cores // ranks, 1)
-        why = f"Slurm requests cores for each rank: {request.cpus_per_rank} for each of {ranks}"
+        why = f"cores are requested for each rank: {request.cpus_per_rank} for each of {ranks}"
         content.unsure.append((given["-l select"], f"ncpus={cores}:mpiprocs={ranks}", why))
 
 

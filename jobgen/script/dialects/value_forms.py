@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from jobgen.errors import shown
 from jobgen.schedulers.base import matches
+from jobgen.schedulers.pbs import Pbs
 
 
 class Conflict(NamedTuple):
@@ -88,7 +89,10 @@ PBS_FORMS: Mapping[str, Form] = {
     "-S": (at_list(unique=True, absolute=True), "an absolute path, and PATH@HOST for others"),
     "-M": (at_list(), "a list of addresses such as user@example.org"),
     "-u": (at_list(unique=True), "a user, and USER@HOST for others"),
-    "-q": (r"[\w.-]*(?:@[\w.:-]+)?", "QUEUE, QUEUE@SERVER or @SERVER"),
+    "-q": (
+        rf"[\w.-]{{0,{Pbs.queue_length}}}(?:@[\w.:-]+)?",
+        f"QUEUE, QUEUE@SERVER or @SERVER, QUEUE with at most {Pbs.queue_length} characters",
+    ),
     "-o": (r".+", "a path"),
     "-e": (r".+", "a path"),
     "-v": (rf"(?:{listed(_VARIABLE)},?)?", "a list of NAME and NAME=VALUE"),
