@@ -184,12 +184,14 @@ def _is_quick(script: Script, command: Command) -> bool:
 
 
 def shows_installation(script: Script, command: Command) -> bool:
-    """Return whether ``python -c`` only imports and prints, or tests what the script has installed."""
+    """Return whether Python only imports and prints, has a module that prints versions, or tests what the
+    script has installed."""
     words = [word.unquoted for word in command.words]
     triples = zip(words, words[1:], words[2:], strict=False)
-    code = next(
-        (code for name, option, code in triples if option == "-c" and is_python(os.path.basename(name))), ""
-    )
+    found = {option: text for name, option, text in triples if is_python(os.path.basename(name))}
+    if found.get("-m") in ("torch.utils.collect_env", "deepspeed.env_report", "platform", "site"):
+        return True
+    code = found.get("-c", "")
     prints = all(re.match(r"\s*(?:(?:import|from|print)\b|$)", part) for part in re.split(r"[;\n]", code))
     return bool(code) and (prints or any("install" in one.literals for one in script.commands))
 

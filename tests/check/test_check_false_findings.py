@@ -336,6 +336,7 @@ def test_a_text_in_three_quotes_is_not_the_place_of_an_error() -> None:
         ("ranks-mismatch", f"{PBS}#PBS -l select=1:ncpus=40\nmpirun --allow-run-as-root -np 8 ./a"),
         ("no-errexit", f"{HEAD}pip install a\npython -c 'import a; a.test()'\ndate"),
         ("no-errexit", f"{HEAD}mpirun -n 2 python -c 'import a; print(a)'\ndate"),
+        ("no-errexit", f"{HEAD}python -m torch.utils.collect_env\ndate"),
         # Sites that give whole nodes
         *(
             (rule, f"{HEAD}#SBATCH -p {queue}\n#SBATCH --gres=gpu:4\n{place}\n{command}")

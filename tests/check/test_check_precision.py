@@ -220,6 +220,8 @@ def test_what_is_right_is_not_reported(rule: str, text: str) -> None:
         ("late-directive", f"{PBS}cd x\n#PBS -l walltime=02:00:00\nhostname", "error"),
         ("late-directive", f"{HEAD}cd x\n#SBATCH -n 2\n#SBATCH -n 4\n#SBATCH -n 8\nhostname", "note"),
         ("late-directive", f"{HEAD}cd x\n#SBATCH -n 2\n#SBATCH -n 4\nhostname", "error"),
+        ("late-directive", f"{HEAD}cd x\n#SBATCH -c 1\nhostname", "note"),
+        ("late-directive", f"{HEAD}#SBATCH -n 4\ncd x\n#SBATCH -N 1\nhostname", "error"),
         ("bad-value", f"{PBS}#PBS -l nodes=1:ppn=2\n#PBS -l ppn=1", "warning"),
         ("bad-value", f"{PBS}#PBS -l nodes=1:ppn=2\n#PBS -l waltime=1:00:00", "error"),
         ("bad-value", f"{PBS}#PBS -l nodes=1:ppn=2:vmem=2gb", "error"),
@@ -527,6 +529,7 @@ def test_a_loop_has_one_finding_on_its_input() -> None:
         ("bad-value", f"{HEAD}#SBATCH --mem-per-gpu=1G\nsrun ./a", "add the other option"),
         ("first-node-only", f"{TWO}torchrun --nnodes=1 t.py", "request one node, or start it with srun"),
         ("first-node-only", f"{TWO}torchrun --nnodes=1 t.py", "with --nnodes=2 and the address"),
+        ("first-node-only", f"{TWO}torchrun --nnodes=2 t.py", "or --node-rank with a value that differs"),
         ("signal-to-steps", f"{HEAD}#SBATCH --signal=USR1@60\ntrap 'rm a' USR1\nsrun ./a", "with & and wait"),
         ("bare-wait", f"{HEAD}ls | while read -r a; do\nsrun ./a $a &\ndone\nwait", "a process of its own"),
         (

@@ -115,8 +115,8 @@ def foreign_scheduler(script: Script) -> Iterator[Hit]:
     rank of MPI and starts none, because a launcher starts it; those in an `if` that has directives of another scheduler, too;
     those that only pass variables of the submission; those of a script of PBS that reads arguments, which a program submits with
     `qsub -F` and options of its own; those whose option a command
-    in a file beside the script gives, too; and those of which the script has several with different values, which are
-    alternatives, unless programs run between them.)""",
+    in a file beside the script gives, too; one node, task or core with Slurm, which are the default; and those of which the
+    script has several with different values, which are alternatives, unless programs run between them.)""",
     fix="move it above the first command",
     bad="""
     #!/bin/bash
@@ -292,9 +292,10 @@ def _is_unset(script: Script, text: str) -> bool:
 
 
 def _loses_nothing(script: Script, line: Line, late: _Late) -> bool:
-    """Return whether a late directive is in effect anyway, passes variables only, or is one of several
-    alternatives."""
-    in_effect = script.heeded
+    """Return whether a late directive is in effect anyway, as it is the default, passes variables only, or is one
+    of several alternatives."""
+    in_effect, ones = script.heeded, script.dialect.sizes_of_one
+    default = ones.isdisjoint(in_effect) and "--gpus" not in in_effect
     given = {key for key, _ in settings(script.given, script.dialect.scheduler)}
     return bool(_options(script, line)) and all(
         key in script.dialect.passed_variables
@@ -302,6 +303,7 @@ def _loses_nothing(script: Script, line: Line, late: _Late) -> bool:
         or (key == "-e" and "-j" in in_effect and in_effect["-j"].value == "oe")  # -e has no effect anyway
         or (key in in_effect and key in script.dialect.log_options)  # the log has its place
         or (len(late.values[key]) >= _ALTERNATIVES and key not in late.in_turn)
+        or (default and key in ones and late.values[key] == {"1"})
         for key, _ in _settings(script, line)
     )
 

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from jobgen.check.ranks.model import TRIFLES, RankGroup, code, is_work, kind_of, ranks
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule, rule_once
+from jobgen.check.rules.node_ranks import RENDEZVOUS, is_numbered
 from jobgen.launch.launchers import MPI_FLAVOURS
 from jobgen.launch.wrappers import remote_start
 from jobgen.script.commands import Command, commands
@@ -67,6 +68,8 @@ def first_node_only(script: Script) -> Iterator[Hit]:
         if count == 1:
             size = f"{launch.row.line.nodes[0]}={script.request.nodes or 'N'}"
             fix = f"request one node, or {fix}, with {size} and the address and port of the first node"
+        elif launch.kind in RENDEZVOUS and not is_numbered(launch):
+            fix = f"{fix}, and {RENDEZVOUS[launch.kind]}"
         yield Hit(launch.line, reason, fix, WARNING if count == 1 else None)
         return
 

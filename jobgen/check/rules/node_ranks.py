@@ -25,7 +25,7 @@ _RANKS = (
     r"\$\{?(SLURM_(PROCID|NODEID|LOCALID)|OMPI_COMM_WORLD_\w*RANK|PMI_RANK|PALS_RANKID|MV2_COMM_WORLD_RANK)\b"
 )
 _NUMBERED = ("--node-rank", "--machine-rank", "--config-file", "--standalone")
-_RENDEZVOUS = {
+RENDEZVOUS = {
     "torchrun": "add --rdzv-backend=c10d and --rdzv-endpoint, or --node-rank with a value that differs on each node",
     "accelerate": "add --rdzv_backend=c10d, or --machine_rank with a value that differs on each node",
 }
@@ -104,7 +104,7 @@ def _is_for_all(launch: Launch) -> bool:
     """Without a rendezvous backend torchrun and accelerate take the static one, and 0 for a node rank that is
     not given (`torch/distributed/run.py`): every node believes to be the first one, and the rendezvous fails
     or hangs.""",
-    fix=_RENDEZVOUS["torchrun"],
+    fix=RENDEZVOUS["torchrun"],
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -121,10 +121,10 @@ def _is_for_all(launch: Launch) -> bool:
 )
 def missing_node_rank(script: Script) -> Iterator[Hit]:
     for launch in _on_each_node(script):
-        if not _is_numbered(launch):
+        if not is_numbered(launch):
             effect = "each node waits for the ranks of the others, which never come"
             reason = f"{launch.title} runs on each node as node 0, without a node rank or a rendezvous backend: {effect}"
-            yield Hit(launch.line, reason, _RENDEZVOUS.get(launch.kind, ""))
+            yield Hit(launch.line, reason, RENDEZVOUS.get(launch.kind, ""))
 
 
 def _on_each_node(script: Script) -> Iterator[Launch]:
@@ -170,7 +170,7 @@ def missing_master(script: Script) -> Iterator[Hit]:
     for launch in _on_each_node(script):
         backend = launch.options.get("--rdzv-backend", "static")
         option = {"static": "--master-addr", "c10d": "--rdzv-endpoint"}.get(backend or "")
-        meets = "--rdzv-endpoint" in launch.row.line.from_script and option and _is_numbered(launch)
+        meets = "--rdzv-endpoint" in launch.row.line.from_script and option and is_numbered(launch)
         if meets and not (launch.unknown or launch.has(option or "", "--rdzv-endpoint", "--standalone")):
             host = "127.0.0.1" if backend == "static" else "localhost"
             effect = f"waits for the ranks of the others at {host}, its own address"
@@ -259,7 +259,7 @@ def serial_nodes(script: Script) -> Iterator[Hit]:
             yield Hit(launch.line)
 
 
-def _is_numbered(launch: Launch) -> bool:
+def is_numbered(launch: Launch) -> bool:
     """Return whether a launcher may have an option that makes the nodes differ."""
     static = launch.options.get("--rdzv-backend", "static") == "static"
     return bool(launch.unknown) or launch.has(*_NUMBERED) or not static

@@ -102,6 +102,7 @@ class SlurmDialect(Dialect):
         "PBS_ARRAY_INDEX": "SLURM_ARRAY_TASK_ID",
     }
     default_nodes = 1
+    sizes_of_one = frozenset({"--nodes", "--ntasks", "--ntasks-per-node", "--cpus-per-task"})
     hides_devices = True
     needs_shebang = True
     script_copy = ("slurm_script", r"\bslurmd\b|\bslurm_script\b")
