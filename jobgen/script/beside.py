@@ -18,6 +18,8 @@ from jobgen.script.script import Script, Starter
 _LARGEST = 100_000  # bytes of a script that another one starts
 _DEEPEST = 3  # scripts that start each other
 _MOST = 20  # files that one starts, and calls of a program
+_PROGRAM = re.compile(r"\w\.(py|pl|R|r|rb|jl|tcl|m|lua|php|js|c|cc|cpp)$")
+_MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 _OF_MODULE = re.compile(r"-[bBdEiIOPqsSuvx]*m|--module")  # the option of Python and its launchers
 _SHELL = re.compile(rb"#!\s*\S*(/|env\s+)(ba|da|z|k)?sh\b")
 _DIRECTIVE = re.compile(rb"(?m)^#(SBATCH|PBS)\s")
@@ -60,7 +62,8 @@ def programs(script: Script) -> tuple[Program, ...]:
     for call in script.started if script.folder is not None else ():
         before = bisect_right(moves, call.command.node.start, key=itemgetter(0))
         folder = path_here(script.constants.text(moves[before - 1][1])) if before else ""
-        program = read(_paths(call.texts, "" if re.match(r"[/~]|.*[$`]", folder) else folder))
+        texts = [*call.texts, *_inputs(script, call)]
+        program = read(_paths(texts, "" if re.match(r"[/~]|.*[$`]", folder) else folder))
         if program is not None:
             calls = found.setdefault(program.path, program).calls
             calls += [call] * (len(calls) < _MOST)
@@ -72,15 +75,37 @@ def programs(script: Script) -> tuple[Program, ...]:
 def _paths(texts: Sequence[str], folder: str) -> tuple[str, ...]:
     """Return the paths that the program of a command may have, which runs in a folder: of a module, or else
     of the first file."""
+    if os.path.basename(texts[0]) in ("make", "gmake"):
+        return tuple(os.path.join(folder, one) for one in _makefiles(" ".join(texts)))
     found: list[str] = []
     for word, following in pairwise((*texts, "")):
-        if re.search(r"\w\.(py|pl|R|r|rb|jl)$", word):
+        if os.path.basename(texts[0]) == "matlab" and word in ("-r", "-batch"):
+            return tuple(os.path.join(folder, f"{one}.m") for one in re.findall(r"\w+", following))
+        if _PROGRAM.search(word):
             return (*found, *([] if re.match("[$`]", word) else [os.path.join(folder, word)]), word)
         if not found and _OF_MODULE.fullmatch(word) and re.fullmatch(r"[\w.]+", following):
             path = following.replace(".", "/")
             ends = (".py", "/__main__.py")
             found = [f"{one}{end}" for one in (os.path.join(folder, path), path) for end in ends]
     return tuple(found)
+
+
+def _makefiles(text: str) -> Iterator[str]:
+    """Yield the paths that the file of a call of make may have."""
+    file, place = (
+        re.search(f" ({words})(\\S+)", text) for words in (r"-f *|--(make)?file=", r"-C *|--directory=")
+    )
+    folder = place[2] if place else ""
+    yield from (os.path.join(folder, one) for one in ([file[3]] if file else _MAKEFILES))
+
+
+def _inputs(script: Script, call: Start) -> Iterator[str]:
+    """Yield the files that a program reads as its input: matlab < a.m."""
+    above = call.command.node.parent
+    inputs = above.children if above is not None and above.type == "redirected_statement" else ()
+    for one in inputs:
+        if re.match("<[^<(&]", one.text) and (word := one.get("destination")) is not None:
+            yield script.constants.text(word)
 
 
 def _program(script: Script, paths: Sequence[str]) -> Program | None:

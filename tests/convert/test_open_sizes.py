@@ -575,12 +575,39 @@ def test_the_mpi_of_the_branch_that_runs(line: str, start: str, exports: bool, n
         ("--gres=gpu:1", "CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES%%,*} python a.py", 0),
         ("--gres=gpu:4 --exclusive", "CUDA_VISIBLE_DEVICES=0 python a.py", 0),
         ("-N 1", "CUDA_VISIBLE_DEVICES=0 python a.py", 0),
+        ("--gres=gpu:1", "HIP_VISIBLE_DEVICES=0 srun ./a", 1),
+        ("--gres=gpu:1", "CUDA_VISIBLE_DEVICES=0 srun ./a", 0),
     ],
 )
 @pytest.mark.parametrize("target", ["pbspro", "torque", "toml"])
 def test_devices_that_the_script_numbers(target: str, options: str, code: str, count: int) -> None:
     found = reasons(f"{HEAD}{options}\n{code}\n", target)
     assert len([one for one in found if one.startswith("names the job's devices if Slurm hides")]) == count
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "line"),
+    [
+        ("--gres=gpu:1", "ROCR_VISIBLE_DEVICES=1,2,3 srun ./a", 1),
+        ("--gres=gpu:2", "date\nexport CUDA_VISIBLE_DEVICES=1\nsrun -n 2 ./a", 2),
+        ("--gres=gpu:2", 'CUDA_VISIBLE_DEVICES=""\nsrun ./a', 1),
+        ("--gres=gpu:2 --exclusive", "GPU_DEVICE_ORDINAL=1 srun ./a", 1),
+        ("-N 1", "CUDA_VISIBLE_DEVICES=1 srun --gres=gpu:2 ./a", 1),
+        ("--gres=gpu:2 --exclusive", "export CUDA_VISIBLE_DEVICES=0,1\nsrun ./a", 0),
+        ("--gres=gpu:2", "CUDA_VISIBLE_DEVICES=$CUDA_VISIBLE_DEVICES srun ./a", 0),
+        ("--gres=gpu:2", "CUDA_VISIBLE_DEVICES=1 python a.py\nsrun ./a", 0),
+        ("--gres=gpu:2", "srun ./a\nexport CUDA_VISIBLE_DEVICES=1", 0),
+        ("--gres=gpu:2", "srun bash -c 'CUDA_VISIBLE_DEVICES=$SLURM_LOCALID ./a'", 0),
+        ("-N 1", "CUDA_VISIBLE_DEVICES=1 srun ./a", 0),
+    ],
+)
+@pytest.mark.parametrize("target", ["pbspro", "torque", "toml"])
+def test_devices_that_slurm_names_anew_in_each_step(target: str, options: str, code: str, line: int) -> None:
+    text = f"{HEAD}{options}\n{code}\n"
+    done = job_file(text) if target == "toml" else convert(text, target)
+    found = [one.line for one in done.remarks if one.why.startswith("Slurm replaces it in each step")]
+    first = text.count("\n", 0, text.index(code))
+    assert found == [line + first] * bool(line)
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from jobgen.convert import variable_names
+from jobgen.convert.launch_nodes import devices_of_steps
 from jobgen.convert.result import Definition, Edit, Remark, hint
 from jobgen.convert.to_scheduler.request_writer import listed
 from jobgen.convert.variable_names import meanings, names_read
@@ -14,6 +15,7 @@ from jobgen.schedulers.request import Request
 from jobgen.script.command_kinds import is_printed
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.table import DIALECTS
+from jobgen.script.launches import Launch
 from jobgen.script.mpi_of_script import mpi_of
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, assignments, function_of
@@ -36,6 +38,7 @@ _READS_LIST = re.compile(r"\|\s*(cut|sed|tr|awk|e?grep|perl|python3?)\b|<<<")  #
 _SUBSHELLS = ("subshell", "command_substitution", "process_substitution")
 _CHOICES = ("if_statement", "case_statement")
 _MEMORY = ("mem_per_node", "mem_per_cpu")
+_OF_HIP = "HIP_VISIBLE_DEVICES"  # which numbers the devices that are left, and which no scheduler sets
 # Numbers of cores that no directive requests, and the remarks on them.
 _UNSURE = {
     "1": "is 1 here: no directive requests cores, and {} may allocate more",
@@ -365,15 +368,46 @@ def unprefixed(script: Script, target: Dialect) -> Iterator[Edit | Remark]:
             yield hint(node.line, f"${name}", f"{old} {other[name]}; {new} {elsewhere}")
         seen.add(name)
         yield from _guard(name, node) if text is None else ()
-    request, hidden = script.request, source.hides_devices and not target.hides_devices
-    numbers = [node for name, _, node in script.assignments if name in other and _NUMBERS.match(node.text)]
-    if hidden and numbers and (request.gpus_per_node or request.gpus) and not request.exclusive:
-        why = f"names the job's devices if {old} hides the others, and those of the node if {new} does not"
-        yield hint(numbers[0].line, numbers[0].text[:60], why)
+    yield from _named_devices(script, target, old, new)
 
 
 # Devices that a script names itself: by number, by the rank, or by their use.
 _NUMBERS = re.compile(r"\w+_DEVICES=[\"']?(\d|\$\{?SLURM_LOCALID|\$\((?s:.*)nvidia-smi)")
+
+
+def _named_devices(script: Script, target: Dialect, old: str, new: str) -> Iterator[Remark]:
+    """Yield remarks on devices that a script names: for steps, in which Slurm names others, and for programs
+    that the script starts itself. ``old`` and ``new`` are the titles of the schedulers."""
+    request, source = script.request, script.dialect
+    hidden = source.hides_devices and not target.hides_devices
+    if not hidden or not (request.gpus_per_node or request.gpus or devices_of_steps(script)[0]):
+        return
+    own = [row for row in script.assignments if row[0] in source.names_of_devices]
+    steps = list(script.launched(source.node_step or "")) if target.node_step is None else []
+    of_steps = [
+        node
+        for name, _, node in own
+        if not re.search(rf"\$\{{?{name}\b", node.text) and _is_for_step(node, steps, script)
+    ]
+    for node in of_steps[:1]:
+        count = request.gpus_per_node or 0
+        if not request.exclusive or node.text.partition("=")[2].strip("\"'") != ",".join(
+            map(str, range(count))
+        ):
+            why = f"{old} replaces it in each step of {source.node_step} that has GPUs, and in the new job "
+            yield hint(node.line, node.text[:60], f"{why}it takes effect: delete it")
+    names = {*source.names_of_devices, _OF_HIP}
+    numbers = [node for name, _, node in script.assignments if name in names and _NUMBERS.match(node.text)]
+    if not request.exclusive and (others := [one for one in numbers if one not in of_steps]):
+        why = f"names the job's devices if {old} hides the others, and those of the node if {new} does not"
+        yield hint(others[0].line, others[0].text[:60], why)
+
+
+def _is_for_step(assignment: Node, steps: Sequence[Launch], script: Script) -> bool:
+    """Return whether a step may get the value of an assignment from the script."""
+    if (command := _prefixed(assignment)) is not None:
+        return any(one.command.node is command for one in steps)
+    return any(_reaches(assignment, one.command.node, script) for one in steps)
 
 
 def _sets(root: Node, name: str) -> bool:

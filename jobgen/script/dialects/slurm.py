@@ -160,11 +160,11 @@ class SlurmDialect(Dialect):
     }  # fmt: skip
     variable_prefix = "SLURM_"
     own_names = "SLURM[A-Z]?_?[A-Z]"
+    names_of_devices = (
+        *("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK"),
+    )
     unprefixed = {
-        **dict.fromkeys(
-            ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK"),
-            "sets it to the numbers of the job's devices",
-        ),
+        **dict.fromkeys(names_of_devices, "sets it to the numbers of the job's devices"),
         "TMPDIR": "sets it to /tmp if the submission does not",  # _make_tmpdir of slurmd/slurmstepd/task.c
         "HOST": "passes on that of the submission",
         # IDRIS, CSC, NAISS, Virginia Tech, NeSI, CESGA, Pau
