@@ -127,7 +127,9 @@ class SlurmDialect(Dialect):
     first_host = "$(scontrol show hostnames | awk 'NR == 1')"
     own_log_names = ("slurm-%j.out", "slurm-%A_%a.out")
     early_log = "slurm-%j.out"
-    own_logs = r"\bslurm-(?![a-z])[\w*?%${}-]*\.?out\b|(?<![\w.$*{}-])slur(m(-\w*)?)?\*(\.?out\b|(?![\w.*]))"
+    own_logs = (
+        r"\bslurm-(?![A-Za-z])[\w*?%${}]*\.?out\b|(?<![\w.$*{}-])slur(m(-\d*)?)?\*(\.?out\b|(?![\w.*]))"
+    )
     no_index = "4294967294"  # NO_VAL of slurm.h
     job_variables = {
         "SLURM_SUBMIT_DIR": "submit_dir", "SLURM_SUBMIT_HOST": "submit_host", "SLURM_JOB_ID": "job_id",
