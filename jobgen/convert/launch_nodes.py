@@ -16,6 +16,7 @@ from jobgen.errors import JobgenError, counted
 from jobgen.jobfile.reader import read_text
 from jobgen.launch.wrappers import EACH_INPUT
 from jobgen.schedulers.request import DirectiveOption, Request
+from jobgen.script.beside import started
 from jobgen.script.command_kinds import STATE, TOOLS, is_printed
 from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.script.launches import Launch
@@ -191,20 +192,31 @@ def _of_step(launch: Launch, request: Request) -> tuple[int, str]:
 
 
 def named_cores(script: Script) -> tuple[int, int, str]:
-    """Return the most cores of a node that a script names, the line and the words; or (1, 0, "")."""
+    """Return the most cores of a node that a script names, or one beside it which it starts, the line and the
+    words; or (1, 0, "")."""
+    found = [_own_cores(script)]
+    for name, inner in started(script):
+        call = inner.starter.call if inner.starter and inner.starter.script is script else None
+        if call is not None and not (call.outer or call.remote):
+            count, line, what = _own_cores(inner)
+            found.append((count, call.line, f"{what} (line {line} of {name})"))
+    return max(found, key=lambda one: one[0])
+
+
+def _own_cores(script: Script) -> tuple[int, int, str]:
     found = [(1, 0, "")]
     for name, value, node in script.assignments:
         of_cores = _CORES_IN_VARIABLE.fullmatch(name)
         count = number(script.constants.in_function(node).value(value)) if of_cores else None
         found.append((count or 1, node.line, f"{name}={count}"))
     programs = {one.command.node.start: one.program for one in script.launches}
-    of_runs = []
+    runs: list[tuple[int, Sequence[str]]] = []
     for one in script.runs:
         scope = script.constants.in_function(one.node)
-        words = programs.get(one.node.start, one.words)
-        of_runs.append((one.line, [scope.value(word) or word.text for word in words]))
-    texts = [(one.line, one.texts) for one in script.started if one.text is not None and not one.remote]
-    for line, words in (*of_runs, *texts):
+        nodes = programs.get(one.node.start, one.words)
+        runs.append((one.line, [scope.value(word) or word.text for word in nodes]))
+    runs += [(one.line, one.texts) for one in script.started if one.text is not None and not one.remote]
+    for line, words in runs:
         names = {os.path.basename(word) for word in words}
         for word, after in pairwise([*words, ""] if names.isdisjoint(_ENGINES) else ()):
             option, _, given = re.sub(r"^(-[j@]|\+p)(?=\d)", r"\1=", word).partition("=")
@@ -224,11 +236,11 @@ def _at_once(script: Script) -> Iterator[tuple[int, int, str]]:
     inside = ("command_substitution", "function_definition")
     events += [(one.start, one, 1) for one in nodes if not (in_background(one) or one.under(*inside))]
     for sign in script.tree.all("&"):
-        started = sign.previous() if sign.field is None else None  # else the operator of an expression
-        if started is None or not _has(started, places) or _has(started, launched):
+        before = sign.previous() if sign.field is None else None  # else the operator of an expression
+        if before is None or not _has(before, places) or _has(before, launched):
             continue
         function = function_of(sign)
-        calls = [one.node for one in script.named(function)] if function else [started]
+        calls = [one.node for one in script.named(function)] if function else [before]
         events += [(one.start, one, 2) for one in calls]
     count, line, is_open = 0, 0, False
     for _, node, kind in (*sorted(events, key=itemgetter(0)), (0, script.tree, 0)):

@@ -140,11 +140,11 @@ def of_programs(script: Script, other: str, known: Collection[str] = ()) -> Iter
     ``known`` variables."""
     source = script.dialect
     owners = {**source.owners, **dict.fromkeys(filter(None, [source.node_step]), source.title)}
-    names = rf"(?:[^\s\"'`]*/)?({'|'.join(owners)}|{source.variable_prefix}\w+)(?![\w.,:/=-])"
+    own_names = rf"(?:[^\s\"'`]*/)?({'|'.join(owners)}|{source.variable_prefix}\w+)(?![\w.,:/=-])"
     classes = re.compile(classes_of("|".join(titles(source).values())))
     for program in programs(script):
         language, comment = _language(program.path)
-        word = re.compile(f"{language}{names}")
+        word = re.compile(f"{language}{own_names}")
         places: dict[str, int] = {}
         own: dict[str, int] = {}
         for number, line in enumerate(program.text.split("\n"), 1):

@@ -234,6 +234,15 @@ def test_programs_for_more_cores_than_the_request(
     assert [one.partition("=")[0] for one in found] == ([what.partition("=")[0]] if what else [])
 
 
+def test_a_script_beside_for_more_cores_than_the_request(tmp_path: Path) -> None:
+    (tmp_path / "c.sh").write_text("#!/bin/bash\ncd d\nmake -j 20\n")
+    for code, named in (("./c.sh", True), ("bash c.sh", True), ("ssh n1 ./c.sh", False)):
+        script = Script(f"{HEAD}-N 1\n{code}\n".encode(), "slurm", str(tmp_path))
+        for done in (conversion.convert(script, "torque"), translation.convert(script)):
+            found = [(one.line, one.what) for one in done.remarks if one.what.startswith("-j 20")]
+            assert found == [(4, "-j 20 (line 3 of c.sh)")] * named
+
+
 _ALL, _BOUND = "counts all cores of the node, not the", "counts the cores to which Slurm binds the job"
 
 
@@ -630,6 +639,22 @@ def test_devices_that_slurm_names_anew_in_each_step(target: str, options: str, c
     found = [one.line for one in done.remarks if one.why.startswith("Slurm replaces it in each step")]
     first = text.count("\n", 0, text.index(code))
     assert found == [line + first] * bool(line)
+
+
+@pytest.mark.parametrize(
+    ("code", "named"),
+    [
+        ("export CUDA_VISIBLE_DEVICES=1\nmpirun -n 2 ./a", True),
+        ("CUDA_VISIBLE_DEVICES=1 mpiexec -n 2 ./a", True),
+        ("export CUDA_VISIBLE_DEVICES=0,1\nmpirun -n 2 ./a", False),
+        ("export CUDA_VISIBLE_DEVICES=1\npython a.py", False),
+        ("export HIP_VISIBLE_DEVICES=1\nmpirun -n 2 ./a", False),
+    ],
+)
+def test_devices_of_ranks_that_slurm_names_anew(code: str, named: bool) -> None:
+    done = convert(f"#PBS -l select=1:ncpus=8:mpiprocs=2:ngpus=2\n{code}\n", "slurm")
+    found = [one.line for one in done.remarks if one.why.startswith("Slurm replaces it in each step")]
+    assert found == [3] * named
 
 
 @pytest.mark.parametrize(

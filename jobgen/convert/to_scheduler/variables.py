@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 
 from jobgen.convert import variable_names
 from jobgen.convert.launch_nodes import devices_of_steps
 from jobgen.convert.result import Definition, Edit, Remark, hint
+from jobgen.convert.to_scheduler import mpirun_line
 from jobgen.convert.to_scheduler.request_writer import listed
 from jobgen.convert.variable_names import meanings, names_read
 from jobgen.launch.launchers import DEFAULT_MPI, LAUNCHERS, MPI_FLAVOURS, Launcher
@@ -15,7 +16,6 @@ from jobgen.schedulers.request import Request
 from jobgen.script.command_kinds import is_printed
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.table import DIALECTS
-from jobgen.script.launches import Launch
 from jobgen.script.mpi_of_script import mpi_of
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, assignments, function_of
@@ -379,23 +379,21 @@ def _named_devices(script: Script, target: Dialect, old: str, new: str) -> Itera
     """Yield remarks on devices that a script names: for steps, in which Slurm names others, and for programs
     that the script starts itself. ``old`` and ``new`` are the titles of the schedulers."""
     request, source = script.request, script.dialect
+    if target.node_step and not source.node_step and request.gpus_per_node:
+        of_ranks = list(_devices_for(script, target.names_of_devices, *mpirun_line.NAMES))
+        why = f"{new} replaces it in each step of {target.node_step} that has GPUs: "
+        for node in [one for one in of_ranks if not _names_all(script, one)][:1]:
+            yield hint(node.line, node.text[:60], f"{why}set it in a script that each rank runs")
     hidden = source.hides_devices and not target.hides_devices
     if not hidden or not (request.gpus_per_node or request.gpus or devices_of_steps(script)[0]):
         return
-    own = [row for row in script.assignments if row[0] in source.names_of_devices]
-    steps = list(script.launched(source.node_step or "")) if target.node_step is None else []
-    of_steps = [
-        node
-        for name, _, node in own
-        if not re.search(rf"\$\{{?{name}\b", node.text) and _is_for_step(node, steps, script)
-    ]
-    for node in of_steps[:1]:
-        count = request.gpus_per_node or 0
-        if not request.exclusive or node.text.partition("=")[2].strip("\"'") != ",".join(
-            map(str, range(count))
-        ):
-            why = f"{old} replaces it in each step of {source.node_step} that has GPUs, and in the new job "
-            yield hint(node.line, node.text[:60], f"{why}it takes effect: delete it")
+    of_steps: list[Node] = []
+    if source.node_step and not target.node_step:
+        of_steps = list(_devices_for(script, source.names_of_devices, source.node_step))
+    why = f"{old} replaces it in each step of {source.node_step} that has GPUs, and in the new job it takes "
+    known = [one for one in of_steps if request.exclusive and _names_all(script, one)]
+    for node in [one for one in of_steps if one not in known][:1]:
+        yield hint(node.line, node.text[:60], f"{why}effect: delete it")
     names = {*source.names_of_devices, _OF_HIP}
     numbers = [node for name, _, node in script.assignments if name in names and _NUMBERS.match(node.text)]
     if not request.exclusive and (others := [one for one in numbers if one not in of_steps]):
@@ -403,11 +401,20 @@ def _named_devices(script: Script, target: Dialect, old: str, new: str) -> Itera
         yield hint(others[0].line, others[0].text[:60], why)
 
 
-def _is_for_step(assignment: Node, steps: Sequence[Launch], script: Script) -> bool:
-    """Return whether a step may get the value of an assignment from the script."""
-    if (command := _prefixed(assignment)) is not None:
-        return any(one.command.node is command for one in steps)
-    return any(_reaches(assignment, one.command.node, script) for one in steps)
+def _devices_for(script: Script, names: Collection[str], *launchers: str) -> Iterator[Node]:
+    """Yield the assignments of devices, but not to their own value, that commands of launchers may get."""
+    launches = [one.command.node for one in script.launched(*launchers)]
+    for name, _, node in script.assignments:
+        if name in names and not re.search(rf"\$\{{?{name}\b", node.text):
+            command = _prefixed(node)
+            if any(one is command if command else _reaches(node, one, script) for one in launches):
+                yield node
+
+
+def _names_all(script: Script, node: Node) -> bool:
+    """Return whether a script names all devices of a node which it requests: 0,1,2,3."""
+    every = ",".join(map(str, range(script.request.gpus_per_node or 0)))
+    return node.text.partition("=")[2].strip("\"'") == every
 
 
 def _sets(root: Node, name: str) -> bool:
