@@ -78,7 +78,7 @@ _PROGRAM = re.compile(
 # in other languages than Python also qx(, %x(, exec, ! and ENV{.
 _QUOTES = "\"'`"
 _IN_QUOTES = "[{0}](?:[^{0}]*?(?:[;|&]|\\$\\(|\\bssh (?:-\\S+ )*\\S+ ))?\\s*"
-_OF_LANGUAGES = r"(?:\bqx|%x)\s*[^\w\s]\s*|\bexec\s+|^\s*!\s*|(?i:\benv)[({]"
+_OF_LANGUAGES = r"(?:\bqx|%x)\s*[^\w\s]\s*|\b(?:exec|spawn)\s+|^\s*!\s*|(?i:\benv)[({]"
 _OF_MAKE = r"(?:^\t[\s@+-]*|[;|&(]\s*|\bshell\s+|\$\$?[{(]?)"
 _COMMENTS = {".m": "%", ".lua": "--", **dict.fromkeys((".c", ".cc", ".cpp", ".js", ".php"), "//")}
 

@@ -624,6 +624,9 @@ def test_devices_that_the_script_numbers(target: str, options: str, code: str, c
         ("--gres=gpu:2", 'CUDA_VISIBLE_DEVICES=""\nsrun ./a', 1),
         ("--gres=gpu:2 --exclusive", "GPU_DEVICE_ORDINAL=1 srun ./a", 1),
         ("-N 1", "CUDA_VISIBLE_DEVICES=1 srun --gres=gpu:2 ./a", 1),
+        ("--gres=gpu:2", "env CUDA_VISIBLE_DEVICES=1 srun ./a", 1),
+        ("--gres=gpu:2", "srun --export=ALL,CUDA_VISIBLE_DEVICES=1 ./a", 1),
+        ("--gres=gpu:2", "srun env CUDA_VISIBLE_DEVICES=1 ./a", 0),
         ("--gres=gpu:2 --exclusive", "export CUDA_VISIBLE_DEVICES=0,1\nsrun ./a", 0),
         ("--gres=gpu:2", "CUDA_VISIBLE_DEVICES=$CUDA_VISIBLE_DEVICES srun ./a", 0),
         ("--gres=gpu:2", "CUDA_VISIBLE_DEVICES=1 python a.py\nsrun ./a", 0),
@@ -646,6 +649,8 @@ def test_devices_that_slurm_names_anew_in_each_step(target: str, options: str, c
     [
         ("export CUDA_VISIBLE_DEVICES=1\nmpirun -n 2 ./a", True),
         ("CUDA_VISIBLE_DEVICES=1 mpiexec -n 2 ./a", True),
+        ("mpirun -x CUDA_VISIBLE_DEVICES=1 -n 2 ./a", True),
+        ("mpirun -x CUDA_VISIBLE_DEVICES -n 2 ./a", False),
         ("export CUDA_VISIBLE_DEVICES=0,1\nmpirun -n 2 ./a", False),
         ("export CUDA_VISIBLE_DEVICES=1\npython a.py", False),
         ("export HIP_VISIBLE_DEVICES=1\nmpirun -n 2 ./a", False),

@@ -383,7 +383,7 @@ def _named_devices(script: Script, target: Dialect, old: str, new: str) -> Itera
         of_ranks = list(_devices_for(script, target.names_of_devices, *mpirun_line.NAMES))
         why = f"{new} replaces it in each step of {target.node_step} that has GPUs: "
         for node in [one for one in of_ranks if not _names_all(script, one)][:1]:
-            yield hint(node.line, node.text[:60], f"{why}set it in a script that each rank runs")
+            yield hint(node.line, _setting(node)[:60], f"{why}set it in a script that each rank runs")
     hidden = source.hides_devices and not target.hides_devices
     if not hidden or not (request.gpus_per_node or request.gpus or devices_of_steps(script)[0]):
         return
@@ -393,7 +393,7 @@ def _named_devices(script: Script, target: Dialect, old: str, new: str) -> Itera
     why = f"{old} replaces it in each step of {source.node_step} that has GPUs, and in the new job it takes "
     known = [one for one in of_steps if request.exclusive and _names_all(script, one)]
     for node in [one for one in of_steps if one not in known][:1]:
-        yield hint(node.line, node.text[:60], f"{why}effect: delete it")
+        yield hint(node.line, _setting(node)[:60], f"{why}effect: delete it")
     names = {*source.names_of_devices, _OF_HIP}
     numbers = [node for name, _, node in script.assignments if name in names and _NUMBERS.match(node.text)]
     if not request.exclusive and (others := [one for one in numbers if one not in of_steps]):
@@ -402,8 +402,12 @@ def _named_devices(script: Script, target: Dialect, old: str, new: str) -> Itera
 
 
 def _devices_for(script: Script, names: Collection[str], *launchers: str) -> Iterator[Node]:
-    """Yield the assignments of devices, but not to their own value, that commands of launchers may get."""
+    """Yield the assignments of devices, but not to their own value, that commands of launchers may get, also
+    by ``env`` and by their options."""
     launches = [one.command.node for one in script.launched(*launchers)]
+    given = re.compile(rf"(?:.*,)?({'|'.join(names)})=(?!\"?\$\{{?\1\b)")
+    for launch in script.launched(*launchers) if names else ():
+        yield from (one for one in launch.whole[: launch.behind] if re.match(given, one.text))
     for name, _, node in script.assignments:
         if name in names and not re.search(rf"\$\{{?{name}\b", node.text):
             command = _prefixed(node)
@@ -414,7 +418,12 @@ def _devices_for(script: Script, names: Collection[str], *launchers: str) -> Ite
 def _names_all(script: Script, node: Node) -> bool:
     """Return whether a script names all devices of a node which it requests: 0,1,2,3."""
     every = ",".join(map(str, range(script.request.gpus_per_node or 0)))
-    return node.text.partition("=")[2].strip("\"'") == every
+    return _setting(node).partition("=")[2].strip("\"'") == every
+
+
+def _setting(node: Node) -> str:
+    """Return the name and the value in an assignment, or in an option: --export=ALL,A=1."""
+    return re.sub(r"^--[^,]*,(.*,)?(?=\w+=)", "", node.text)
 
 
 def _sets(root: Node, name: str) -> bool:
