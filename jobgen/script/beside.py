@@ -95,7 +95,8 @@ def _paths(texts: Sequence[str], folder: str) -> tuple[str, ...]:
             found = [f"{one}{end}" for one in (os.path.join(folder, path), path) for end in ends]
         if inner := _IN_CODE.search(word):
             found.append(os.path.join(folder, inner[1]))
-    return (*found, *([os.path.join(folder, texts[0])] if "/" in texts[0] and not found else []))
+    without_suffix = "/" in texts[0] and "." not in os.path.basename(texts[0])
+    return (*found, *([os.path.join(folder, texts[0])] if without_suffix and not found else []))
 
 
 def _of_tool(option: str, names: Sequence[str], text: str) -> Iterator[str]:
