@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Set
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence, Set
 from itertools import pairwise
+from operator import itemgetter
 
 from jobgen.convert import aprun
 from jobgen.convert.misreadings import names_devices
@@ -14,10 +16,12 @@ from jobgen.errors import JobgenError, counted
 from jobgen.jobfile.reader import read_text
 from jobgen.launch.wrappers import EACH_INPUT
 from jobgen.schedulers.request import DirectiveOption, Request
-from jobgen.script.command_kinds import is_printed
+from jobgen.script.beside import started
+from jobgen.script.command_kinds import STATE, TOOLS, is_printed
 from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
+from jobgen.script.syntax import LOOPS, Node, function_of, in_background, on_condition
 from jobgen.sites.site_file import Site
 from jobgen.values.parsers import number
 
@@ -79,6 +83,14 @@ _USES_ALL = {
     **dict.fromkeys(
         ("fmriprep", "qsiprep", "mriqc"), r"(?=.*\bparticipant\b)(?!.*--(n[-_]?procs|nthreads|n[-_]cpus))"
     ),
+}
+# What needs no core of its own beside other programs.
+_IDLE = (
+    TOOLS
+    | STATE
+    | {"ssh", "watch", "top", "htop", "sar", "vmstat", "mpstat", "iostat", "dstat", "Xvfb", "xterm"}
+) - {
+    *("gzip", "gunzip", "zip", "unzip", "tar", "sort", "awk"),
 }
 # Numbers of jobs, of other jobs, and of ranks on all nodes.
 _ENGINES = {"snakemake", "nextflow", "echo", "sbatch", "qsub", "charmrun"}
@@ -180,21 +192,96 @@ def _of_step(launch: Launch, request: Request) -> tuple[int, str]:
 
 
 def named_cores(script: Script) -> tuple[int, int, str]:
-    """Return the most cores of a node that a script names, the line and the words; or (1, 0, "")."""
+    """Return the most cores of a node that a script names, or one beside it which it starts, the line and the
+    words; or (1, 0, "")."""
+    found = [_own_cores(script)]
+    for name, inner in started(script):
+        call = inner.starter.call if inner.starter and inner.starter.script is script else None
+        if call is not None and not (call.outer or call.remote):
+            count, line, what = _own_cores(inner)
+            found.append((count, call.line, f"{what} (line {line} of {name})"))
+    return max(found, key=lambda one: one[0])
+
+
+def _own_cores(script: Script) -> tuple[int, int, str]:
     found = [(1, 0, "")]
     for name, value, node in script.assignments:
-        count = number(script.constants.value(value)) if _CORES_IN_VARIABLE.fullmatch(name) else None
+        of_cores = _CORES_IN_VARIABLE.fullmatch(name)
+        count = number(script.constants.in_function(node).value(value)) if of_cores else None
         found.append((count or 1, node.line, f"{name}={count}"))
     programs = {one.command.node.start: one.program for one in script.launches}
+    runs: list[tuple[int, Sequence[str]]] = []
     for one in script.runs:
-        words = [script.constants.value(word) or "" for word in programs.get(one.node.start, one.words)]
+        scope = script.constants.in_function(one.node)
+        nodes = programs.get(one.node.start, one.words)
+        runs.append((one.line, [scope.value(word) or word.text for word in nodes]))
+    runs += [(one.line, one.texts) for one in script.started if one.text is not None and not one.remote]
+    for line, words in runs:
         names = {os.path.basename(word) for word in words}
         for word, after in pairwise([*words, ""] if names.isdisjoint(_ENGINES) else ()):
             option, _, given = re.sub(r"^(-[j@]|\+p)(?=\d)", r"\1=", word).partition("=")
             of_program = not names.isdisjoint(_LETTERS.get(option, "").split())
             count = number(given or after) if of_program or _CORES_IN_OPTION.fullmatch(option) else None
-            found.append((count or 1, one.line, f"{option} {count}"))
-    return max(found, key=lambda one: one[0])
+            found.append((count or 1, line, f"{option} {count}"))
+    return max([*found, *_at_once(script)], key=lambda one: one[0])
+
+
+def _at_once(script: Script) -> Iterator[tuple[int, int, str]]:
+    """Yield how many programs the script itself runs at the same time with ``&``, the line and the words."""
+    launched = sorted(one.command.node.start for one in script.started if one.outer or one.remote)
+    alone = (one for one in script.started if not (one.outer or one.remote))
+    nodes = {one.command.node for one in alone if os.path.basename(one.texts[0]) not in _IDLE}
+    places = sorted(one.start for one in nodes)
+    events = [(one.node.start, one.node, 0) for one in script.named("wait")]
+    inside = ("command_substitution", "function_definition")
+    events += [(one.start, one, 1) for one in nodes if not (in_background(one) or one.under(*inside))]
+    for sign in script.tree.all("&"):
+        before = sign.previous() if sign.field is None else None  # else the operator of an expression
+        if before is None or not _has(before, places) or _has(before, launched):
+            continue
+        function = function_of(sign)
+        calls = [one.node for one in script.named(function)] if function else [before]
+        events += [(one.start, one, 2) for one in calls]
+    count, line, is_open = 0, 0, False
+    for _, node, kind in (*sorted(events, key=itemgetter(0)), (0, script.tree, 0)):
+        if kind == 2:
+            turns = _turns(node, script)
+            count, line, is_open = count + (turns or 2), line if count else node.line, is_open or not turns
+        elif kind == 0 or count > 1:  # the end of them, or one in front of them
+            number_of = "several" if is_open else str(count + kind)
+            yield count + kind, line, f"{number_of} programs with &"
+            count, is_open = 0, False
+
+
+def _has(node: Node, places: Sequence[int]) -> bool:
+    """Return whether one of these places in the script, which are sorted, is in a node."""
+    return bisect_left(places, node.start) < bisect_left(places, node.end)
+
+
+def _turns(node: Node, script: Script) -> int:
+    """Return how many of the processes that loops around a node start run at the same time; 0 if that is not
+    known."""
+    found = 1
+    for loop in (one for one in node.above() if one.type in LOOPS):
+        waits = [one for one in script.named("wait", "jobs") if one.node in loop]
+        if waits and not any(one.name == "jobs" or on_condition(one.node) for one in waits):
+            return found
+        found *= 0 if waits else _words_of_loop(loop, script)
+    return found
+
+
+def _words_of_loop(loop: Node, script: Script) -> int:
+    """Return the number of the words of ``for A in WORDS``; 0 if it is not known."""
+    words = [one for one in loop.children if one.field == "value"]
+    found = 0
+    for word in words:
+        text = script.constants.text(word)
+        range_ = re.fullmatch(r"\{(\d+)\.\.(\d+)\}|(?:\$\(|`)seq (?:(\d+) )?(\d+)[)`]", text)
+        if range_ is None and (re.search(r"[$`*?{]", text) or len(text.split()) != 1):
+            return 0
+        first, last = (range_[1] or range_[3] or "1", range_[2] or range_[4]) if range_ else ("1", "1")
+        found += max(int(last) - int(first) + 1, 0)
+    return found
 
 
 def counts_node(script: Script) -> tuple[int, str] | None:

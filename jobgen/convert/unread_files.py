@@ -74,6 +74,14 @@ _PROGRAM = re.compile(
     r"(?:ssh \S+ )?(?:(?:python|bash|sh|perl)[\d.]* )?(\S+)"
 )
 
+# Before a command or a variable in programs: a quote, perhaps with other commands of the text behind it, and
+# in other languages than Python also qx(, %x(, exec, ! and ENV{.
+_QUOTES = "\"'`"
+_IN_QUOTES = "[{0}](?:[^{0}]*?(?:[;|&]|\\$\\(|\\bssh (?:-\\S+ )*\\S+ ))?\\s*"
+_OF_LANGUAGES = r"(?:\bqx|%x)\s*[^\w\s]\s*|\b(?:exec|spawn)\s+|^\s*!\s*|(?i:\benv)[({]"
+_OF_MAKE = r"(?:^\t[\s@+-]*|[;|&(]\s*|\bshell\s+|\$\$?[{(]?)"
+_COMMENTS = {".m": "%", ".lua": "--", **dict.fromkeys((".c", ".cc", ".cpp", ".js", ".php"), "//")}
+
 
 class File(NamedTuple):
     """A file, or the configuration of an engine, and the line that names it."""
@@ -132,13 +140,15 @@ def of_programs(script: Script, other: str, known: Collection[str] = ()) -> Iter
     ``known`` variables."""
     source = script.dialect
     owners = {**source.owners, **dict.fromkeys(filter(None, [source.node_step]), source.title)}
-    word = re.compile(rf"[\"'](?:[^\s\"']*/)?({'|'.join(owners)}|{source.variable_prefix}\w+)(?=[\s\"'])")
+    own_names = rf"(?:[^\s\"'`]*/)?({'|'.join(owners)}|{source.variable_prefix}\w+)(?![\w.,:/=-])"
     classes = re.compile(classes_of("|".join(titles(source).values())))
     for program in programs(script):
+        language, comment = _language(program.path)
+        word = re.compile(f"{language}{own_names}")
         places: dict[str, int] = {}
         own: dict[str, int] = {}
         for number, line in enumerate(program.text.split("\n"), 1):
-            code = "" if line.lstrip().startswith("#") else line
+            code = "" if line.lstrip().startswith(comment) else line
             for name in word.findall(code):
                 places.setdefault(name, number)
             for match in classes.finditer(code):
@@ -152,6 +162,18 @@ def of_programs(script: Script, other: str, known: Collection[str] = ()) -> Iter
         if own and not source.owners.keys() <= {*known}:  # the other scheduler has its commands
             why = f"uses {_listed([*own])}, for {source.title}"
             yield hint(program.calls[0].line, f"{program.path}:{min(own.values())}", why)
+
+
+def _language(path: str) -> tuple[str, str]:
+    """Return a pattern of what is before a command or a variable of a shell in the language of a program, and
+    how its comments begin."""
+    suffix = os.path.splitext(path)[1]
+    if path.lower().endswith("makefile") or suffix in (".mk", ".mak"):
+        return _OF_MAKE, "#"
+    comment = _COMMENTS.get(suffix, "#")
+    return _IN_QUOTES.format(
+        "\"'"
+    ) if suffix == ".py" else f"(?:{_IN_QUOTES.format(_QUOTES)}|{_OF_LANGUAGES})", comment
 
 
 def titles(source: Dialect) -> dict[str, str]:

@@ -18,6 +18,14 @@ from jobgen.script.script import Script, Starter
 _LARGEST = 100_000  # bytes of a script that another one starts
 _DEEPEST = 3  # scripts that start each other
 _MOST = 20  # files that one starts, and calls of a program
+_SUFFIXES = "py|pl|R|r|rb|jl|tcl|exp|m|lua|awk|php|js|c|cc|cpp"
+_PROGRAM = re.compile(rf"\w\.({_SUFFIXES})$")
+_IN_CODE = re.compile(rf"[\"']([\w./-]+\.(?:{_SUFFIXES}))[\"']")  # source('a.R')
+# The files of tools, behind these options or with one of these names.
+_OF_TOOLS = {
+    "make": (r"-f *|--(?:make)?file=", ("GNUmakefile", "makefile", "Makefile")),
+    "snakemake": (r"(?:-s|--snakefile)[ =]?", ("Snakefile", "workflow/Snakefile")),
+}
 _OF_MODULE = re.compile(r"-[bBdEiIOPqsSuvx]*m|--module")  # the option of Python and its launchers
 _SHELL = re.compile(rb"#!\s*\S*(/|env\s+)(ba|da|z|k)?sh\b")
 _DIRECTIVE = re.compile(rb"(?m)^#(SBATCH|PBS)\s")
@@ -60,7 +68,8 @@ def programs(script: Script) -> tuple[Program, ...]:
     for call in script.started if script.folder is not None else ():
         before = bisect_right(moves, call.command.node.start, key=itemgetter(0))
         folder = path_here(script.constants.text(moves[before - 1][1])) if before else ""
-        program = read(_paths(call.texts, "" if re.match(r"[/~]|.*[$`]", folder) else folder))
+        texts = [*call.texts, *_inputs(script, call)]
+        program = read(_paths(texts, "" if re.match(r"[/~]|.*[$`]", folder) else folder))
         if program is not None:
             calls = found.setdefault(program.path, program).calls
             calls += [call] * (len(calls) < _MOST)
@@ -72,20 +81,45 @@ def programs(script: Script) -> tuple[Program, ...]:
 def _paths(texts: Sequence[str], folder: str) -> tuple[str, ...]:
     """Return the paths that the program of a command may have, which runs in a folder: of a module, or else
     of the first file."""
+    if (tool := _OF_TOOLS.get(os.path.basename(texts[0]).removeprefix("g"))) is not None:
+        return tuple(os.path.join(folder, one) for one in _of_tool(*tool, " ".join(texts)))
     found: list[str] = []
     for word, following in pairwise((*texts, "")):
-        if re.search(r"\w\.(py|pl|R|r|rb|jl)$", word):
+        if os.path.basename(texts[0]) == "matlab" and word in ("-r", "-batch"):
+            return tuple(os.path.join(folder, f"{one}.m") for one in re.findall(r"\w+", following))
+        if _PROGRAM.search(word):
             return (*found, *([] if re.match("[$`]", word) else [os.path.join(folder, word)]), word)
         if not found and _OF_MODULE.fullmatch(word) and re.fullmatch(r"[\w.]+", following):
             path = following.replace(".", "/")
             ends = (".py", "/__main__.py")
             found = [f"{one}{end}" for one in (os.path.join(folder, path), path) for end in ends]
-    return tuple(found)
+        if inner := _IN_CODE.search(word):
+            found.append(os.path.join(folder, inner[1]))
+    without_suffix = "/" in texts[0] and "." not in os.path.basename(texts[0])
+    return (*found, *([os.path.join(folder, texts[0])] if without_suffix and not found else []))
+
+
+def _of_tool(option: str, names: Sequence[str], text: str) -> Iterator[str]:
+    """Yield the paths that the file of a call of a tool may have."""
+    file, place = (re.search(rf" (?:{one})(\S+)", text) for one in (option, "-C *|--directory[ =]"))
+    yield from (os.path.join(place[1] if place else "", one) for one in ([file[1]] if file else names))
+
+
+def _inputs(script: Script, call: Start) -> Iterator[str]:
+    """Yield the files that a program reads as its input: matlab < a.m."""
+    above = call.command.node.parent
+    inputs = above.children if above is not None and above.type == "redirected_statement" else ()
+    for one in inputs:
+        if re.match("<[^<(&]", one.text) and (word := one.get("destination")) is not None:
+            yield script.constants.text(word)
 
 
 def _program(script: Script, paths: Sequence[str]) -> Program | None:
     for name, source in (name_and_text(script, path) for path in paths):
-        if source is not None:
+        own = re.search(r"\.\w+$|file$", name) or (source or b"").startswith(
+            b"#!"
+        )  # else a text without code
+        if source is not None and own and not _SHELL.match(source):
             return Program([], name, source.decode(errors="replace"))
     return None
 

@@ -110,6 +110,11 @@ class Constants:
             new._given = self._given | {name: value for name, value in values.items() if value is not None}
         return new
 
+    def in_function(self, place: Node) -> Constants:
+        """Return the constants at a place: in a function with the variables that it sets before."""
+        around = place.around("function_definition") if self._in_functions else None
+        return self if around is None else self.within(Arguments((), (), place, around.start, around.end))
+
     @cached_property
     def _in_functions(self) -> dict[int, list[tuple[str, Node, Node]]]:
         """The variables that each function, by its place, sets once and in any case."""

@@ -130,7 +130,13 @@ def test_an_engine_behind_another_command(before: str) -> None:
         ("slurm-$SLURM_JOB_ID.out", True),
         ("slurm-*.out", True),
         ("slur*", True),
+        ("slurm-12*.out", True),
+        ("slurm-${SLURM_ARRAY_JOB_ID}_*.out", True),
         ("slurm-model-$SLURM_JOB_ID.out", False),
+        ("slurm-Tf-$SLURM_JOB_ID.out", False),
+        ("slurm-2b-$SLURM_JOB_ID.out", False),
+        ("slurm-${B}-$SLURM_JOB_ID.out", False),
+        ("slurm-Tf*.out", False),
         ("slurry*", False),
     ],
 )

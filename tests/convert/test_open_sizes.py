@@ -198,6 +198,28 @@ def test_a_folder_that_the_script_names_is_not_that_of_the_log() -> None:
         ("-N 1", "# make -j 20\necho make -j 20\nhead -n 20 x\nmkdir -p 2", None),
         ("-N 1", "snakemake -j 100 --cluster sbatch", None),
         ("-N 1", "export NUMEXPR_MAX_THREADS=64\n./a -t 8", None),
+        ("-N 1", 'apptainer exec x bash --login -c "make -j 6"', "-j 6"),
+        ("-n 1", "docker run x sh -c 'cd b && cmake --build . -j 6'", "-j 6"),
+        ("-n 8", "f() {\nB=/opt\nN=$SLURM_NTASKS\n$B/namd2 +p$((N*2)) a\n}\nf", "+p 16"),
+        ("-n 8", "f() {\n$B/namd2 +p$((N*2)) a\nN=$SLURM_NTASKS\n}\nf", None),
+        ("-N 1", "./a 1 &\n./a 2 &\n./a 3", "3 programs with &"),
+        ("-n 1", "for i in 1 2 3; do\n./a $i > $i.log &\ndone\nwait", "3 programs with &"),
+        ("-n 1", "for i in $(seq 8); do ( cd $i; ./a ) & done; wait", "8 programs with &"),
+        (
+            "-n 1",
+            "for a in $X; do while [ $(jobs | wc -l) -gt 4 ]; do sleep 1; done; ./a & done",
+            "several programs with &",
+        ),
+        ("-n 1", "for a in 1 2; do for b in {1..4}; do ./a & done; wait; done", "4 programs with &"),
+        ("-n 1", "r() { ./a $1 & }\nfor i in 1 2 3; do r $i; done\nwait", "3 programs with &"),
+        ("-n 1", "for f in *.x; do ./a $f & done\nwait", "several programs with &"),
+        ("-N 1", "while read l; do ./a $l & ((n++ % 9)) || wait; done < x", "several programs with &"),
+        ("-N 1 -n 3", "./a 1 &\n./a 2 &\n./a 3", None),
+        ("-N 1 -n 2", "./a &\n./b &\nwait\n./a &\n./b &\nwait", None),
+        ("-N 1", "./a &\nwait\n./b &\nwait", None),
+        ("-N 1", "nvidia-smi -l 9 &\n./watch.py &\nwait", None),
+        ("-N 1", "ssh n1 ./a &\nssh n2 ./a &\nwait", None),
+        ("-N 1", "srun -n 1 ./a | tee a &\nsrun -n 1 ./b | tee b &\nwait", None),
     ],
 )
 @pytest.mark.parametrize("target", ["pbspro", "torque", "toml"])
@@ -210,6 +232,15 @@ def test_programs_for_more_cores_than_the_request(
         one.what for one in done.remarks if "cores of a node, and the" in one.why or "is more than" in one.why
     ]
     assert [one.partition("=")[0] for one in found] == ([what.partition("=")[0]] if what else [])
+
+
+def test_a_script_beside_for_more_cores_than_the_request(tmp_path: Path) -> None:
+    (tmp_path / "c.sh").write_text("#!/bin/bash\ncd d\nmake -j 20\n")
+    for code, named in (("./c.sh", True), ("bash c.sh", True), ("ssh n1 ./c.sh", False)):
+        script = Script(f"{HEAD}-N 1\n{code}\n".encode(), "slurm", str(tmp_path))
+        for done in (conversion.convert(script, "torque"), translation.convert(script)):
+            found = [(one.line, one.what) for one in done.remarks if one.what.startswith("-j 20")]
+            assert found == [(4, "-j 20 (line 3 of c.sh)")] * named
 
 
 _ALL, _BOUND = "counts all cores of the node, not the", "counts the cores to which Slurm binds the job"
@@ -575,12 +606,60 @@ def test_the_mpi_of_the_branch_that_runs(line: str, start: str, exports: bool, n
         ("--gres=gpu:1", "CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES%%,*} python a.py", 0),
         ("--gres=gpu:4 --exclusive", "CUDA_VISIBLE_DEVICES=0 python a.py", 0),
         ("-N 1", "CUDA_VISIBLE_DEVICES=0 python a.py", 0),
+        ("--gres=gpu:1", "HIP_VISIBLE_DEVICES=0 srun ./a", 1),
+        ("--gres=gpu:1", "CUDA_VISIBLE_DEVICES=0 srun ./a", 0),
     ],
 )
 @pytest.mark.parametrize("target", ["pbspro", "torque", "toml"])
 def test_devices_that_the_script_numbers(target: str, options: str, code: str, count: int) -> None:
     found = reasons(f"{HEAD}{options}\n{code}\n", target)
     assert len([one for one in found if one.startswith("names the job's devices if Slurm hides")]) == count
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "line"),
+    [
+        ("--gres=gpu:1", "ROCR_VISIBLE_DEVICES=1,2,3 srun ./a", 1),
+        ("--gres=gpu:2", "date\nexport CUDA_VISIBLE_DEVICES=1\nsrun -n 2 ./a", 2),
+        ("--gres=gpu:2", 'CUDA_VISIBLE_DEVICES=""\nsrun ./a', 1),
+        ("--gres=gpu:2 --exclusive", "GPU_DEVICE_ORDINAL=1 srun ./a", 1),
+        ("-N 1", "CUDA_VISIBLE_DEVICES=1 srun --gres=gpu:2 ./a", 1),
+        ("--gres=gpu:2", "env CUDA_VISIBLE_DEVICES=1 srun ./a", 1),
+        ("--gres=gpu:2", "srun --export=ALL,CUDA_VISIBLE_DEVICES=1 ./a", 1),
+        ("--gres=gpu:2", "srun env CUDA_VISIBLE_DEVICES=1 ./a", 0),
+        ("--gres=gpu:2 --exclusive", "export CUDA_VISIBLE_DEVICES=0,1\nsrun ./a", 0),
+        ("--gres=gpu:2", "CUDA_VISIBLE_DEVICES=$CUDA_VISIBLE_DEVICES srun ./a", 0),
+        ("--gres=gpu:2", "CUDA_VISIBLE_DEVICES=1 python a.py\nsrun ./a", 0),
+        ("--gres=gpu:2", "srun ./a\nexport CUDA_VISIBLE_DEVICES=1", 0),
+        ("--gres=gpu:2", "srun bash -c 'CUDA_VISIBLE_DEVICES=$SLURM_LOCALID ./a'", 0),
+        ("-N 1", "CUDA_VISIBLE_DEVICES=1 srun ./a", 0),
+    ],
+)
+@pytest.mark.parametrize("target", ["pbspro", "torque", "toml"])
+def test_devices_that_slurm_names_anew_in_each_step(target: str, options: str, code: str, line: int) -> None:
+    text = f"{HEAD}{options}\n{code}\n"
+    done = job_file(text) if target == "toml" else convert(text, target)
+    found = [one.line for one in done.remarks if one.why.startswith("Slurm replaces it in each step")]
+    first = text.count("\n", 0, text.index(code))
+    assert found == [line + first] * bool(line)
+
+
+@pytest.mark.parametrize(
+    ("code", "named"),
+    [
+        ("export CUDA_VISIBLE_DEVICES=1\nmpirun -n 2 ./a", True),
+        ("CUDA_VISIBLE_DEVICES=1 mpiexec -n 2 ./a", True),
+        ("mpirun -x CUDA_VISIBLE_DEVICES=1 -n 2 ./a", True),
+        ("mpirun -x CUDA_VISIBLE_DEVICES -n 2 ./a", False),
+        ("export CUDA_VISIBLE_DEVICES=0,1\nmpirun -n 2 ./a", False),
+        ("export CUDA_VISIBLE_DEVICES=1\npython a.py", False),
+        ("export HIP_VISIBLE_DEVICES=1\nmpirun -n 2 ./a", False),
+    ],
+)
+def test_devices_of_ranks_that_slurm_names_anew(code: str, named: bool) -> None:
+    done = convert(f"#PBS -l select=1:ncpus=8:mpiprocs=2:ngpus=2\n{code}\n", "slurm")
+    found = [one.line for one in done.remarks if one.why.startswith("Slurm replaces it in each step")]
+    assert found == [3] * named
 
 
 @pytest.mark.parametrize(

@@ -170,6 +170,49 @@ def test_a_program_beside_the_script_has_words_of_its_scheduler(line: str, why: 
 
 
 @pytest.mark.parametrize(
+    ("command", "file", "text", "named"),
+    [
+        ("julia a.jl", "a.jl", "run(`sbatch $f`)", True),
+        ("Rscript a.R", "a.R", "system(paste0('sbatch ', f))", True),
+        ("perl a.pl", "a.pl", "my $x = `sbatch $f`;", True),
+        ("perl a.pl", "a.pl", "my $x = qx(sbatch $f);", True),
+        ("perl a.pl", "a.pl", "open(P, 'squeue -u me|');", True),
+        ("perl a.pl", "a.pl", "print $ENV{SLURM_JOB_ID};", True),
+        ("R --no-save < a.R", "a.R", 'system("cd b && sbatch a.sh")', True),
+        ("matlab -nodisplay -r 'a; exit'", "a.m", "system('sbatch a.sh')", True),
+        ("matlab < a.m", "a.m", "!sbatch a.sh", True),
+        ("matlab -batch a", "a.m", "% system('sbatch a.sh')", False),
+        ("ruby a.rb", "a.rb", "%x(sbatch a.sh)", True),
+        ("tclsh a.tcl", "a.tcl", "exec sbatch a.sh", True),
+        ("gcc a.c -o a", "a.c", 'system("sbatch a.sh");', True),
+        ("./a", "a", '#!/usr/bin/env perl\nsystem("sbatch b.sh")', True),
+        ("./a", "a", "system('sbatch a.sh')", False),
+        ("julia -e 'include(\"a.jl\")'", "a.jl", "run(`sbatch b`)", True),
+        ("snakemake -j 4", "Snakefile", 'rule a:\n  shell: "srun x"', True),
+        ("snakemake -s b.smk -j 4", "b.smk", 'rule a:\n  shell: "srun x"', True),
+        ("expect a.exp", "a.exp", "spawn sbatch x", True),
+        ("gcc a.c -o a", "a.c", '// system("sbatch a.sh");', False),
+        ("make -j 4 all", "Makefile", "all:\n\t@sbatch a.sh", True),
+        ("srun make -C b", "b/Makefile", "all:\n\tcd x && sbatch a.sh", True),
+        ("make -f a.mk", "a.mk", "N = $(SLURM_NTASKS)", True),
+        ("make", "makefile", "sbatch: a.o\n\tcc a.c", False),
+        ("python a.py", "a.py", '"""Started with `sbatch a.sh`."""', False),
+        ("python a.py", "a.py", 'os.system(f"cd {b}; sbatch a.sh")', True),
+        ("python a.py", "a.py", 'os.system("ssh login sbatch a.sh")', True),
+        ("python a.py", "a.py", 'print("sbatch: is not found")', False),
+    ],
+)
+def test_a_program_in_another_language_has_words_of_the_scheduler(
+    command: str, file: str, text: str, named: bool, tmp_path: Path
+) -> None:
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).write_text(f"{text}\n")
+    script = Script(SLURM.format(command).encode(), "slurm", str(tmp_path))
+    for done in (conversion.convert(script, "pbspro"), translation.convert(script)):
+        assert any(one.what.startswith(f"{file}:") for one in done.remarks) == named
+
+
+@pytest.mark.parametrize(
     ("command", "file", "line"),
     [
         ("srun python -u -m pkg.run", "pkg/run.py", 4),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from jobgen.convert import variable_names
+from jobgen.convert.launch_nodes import devices_of_steps
 from jobgen.convert.result import Definition, Edit, Remark, hint
+from jobgen.convert.to_scheduler import mpirun_line
 from jobgen.convert.to_scheduler.request_writer import listed
 from jobgen.convert.variable_names import meanings, names_read
 from jobgen.launch.launchers import DEFAULT_MPI, LAUNCHERS, MPI_FLAVOURS, Launcher
@@ -36,6 +38,7 @@ _READS_LIST = re.compile(r"\|\s*(cut|sed|tr|awk|e?grep|perl|python3?)\b|<<<")  #
 _SUBSHELLS = ("subshell", "command_substitution", "process_substitution")
 _CHOICES = ("if_statement", "case_statement")
 _MEMORY = ("mem_per_node", "mem_per_cpu")
+_OF_HIP = "HIP_VISIBLE_DEVICES"  # which numbers the devices that are left, and which no scheduler sets
 # Numbers of cores that no directive requests, and the remarks on them.
 _UNSURE = {
     "1": "is 1 here: no directive requests cores, and {} may allocate more",
@@ -365,15 +368,62 @@ def unprefixed(script: Script, target: Dialect) -> Iterator[Edit | Remark]:
             yield hint(node.line, f"${name}", f"{old} {other[name]}; {new} {elsewhere}")
         seen.add(name)
         yield from _guard(name, node) if text is None else ()
-    request, hidden = script.request, source.hides_devices and not target.hides_devices
-    numbers = [node for name, _, node in script.assignments if name in other and _NUMBERS.match(node.text)]
-    if hidden and numbers and (request.gpus_per_node or request.gpus) and not request.exclusive:
-        why = f"names the job's devices if {old} hides the others, and those of the node if {new} does not"
-        yield hint(numbers[0].line, numbers[0].text[:60], why)
+    yield from _named_devices(script, target, old, new)
 
 
 # Devices that a script names itself: by number, by the rank, or by their use.
 _NUMBERS = re.compile(r"\w+_DEVICES=[\"']?(\d|\$\{?SLURM_LOCALID|\$\((?s:.*)nvidia-smi)")
+
+
+def _named_devices(script: Script, target: Dialect, old: str, new: str) -> Iterator[Remark]:
+    """Yield remarks on devices that a script names: for steps, in which Slurm names others, and for programs
+    that the script starts itself. ``old`` and ``new`` are the titles of the schedulers."""
+    request, source = script.request, script.dialect
+    if target.node_step and not source.node_step and request.gpus_per_node:
+        of_ranks = list(_devices_for(script, target.names_of_devices, *mpirun_line.NAMES))
+        why = f"{new} replaces it in each step of {target.node_step} that has GPUs: "
+        for node in [one for one in of_ranks if not _names_all(script, one)][:1]:
+            yield hint(node.line, _setting(node)[:60], f"{why}set it in a script that each rank runs")
+    hidden = source.hides_devices and not target.hides_devices
+    if not hidden or not (request.gpus_per_node or request.gpus or devices_of_steps(script)[0]):
+        return
+    of_steps: list[Node] = []
+    if source.node_step and not target.node_step:
+        of_steps = list(_devices_for(script, source.names_of_devices, source.node_step))
+    why = f"{old} replaces it in each step of {source.node_step} that has GPUs, and in the new job it takes "
+    known = [one for one in of_steps if request.exclusive and _names_all(script, one)]
+    for node in [one for one in of_steps if one not in known][:1]:
+        yield hint(node.line, _setting(node)[:60], f"{why}effect: delete it")
+    names = {*source.names_of_devices, _OF_HIP}
+    numbers = [node for name, _, node in script.assignments if name in names and _NUMBERS.match(node.text)]
+    if not request.exclusive and (others := [one for one in numbers if one not in of_steps]):
+        why = f"names the job's devices if {old} hides the others, and those of the node if {new} does not"
+        yield hint(others[0].line, others[0].text[:60], why)
+
+
+def _devices_for(script: Script, names: Collection[str], *launchers: str) -> Iterator[Node]:
+    """Yield the assignments of devices, but not to their own value, that commands of launchers may get, also
+    by ``env`` and by their options."""
+    launches = [one.command.node for one in script.launched(*launchers)]
+    given = re.compile(rf"(?:.*,)?({'|'.join(names)})=(?!\"?\$\{{?\1\b)")
+    for launch in script.launched(*launchers) if names else ():
+        yield from (one for one in launch.whole[: launch.behind] if re.match(given, one.text))
+    for name, _, node in script.assignments:
+        if name in names and not re.search(rf"\$\{{?{name}\b", node.text):
+            command = _prefixed(node)
+            if any(one is command if command else _reaches(node, one, script) for one in launches):
+                yield node
+
+
+def _names_all(script: Script, node: Node) -> bool:
+    """Return whether a script names all devices of a node which it requests: 0,1,2,3."""
+    every = ",".join(map(str, range(script.request.gpus_per_node or 0)))
+    return _setting(node).partition("=")[2].strip("\"'") == every
+
+
+def _setting(node: Node) -> str:
+    """Return the name and the value in an assignment, or in an option: --export=ALL,A=1."""
+    return re.sub(r"^--[^,]*,(.*,)?(?=\w+=)", "", node.text)
 
 
 def _sets(root: Node, name: str) -> bool:

@@ -177,6 +177,7 @@ class Dialect:
     variable_prefix = ""
     own_names = ""  # the beginnings of all names of variables that only its sites set, as a pattern
     unprefixed: Mapping[str, str] = {}  # variables without the prefix, and what it does to them
+    names_of_devices: tuple[str, ...] = ()  # those of them with the devices of the job, and of each step
     at_some_sites: frozenset[str] = frozenset()  # those of them that other sites leave unset
     # Options for what every scheduler does, or for what only the command of the submission prints.
     of_no_job: frozenset[str] = frozenset()

@@ -128,7 +128,9 @@ class SlurmDialect(Dialect):
     first_host = "$(scontrol show hostnames | awk 'NR == 1')"
     own_log_names = ("slurm-%j.out", "slurm-%A_%a.out")
     early_log = "slurm-%j.out"
-    own_logs = r"\bslurm-(?![a-z])[\w*?%${}-]*\.?out\b|(?<![\w.$*{}-])slur(m(-\w*)?)?\*(\.?out\b|(?![\w.*]))"
+    own_logs = (
+        r"\bslurm-(?![A-Za-z])[\w*?%${}]*\.?out\b|(?<![\w.$*{}-])slur(m(-\d*)?)?\*(\.?out\b|(?![\w.*]))"
+    )
     no_index = "4294967294"  # NO_VAL of slurm.h
     job_variables = {
         "SLURM_SUBMIT_DIR": "submit_dir", "SLURM_SUBMIT_HOST": "submit_host", "SLURM_JOB_ID": "job_id",
@@ -161,11 +163,11 @@ class SlurmDialect(Dialect):
     }  # fmt: skip
     variable_prefix = "SLURM_"
     own_names = "SLURM[A-Z]?_?[A-Z]"
+    names_of_devices = (
+        *("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK"),
+    )
     unprefixed = {
-        **dict.fromkeys(
-            ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK"),
-            "sets it to the numbers of the job's devices",
-        ),
+        **dict.fromkeys(names_of_devices, "sets it to the numbers of the job's devices"),
         "TMPDIR": "sets it to /tmp if the submission does not",  # _make_tmpdir of slurmd/slurmstepd/task.c
         "HOST": "passes on that of the submission",
         # IDRIS, CSC, NAISS, Virginia Tech, NeSI, CESGA, Pau
