@@ -213,6 +213,8 @@ def uses_all(script: Script) -> Iterator[tuple[int, str]]:
             yield node.line, node.text
     found = [(one.line, one.texts) for one in script.started]
     for command in script.running(*EACH_INPUT):
+        if re.match(r"command\s+-[vV]", command.node.text):
+            continue  # asks for its path
         found.append((command.line, [script.constants.text(word) for word in command.words]))
     for launch in script.launches:
         if launch.program:

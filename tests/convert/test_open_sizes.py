@@ -289,6 +289,7 @@ def test_a_script_that_counts_cores(target: str, options: str, code: str, start:
         ("wsclean -j 4 b", False),
         ("diamond blastx -q b", True),
         ("vsearch --version", False),
+        ("command -v parallel", False),
         ("pbzip2 b", True),
         ("pbzip2 -dp4 b", False),
         ("pigz b", True),
