@@ -53,6 +53,7 @@ _OF_RANKS = re.compile(
 # Programs that start ranks themselves, with an Open MPI.
 _STARTS_RANKS = re.compile(r"orca|qchem|dalton|foamJob|horovodrun|starccm\+|pymolcas")
 _OF_LIGHTNING = re.compile(r"(?m)^[^#\n]*(lightning_logs)/version_\$\{?SLURM_\w*JOB_?ID\b")
+_OF_MATLAB = re.compile(r"(?m)^[^#\n]*\bparcluster\((?:\\?[\"'])((?!(?i:local|processes|threads)\b)[\w.-]+)")
 # Numbers of ranks for which launchers start one on each GPU that they find.
 _ALL_DEVICES = {"deepspeed": ("",), "accelerate": ("",), "torchrun": ("gpu", "auto")}
 _COUNTS_DEVICES = re.compile(r"\bnvidia-smi\s[^|]*(-L|--list-gpus)\b.*\|\s*(wc|grep -c)\b")
@@ -72,6 +73,7 @@ def remarks(script: Script, target: Dialect, logs: Mapping[str, str]) -> Iterato
     yield from _slots_of_cores(script, target)
     yield from islice(_shown_devices(script, target), 1)
     yield from _logs_of_lightning(script, target)
+    yield from _clusters_of_matlab(script, target)
     yield from _written_script(script)
     yield from _own_directives(script, target)
     yield from _set_by_target(script, target)
@@ -112,6 +114,7 @@ def _srun_variables(script: Script, target: Dialect) -> Iterator[Remark]:
     for name, value, node in script.assignments:
         known = script.constants.value(value)
         same = name == "SRUN_CPUS_PER_TASK" and known == cores
+        same |= name == "SLURM_EXPORT_ENV"  # as --export
         same |= re.fullmatch(r"\"?\$\{?SLURM_\w+\}?\"?", value.text) is not None  # that of the job
         same |= name == "SLURM_MPI_TYPE" and known not in (None, "none")  # as --mpi
         if _OF_SRUN.fullmatch(name) and not same:
@@ -201,6 +204,15 @@ def _logs_of_lightning(script: Script, target: Dialect) -> Iterator[Remark]:
         why = f"Lightning names this folder by the id of a job of {script.dialect.title} only: else it is "
         line = script.tree.text.count("\n", 0, found.start(1)) + script.tree.line
         yield hint(line, found[1], f"{why}version_0, version_1 and so on")
+
+
+def _clusters_of_matlab(script: Script, target: Dialect) -> Iterator[Remark]:
+    """Yield a remark on a cluster whose profile MATLAB has, which may start workers by the scheduler."""
+    found = _OF_MATLAB.search(script.tree.text)
+    if found and target.family != script.dialect.family:
+        why = f"is a cluster of MATLAB: its profile may start the workers by {script.dialect.title}"
+        line = script.tree.text.count("\n", 0, found.start(1)) + script.tree.line
+        yield hint(line, found[1], why)
 
 
 def ranks_of_whole_nodes(script: Script) -> Iterator[Remark]:
@@ -341,6 +353,28 @@ def commands(script: Script, target: Dialect) -> Iterator[tuple[Command, Remark]
     if source.family != target.family:
         owners = source.owners | dict.fromkeys(aprun.COMMANDS, "Cray's ALPS")
         owners |= {str(source.node_step): source.title} if source.node_step != target.node_step else {}
+    yield from _options_of_commands(script, target)
     for one in script.named(*(owners.keys() - script.functions)):
         if one.name != source.node_step or version & {*one.literals[:1]}:  # others start ranks
             yield one, remark_on(one, f"is a command of {owners[one.name]}", lost=True)
+
+
+def _options_of_commands(script: Script, target: Dialect) -> Iterator[tuple[Command, Remark]]:
+    """Yield the commands with an option that only the other scheduler of a family has, each with a remark."""
+    if script.dialect.family != target.family:
+        return
+    options = {(target.command, flag): how for flag, (_, how) in target.foreign_options.items()}
+    options |= dict.fromkeys(target.missing_options, "")
+    for one in script.named(*{name for name, _ in options}):
+        for word in one.literals:
+            flag = next((flag for name, flag in options if name == one.name and _is_flag(word, flag)), "")
+            if flag:
+                why = f"is an option of {script.dialect.title}"
+                how = options[one.name, flag]
+                yield one, Remark(one.line, f"{one.name} {flag}", f"{why}: {how}" if how else why)
+                break
+
+
+def _is_flag(word: str, flag: str) -> bool:
+    """Return whether a word is an option of one letter, alone or with a number behind it."""
+    return re.fullmatch(rf"{flag}(\d.*)?", word) is not None

@@ -14,6 +14,7 @@ from jobgen.convert.misreadings import names_devices
 from jobgen.convert.result import shortened
 from jobgen.errors import JobgenError, counted
 from jobgen.jobfile.reader import read_text
+from jobgen.launch.command_line import is_python
 from jobgen.launch.wrappers import EACH_INPUT
 from jobgen.schedulers.request import DirectiveOption, Request
 from jobgen.script.beside import started
@@ -39,10 +40,10 @@ _CORES_IN_OPTION = re.compile(
     r"(?i)-j|-nt|-ntomp|--?(n|num|max|total|run)?[-_]?(threads?|threadN|cores|cpus|procs?|processes|jobs)"
 )
 _LETTERS = {
-    "-t": "bwa minimap2 bfc fastqc spades.py megahit kallisto",
-    "-p": "bowtie bowtie2 hisat2 salmon pigz",
+    "-t": "bwa bwa-mem2 minimap2 bfc fastqc spades.py metaspades.py megahit kallisto quast.py racon",
+    "-p": "bowtie bowtie2 hisat2 salmon pigz tophat tophat2 cufflinks cuffdiff cuffquant stringtie",
     "-@": "samtools bcftools",
-    "-P": "xargs parallel",
+    "-P": "xargs parallel angsd realSFS",
     "-T": "featureCounts",
     "+p": "namd namd2 namd3",
 }
@@ -54,6 +55,8 @@ _LIMITS = {
     "diamond": "-p|--threads",
     "ffmpeg": "-threads",
     "ninja": r"-j\d*|-t",
+    "lbzip2": r"-\w*n\d*",
+    "pbzip2": r"-\w*p\d*",
     "pigz": r"-\w*[dp]\w*|--(decompress|processes)",
     "raxml-ng": "--threads",
     "vina": "--cpu",
@@ -297,8 +300,15 @@ def uses_all(script: Script) -> Iterator[tuple[int, str]]:
             yield node.line, node.text
     found = [(one.line, one.texts) for one in script.started]
     for command in script.running(*EACH_INPUT):
+        if re.match(r"command\s+-[vV]", command.node.text):
+            continue  # asks for its path
         found.append((command.line, [script.constants.text(word) for word in command.words]))
+    for launch in script.launches:
+        if launch.program:
+            found.append((launch.line, [script.constants.text(word) for word in launch.program]))
     for line, (name, *words) in found:
+        if is_python(os.path.basename(name)) and words[:1] == ["-m"] and len(words) > 1:
+            name, *words = words[1:]
         options = _USES_ALL.get(os.path.basename(name))
         if options and re.match(options, " ".join(words), re.DOTALL):
             yield line, shortened(" ".join([name, *words]))

@@ -70,6 +70,7 @@ def _is_read(script: Script, name: str, at: int) -> bool:
     if re.search(rb"\bexport $", before) and script.tree.source.startswith(b"=", at + len(name)):
         return False
     known = name in script.dialect.environment or name in variable_names.meanings(script.dialect)
+    known |= b"${!" in script.tree.source and script.tree.source.startswith(b"$", at + len(name))
     known |= re.search(rb"\b(e?grep|compgen)\b[^|;]*$|\^\(?$", before) is not None  # what begins so
     return not _UNSET.search(before) and (known or re.search(rb"\$\{?[#!]?$", before) is not None)
 
@@ -120,6 +121,8 @@ def _patterns(script: Script, target: Dialect, job_file: bool) -> dict[str, tupl
         command = rf"(?<![\w/.$\{{-])({_OF_BIN})?({'|'.join(names)})(?![\w/.=-])"
         patterns[command] = (f"is a command of {owner}", True)
     for title, words in titles(source).items():
+        folder = rf"(?<!\w)/(?:etc|var/spool|var/log|var/run|run)/(?:{words})[a-z]*(-\w+)?(?![\w-])"
+        patterns[folder] = (f"is a folder of {title}", False)
         forms = (
             rf"(?i)(?<![\w/.$-])({words})({_OF_SCHEDULER})?(?![\w/.*-])",
             rf"(?i)(?<![\w/.$-])--?(use[-_])?({words})(?=[\s\"'=]|$)",

@@ -58,7 +58,7 @@ def remarks(script: Script, target: Dialect, fields: Mapping[str, str]) -> Itera
 def _directories(script: Script, target: Dialect, fields: Mapping[str, str]) -> Iterator[Remark]:
     """Yield a remark on each log that may be a directory, which Slurm does not take, or has a tilde."""
     source = script.dialect
-    for field in sorted(fields):
+    for field in sorted(written_logs(script, fields)):
         directive = source.origin(script.heeded, field)
         path = directive.value.rpartition(":")[2] if directive else ""
         if path.startswith("~"):
@@ -69,12 +69,19 @@ def _directories(script: Script, target: Dialect, fields: Mapping[str, str]) -> 
             yield from at_directive(script, field, why)
 
 
+def written_logs(script: Script, fields: Iterable[str]) -> list[str]:
+    """Return those of the fields of logs that the scheduler writes: PBS joins one of them to the other."""
+    joined = script.heeded.get("-j") if script.dialect.copies_logs else None
+    unused = {"oe": "error", "eo": "output"}.get(joined.value if joined else "")
+    return [one for one in fields if one != unused]
+
+
 def shared_log(script: Script, target: Dialect, of_array: bool) -> Iterator[Remark]:
     """Yield remarks on a log that all tasks of an array write."""
     source = script.dialect
     by_suffix = bool(target.task_suffix) or source.copies_logs != target.copies_logs
     differ = of_array and by_suffix and not source.task_suffix
-    for field in ("output", "error") if differ else ():
+    for field in written_logs(script, ("output", "error")) if differ else ():
         path = directive.value if (directive := source.origin(script.heeded, field)) else "/dev/null"
         if path != "/dev/null" and not re.search(r"%\d*[ajJ]|\^array_index\^|\$\{?PBS_|/$", path):
             title = source.title if source.family == target.family else source.family
@@ -133,7 +140,9 @@ def _takes_output(node: Node) -> bool:
 
 def _given(script: Script, fields: Iterable[str]) -> set[str]:
     """Return the paths of the logs that the directives name."""
-    return {(getattr(script.request, field) or "").rpartition(":")[2] for field in fields}
+    return {
+        (getattr(script.request, field) or "").rpartition(":")[2] for field in written_logs(script, fields)
+    }
 
 
 def _names_log(log: str, word: str) -> bool:
@@ -171,9 +180,9 @@ def is_file_of_script(script: Script, at: int) -> bool:
 def _swept_logs(script: Script, target: Dialect, fields: Mapping[str, str]) -> Iterator[Remark]:
     """Yield a remark on each command that deletes, moves, packs or copies the logs with other files."""
     request, logs = script.request, list[str]()
-    for field in (one for one in ("output", "error") if one in fields):
+    for field in written_logs(script, (one for one in ("output", "error") if one in fields)):
         default = fields[field].format("%j")
-        log = getattr(request, field) or ("" if field == "error" and request.join else default)
+        log = getattr(request, field) or default
         log += script.dialect.directory_logs.get(field, default).format("%j") if log.endswith("/") else ""
         log = _path(script, log.rpartition(":")[2]) if log else "/dev/null"
         logs += [log.replace("%x", script.name or "NAME").replace("%j", NUMBER)] * (log != "/dev/null")

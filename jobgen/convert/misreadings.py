@@ -162,7 +162,8 @@ _GPU = (
     r"(?!\w*[= ][\"']?(0\b|false|off|no\b|none))"
 )
 _OF_GPUS = re.compile(
-    r"(?<!no)(?<!no[_-])gpu|cuda|tesla|volta|ampere|[gr]tx|titan|\b(pascal|kepler|hopper|k[248]0|p100|v100|a100|a[34]0|h[12]00|l40|mi\d{3,4})[a-z]?\b",
+    r"(?<!no)(?<!no[_-])gpu|cuda|nvidia|tesla|volta|ampere|[gr]tx|titan|quadro|\bxk(himem|\d)?\b"  # xk: Cray
+    r"|\b(fermi|pascal|kepler|hopper|[cm]20[5-9]0|k[1248]0|p40|p100|v100|a100|a[1-5]0|g?h[12]00|l40|mi\d{3,4})[a-z]?\b",
     re.IGNORECASE,
 )
 _OF_NODES = ("-l", "-C", "--constraint")
@@ -282,9 +283,12 @@ WHOLE_ENVIRONMENT = "the ranks get the environment of the script, too, which --e
 
 
 def narrow_export(script: Script) -> str:
-    """Return the value of --export in the directives if it keeps variables from srun; else nothing."""
+    """Return the value of --export in the directives, or of its variable, if it keeps variables from srun."""
+    name = "SLURM_EXPORT_ENV"
     value = script.heeded["--export"].value if "--export" in script.heeded else "ALL"
-    return value if is_narrow(value) and "SLURM_EXPORT_ENV" not in script.tree.text else ""
+    if name in script.tree.text:
+        value = next((script.constants.value(one) or "ALL" for one in script.values.get(name, ())), "ALL")
+    return value if is_narrow(value) else ""
 
 
 def is_narrow(value: str) -> bool:

@@ -62,6 +62,34 @@ def test_a_command_that_only_one_pbs_has(source: str, target: str, line: str, na
 
 
 @pytest.mark.parametrize(
+    ("source", "target", "line", "what", "why"),
+    [
+        (
+            "pbspro",
+            "torque",
+            "qsub -J 1-3 a.sh",
+            "qsub -J",
+            "is an option of PBS Pro: for an array write -t 0-9",
+        ),
+        (
+            "torque",
+            "pbspro",
+            "qsub -t1-3 a.sh",
+            "qsub -t",
+            "is an option of Torque: for an array write -J 0-9",
+        ),
+        ("torque", "pbspro", "pbsdsh -u uptime", "pbsdsh -u", "is an option of Torque"),
+        ("torque", "pbspro", "pbsdsh -v uptime", "", ""),
+        ("torque", "pbspro", "qsub -N -test a.sh", "", ""),
+        ("pbspro", "torque", "qsub -t 1-3 a.sh", "", ""),
+    ],
+)
+def test_an_option_that_only_one_pbs_has(source: str, target: str, line: str, what: str, why: str) -> None:
+    done = convert(f"#PBS -l walltime=1:00\n{line}", target, source)
+    assert [(one.lost, one.what, one.why) for one in done.remarks] == [(True, what, why)] * bool(what)
+
+
+@pytest.mark.parametrize(
     ("line", "what", "lost"),
     [
         ('[ $(basename $0) = "slurm_script" ] && ./a', "slurm_script", True),

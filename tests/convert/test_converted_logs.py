@@ -427,3 +427,15 @@ def test_the_folder_of_lightning(line: str, named: bool, target: str) -> None:
     done = job_file(text) if target == "toml" else convert(text, target)
     found = [one.line for one in done.remarks if "Lightning names this folder" in one.why]
     assert found == [3] * named
+
+
+@pytest.mark.parametrize(("join", "log", "unused"), [("oe", "out", "-e err"), ("eo", "err", "-o out")])
+def test_the_directive_of_a_log_that_is_joined_to_the_other(join: str, log: str, unused: str) -> None:
+    text = f"#!/bin/bash\n#PBS -l select=1:ncpus=1\n#PBS -j {join}\n#PBS -o out\n#PBS -e err\n./a\n"
+    done = convert(text, "slurm")
+    assert f"--output={log}\n" in done.text
+    assert [one.what for one in done.remarks if "takes a directory" in one.why] == [f"-{log[0]} {log}"]
+    made = job_file(text)
+    assert f'log = "{log}"' in made.text
+    assert unused not in str([done.remarks, made.remarks])
+    assert "the error file" not in str(made.remarks)

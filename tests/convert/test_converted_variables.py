@@ -348,7 +348,7 @@ def test_a_part_of_a_list_of_nodes_has_a_remark(nodes: int, line: str, named: bo
         ("SBATCH -N 1", "pbspro", "unset ${!SLURM_*} $(compgen -v SLURM_)", ""),
         ("SBATCH -N 1", "pbspro", "SLURM_OWN=1", ""),
         ("PBS -l select=1", "slurm", "set | grep PBS_O > a", "PBS_O"),
-        ("PBS -l nodes=1:ppn=2", "pbspro", "python -c 'os.environ[\"PBS_NP\"]'", "PBS_NP"),
+        ("PBS -l nodes=1:ppn=2", "pbspro", "python -c 'os.environ[\"PBS_GPUFILE\"]'", "PBS_GPUFILE"),
         ("PBS -l nodes=1:ppn=2", "pbspro", "./a PBS_SERVER", ""),
     ],
 )
@@ -356,6 +356,12 @@ def test_names_of_variables_in_texts(options: str, target: str, line: str, named
     done = convert(f"#{options}\n{line}", target, "torque" if "nodes" in options else None)
     why = ("is not set by", "begins the name of no variable")
     assert [one.what for one in done.remarks if one.why.startswith(why)] == [named] * bool(named)
+
+
+def test_a_variable_that_code_reads_has_the_value_of_the_other_pbs() -> None:
+    done = convert("#PBS -l nodes=1:ppn=2\npython -c 'os.environ[\"PBS_NP\"]'", "pbspro", "torque")
+    assert 'PBS_NP=$(wc -l < "$PBS_NODEFILE")\nexport PBS_NP\n' in done.text
+    assert "PBS_NP" not in str(done.remarks)
 
 
 @pytest.mark.parametrize(

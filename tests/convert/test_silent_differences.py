@@ -1098,14 +1098,18 @@ def test_options_of_a_launcher_and_its_program(line: str, expected: dict[str, ob
         ("--export=PATH,A=b", "srun -n 1 python t.py", True),
         ("--export=NONE", "srun --export=ALL ./a", False),
         ("--export=NONE", "export SLURM_EXPORT_ENV=ALL\nsrun ./a", False),
+        ("--export=ALL", "export SLURM_EXPORT_ENV=NONE\nsrun ./a", True),
         ("--export=ALL", "srun ./a", False),
         ("--export=NONE", "./a", False),
     ],
 )
 def test_ranks_that_srun_keeps_the_environment_from(options: str, line: str, named: bool) -> None:
     """A directive --export holds for the steps of the job, too."""
-    done = convert(SLURM.format(f"-N 1 -n 4 {options}", line), "pbspro")
+    text = SLURM.format(f"-N 1 -n 4 {options}", line)
+    done = convert(text, "pbspro")
     assert any("--export=" in one.why for one in done.remarks) is named
+    assert "is an option of srun" not in str([done.remarks, job_file(text).remarks])
+    assert ("--export=" in str([one.why for one in job_file(text).remarks])) is named
 
 
 @pytest.mark.parametrize(
@@ -3695,3 +3699,83 @@ def test_the_reason_of_a_size_or_an_item(options: str, remark: tuple[str, str]) 
     done = convert(f"#!/bin/bash\n#PBS {options}\ncd $PBS_O_WORKDIR\n./a\n", "slurm", "torque")
     assert [(one.what, one.why) for one in done.remarks] == [remark]
     assert not any(one.lost for one in done.remarks)
+
+
+@pytest.mark.parametrize(
+    ("line", "what", "why"),
+    [
+        ("cp /var/spool/slurmd/job$SLURM_JOB_ID/slurm_script .", "slurmd", "is a folder of Slurm"),
+        ("grep Node /etc/slurm/slurm.conf", "slurm", "is a folder of Slurm"),
+        ("cp /data/etc/slurm/a .", "", "is a folder of Slurm"),
+        ("cp /etc/slurm_notes .", "", "is a folder of Slurm"),
+        ("matlab -batch \"c=parcluster('hpc')\"", "hpc", "is a cluster of MATLAB"),
+        ("matlab -batch \"c=parcluster('local')\"", "", "is a cluster of MATLAB"),
+    ],
+)
+@pytest.mark.parametrize("target", ["torque", "toml"])
+def test_what_is_only_where_the_scheduler_is(target: str, line: str, what: str, why: str) -> None:
+    text = SLURM.format("-N 1", line)
+    done = job_file(text) if target == "toml" else convert(text, target)
+    assert [one.what for one in done.remarks if one.why.startswith(why)] == [what] * bool(what)
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("n=SLURM_$k; ./a ${!n}", True),
+        ("n=SLURM_$k; mkdir $n", False),
+    ],
+)
+def test_a_name_of_a_variable_that_the_script_puts_together(line: str, named: bool) -> None:
+    done = convert(SLURM.format("-N 1", f"k=JOB_ID\n{line}"), "pbspro")
+    assert any("begins the name of no variable" in one.why for one in done.remarks) is named
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        ("Rscript -e 'Sys.getenv(\"SLURM_CPUS_PER_TASK\")'", "SLURM_CPUS_PER_TASK=4"),
+        ("matlab -batch \"getenv('SLURM_CPUS_PER_TASK')\"", "SLURM_CPUS_PER_TASK=4"),
+        ("python << E\nos.environ['SLURM_CPUS_PER_TASK']\nE", "SLURM_CPUS_PER_TASK=4"),
+        ("python -c 'os.environ.get(\"SLURM_JOB_ID\")'", "SLURM_JOB_ID=${PBS_JOBID"),
+        ("julia -e 'ENV[\"SLURM_NTASKS\"]'", "SLURM_NTASKS=1"),
+        ("perl -e 'print $ENV{SLURM_CPUS_PER_TASK}'", "SLURM_CPUS_PER_TASK=4"),
+        ("srun -n 2 ./a\npython -c 'os.environ[\"SLURM_JOB_ID\"]'", ""),
+        ("python -c 'os.environ[\"SLURM_MEM_PER_NODE\"]'", ""),
+        ("python -c 'os.environ[\"SLURM_CPUS_PER_TASK\"] = 2'", ""),
+    ],
+)
+def test_a_variable_that_code_for_a_program_reads(line: str, value: str) -> None:
+    """The new job sets it; without a value it is lost."""
+    done = convert(SLURM.format("-N 1 -n 1 -c 4", line), "pbspro")
+    assert f"\n{value}" in done.text
+    assert ("\nexport SLURM_" in done.text) == bool(value)
+    assert not (value and "is not set by" in str(done.remarks))
+
+
+@pytest.mark.parametrize("target", ["slurm", "pbspro", "toml"])
+@pytest.mark.parametrize(("cores", "named"), [(4, True), (1, False)])
+def test_the_limit_of_memory_of_each_process(target: str, cores: int, named: bool) -> None:
+    text = f"#!/bin/bash\n#PBS -l nodes=1:ppn={cores},pmem=2gb\n./a\n"
+    done = job_file(text) if target == "toml" else convert(text, target)
+    assert any("limits each process" in one.why for one in done.remarks) is named
+
+
+def test_tasks_that_slurm_may_place_unevenly() -> None:
+    text = SLURM.format("-N 2 -n 4", "srun ./a")
+    for done in (convert(text, "torque"), job_file(text)):
+        assert any("place unevenly" in one.why for one in done.remarks)
+
+
+@pytest.mark.parametrize(
+    ("program", "named"), [("/opt/parallel/bin/solver", True), ("/opt/bin/parallel --jobs 2", False)]
+)
+def test_a_program_in_a_folder_named_as_a_launcher(program: str, named: bool) -> None:
+    done = convert(f"#PBS -l nodes=4:ppn=16\ncd /work\n{program} x", "slurm", "torque")
+    assert ("no launcher starts it on the 4 nodes" in str(done.remarks)) is named
+
+
+@pytest.mark.parametrize("program", ["parallel ./x ::: 1 2", "python -m dask worker a:1"])
+def test_a_program_of_a_launcher_that_uses_all_cores(program: str) -> None:
+    done = convert(SLURM.format("-N 1 -n 1 -c 4", f"srun {program}"), "pbspro")
+    assert "may use all cores that it finds" in str(done.remarks)

@@ -18,6 +18,7 @@ from jobgen.schedulers.pbs import EVENT_LETTERS
 from jobgen.schedulers.request import DirectiveOption
 from jobgen.schedulers.table import named
 from jobgen.script.dialects.base import Dialect
+from jobgen.script.dialects.pbs_directives import OF_PROCESS
 from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.script import Script
@@ -70,7 +71,7 @@ def read_directives(file: JobFile, script: Script, totals: bool) -> None:
     """Set the options that the directives of a script correspond to; the body is not read."""
     content, request, source = request_reader.read(script, totals=totals), script.request, script.dialect
     for option, what, why in content.unsure:  # the other sizes are read anew
-        if option.flag == "--ntasks-per-node" or launch_nodes.OF_ALPS in why:
+        if option.flag.startswith("--ntasks") or launch_nodes.OF_ALPS in why or why == OF_PROCESS:
             file.hint(option.line, what, why)
     typed = f"{request.gpu_type}:{request.gpus_per_node}" if request.gpu_type else ""
     devices = typed if typed and file.accepts("gpus_per_node", typed) else request.gpus_per_node
@@ -143,7 +144,8 @@ def _options(file: JobFile, script: Script, content: ScriptRequest) -> list[str]
         _own_log(file, script, read)
     file.remarks += start_directory.default_log(script, content.directory)
     two = source.copies_logs and script.heeded.get("-e") and not script.heeded.get("-j")  # in a directory
-    if request.error and (two or request.error != request.output):
+    has_error = request.error and log_differences.written_logs(script, ["error"])
+    if has_error and (two or request.error != request.output):
         file.lose(line_of(script, "error", "-e"), f"the error file {request.error}", _ONE_LOG)
     others += _mail_on(file, script, content)
     refused = [one for one, _ in directive_options.write(content.directives, source, source, None).lost]

@@ -41,7 +41,7 @@ from jobgen.values.parsers import mebibytes
 
 # Words of programs that may use several cores, also in texts that are not read as commands.
 _OF_CORES = re.compile(
-    r"(?im)^[^#\n]*(_THREADS=(?!1\b)|torch|nproc\b|nproc_per|mpi(run|exec)|multiprocess|\bparallel\b"
+    r"(?im)^[^#\n]*(_THREADS=(?!1\b)|torch|nproc\b|nproc_per|mpi(run|exec)|multiprocess|\bparallel\b(?!/)"
     r"|\b(python[\d.]*|julia|Rscript|matlab)\b|n(um)?_?(jobs|workers|threads|cpus?|cores?|procs?)\b|--?(threads|cores|cpus|workers|jobs)\b"
     r"| -(j|np|nt|p|@|threads?)[ =]?([2-9]|\d\d)\b)"
 )

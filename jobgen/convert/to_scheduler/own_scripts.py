@@ -22,7 +22,7 @@ from jobgen.script.syntax import parse
 _DEEPEST = 3  # scripts that start each other
 # What starts programs on the other nodes of a job, or prints their names.
 _ON_NODES = re.compile(
-    r"\b(\w*mpi(run|exec)\w*|[ajps]run|ssh|rsh|pbsdsh|pdsh|clush|parallel|charmrun|torchrun|deepspeed|horovodrun"
+    r"\b(\w*mpi(run|exec)\w*|[ajps]run|ssh|rsh|pbsdsh|pdsh|clush|parallel(?!/)|charmrun|torchrun|deepspeed|horovodrun"
     r"|accelerate|ray|dask|hostnames|show\s+hostname)\b"
 )
 

@@ -35,6 +35,10 @@ _ID_WITH_SERVER = "is NUMBER.SERVER here, to which the operator is applied: the 
 _WITHOUT_SERVER = re.compile(rb"\}|:?\+|(%%?\.\*|%%\[!0-9\]\*|/\.\*/?)\}")
 _IS_SET = re.compile(r"-[nz]\b|([\"']?)(\w?)\$[^ ]+ +!?==? +\1\2\1( |$)")  # a test whether a variable is set
 _READS_LIST = re.compile(r"\|\s*(cut|sed|tr|awk|e?grep|perl|python3?)\b|<<<")  # takes a part of a list
+# A variable that code for a program reads: getenv('NAME'), os.environ["NAME"], $ENV{NAME}.
+_READ_BY_PROGRAM = re.compile(
+    r"(?i:env\w*)(?:(?:\.get|\.fetch)?[\[({]|, *)\\?[\"']?([A-Z]\w+)\b(?!\\?[\"']?\]? *=[^=])"
+)
 _SUBSHELLS = ("subshell", "command_substitution", "process_substitution")
 _CHOICES = ("if_statement", "case_statement")
 _MEMORY = ("mem_per_node", "mem_per_cpu")
@@ -181,6 +185,9 @@ def translate(
     shared, seen = variable_names.shared(script), set[str]()
     shared |= {*variable_names.exported_names(script)} - script.values.keys() - ranks.keys()
     of_tasks = _functions_of_tasks(script)
+    for name in sorted(_read_by_programs(script) - own - {*ranks} - source.zeros):
+        seen.add(name)
+        yield from _shared(name, other, defined, target, of_array)
     yield from _in_names_of_tools(script, other)
     for node, offset in names_read(script.tree):
         name, in_batch = node.text, offset == 0 and function_of(node) not in of_tasks
@@ -226,6 +233,27 @@ def _in_names_of_tools(script: Script, other: Mapping[str, str]) -> Iterator[Edi
         name = match[1].decode()
         if name in other and name not in script.values:
             yield Edit(match.start(1), match.end(1), other[name])
+
+
+def _read_by_programs(script: Script) -> set[str]:
+    """Return the variables that code in the texts of a script reads, for programs that it starts.
+
+    By some of them an mpirun takes the job for one of their scheduler.
+    """
+    if variable_names.writes_script(script.tree):
+        return set()
+    texts = script.tree.all("raw_string", "string_content", "heredoc_body")
+    found = {name for one in texts if not _is_for_file(one) for name in _READ_BY_PROGRAM.findall(one.text)}
+    of_mpirun = ("job_id", "node_list") if script.launches else ()
+    return {name for name in found if meanings(script.dialect).get(name) not in of_mpirun}
+
+
+def _is_for_file(text: Node) -> bool:
+    """Return whether a command prints a text, or writes it to a file: ``cat > FILE << EOF``."""
+    above = text.around("redirected_statement") if text.type == "heredoc_body" else None
+    return is_printed(text) or (
+        above is not None and re.match(r"(cat|tee|echo|printf)\b", above.text) is not None
+    )
 
 
 def _functions_of_tasks(script: Script) -> set[str]:

@@ -185,6 +185,7 @@ class Dialect:
     set_by_options: Mapping[str, tuple[str, ...]] = {}
     unset_variables = NEVER  # a pattern of those of its other dialects that have no equivalent
     missing_commands: tuple[str, ...] = ()  # that only its other dialects have
+    missing_options: tuple[tuple[str, str], ...] = ()  # of commands, likewise
     counts: Mapping[str, str] = {}  # shell expressions of numbers, by their meanings
     job_number = ""  # the id of the job in arithmetic, if the variable is not a number
     zeros: frozenset[str] = frozenset()  # variables of a rank that are 0 in the script itself

@@ -19,6 +19,7 @@ _PARTS = {
     "select": {"", "ncpus", "mpiprocs", "ngpus", "nnpus", "naccelerators", "mem", "ompthreads"},
     "nodes": {"", "ppn", "gpus"},
 }
+OF_PROCESS = "limits each process, too: the new job has one limit for all processes of a node"
 _NUMBERS = ("select", "ncpus", "mpiprocs", "ngpus", "nnpus", "naccelerators", "ppn", "gpus")
 _GPU_MODES = {"shared", "exclusive", "exclusive_process", "exclusive_thread", "default", "reseterr"}
 _PLACES = {"scatter", "vscatter", "excl", "free", "exclhost"}
@@ -55,7 +56,7 @@ def read(dialect: Dialect, content: ScriptRequest, given: Mapping[str, Directive
     threads = {chunk["ompthreads"] for chunk in content.request.chunks if "ompthreads" in chunk}
     if len(threads) == 1 and not any(name == "OMP_NUM_THREADS" for name, _ in content.exports):
         content.exports.insert(0, ("OMP_NUM_THREADS", threads.pop()))
-    if content.whole and "-j" in given and given["-j"].value == "eo":
+    if "-j" in given and given["-j"].value == "eo":
         content.joined_as_error, content.request.output = True, content.request.error
     _read_cores(content, given)
     _complete_memory(content, given)
@@ -113,6 +114,8 @@ def _complete_memory(content: ScriptRequest, given: Mapping[str, DirectiveOption
     if total is not None and "-l nodes" in given and nodes > 1 and content.request.mem:
         why = f"is that of all {nodes} nodes: each gets {content.request.mem} MiB"
         content.unsure.append((total, f"-l mem={total.value}", why))
+    if (each := given.get("-l pmem")) and (content.request.mem or 0) > (mebibytes(each.value, "b") or 0):
+        content.unsure.append((each, f"-l pmem={each.value}", OF_PROCESS))
     if content.request.mem != 0:
         return
     content.request.mem = 1

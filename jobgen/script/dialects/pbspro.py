@@ -60,6 +60,8 @@ class PbsProDialect(PbsDialect):
         *("checknode", "qnodes", "qpeek"),
     )
 
+    missing_options = (("pbsdsh", "-u"), ("pbsdsh", "-h"))
+
     def writes_log_in_place(self, directive: str) -> bool:
         return bool(re.fullmatch("-k [oe]*d[oe]*", directive))
 
