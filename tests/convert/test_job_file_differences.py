@@ -579,6 +579,9 @@ def test_arguments_of_the_script_in_blocks(lines: str, named: list[int]) -> None
         ("cd x && srun ./a", [], []),  # starts nothing if cd fails
         ("conda activate x && cd y && ./a", [], []),
         ("cd x && srun ./a\ncp b c", [], [3]),
+        ("cd x\ncd ~/y\n./a", [], [4]),  # the first has no effect
+        ("cd ~/x >/dev/null\ncd $SLURM_SUBMIT_DIR\n./a", [], []),
+        ("cd ~/x\ncd y\n./a", [], [3]),
         ("set -e\nsource ~/.bashrc\n./a", [], []),
     ],
 )
@@ -804,3 +807,33 @@ def test_the_threads_that_the_options_of_mdrun_set(lines: str, value: str | None
 def test_the_ranks_of_a_step_that_names_those_of_a_node(options: str, line: str, named: list[int]) -> None:
     """Measured on Slurm 22.05: SLURM_NTASKS=1, which a job with --ntasks-per-node=1 has, limits it to one."""
     assert reasons(SLURM.format(options, f"{line}\nsrun ./b"), "in the job, as many as it has") == named
+
+
+@pytest.mark.parametrize(
+    ("value", "named"),
+    [("dcu:4", True), ("mlu:4", True), ("gpu:0,nvme:1", True), ("none", False), ("nvme:0", False)],
+)
+def test_devices_that_stay_a_directive(value: str, named: bool) -> None:
+    text = SLURM.format(f"-n 1 --gres={value}", "./a")
+    assert reasons(text, "the job sets up CPUs, and requests none of another scheduler") == [2] * named
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_pattern"),
+    [
+        ("A='[\"n\",\"b\"]'\n./a -k $A", True),
+        ("A='[12]'\n./a -k=$A", True),
+        ("A='[12]'\n./a -k \"$A\"", False),
+        ("A='[12'\n./a -k $A", False),
+        ("./a x[12]", True),
+        ('./a x["y"]', True),
+        ("./a '[12]'", False),
+        ("./a \\[12\\]", False),
+        ("./a x{1,2}", True),
+        ("./a x'{1,2}'", False),
+    ],
+)
+def test_patterns_in_the_words_of_a_program(lines: str, is_pattern: bool) -> None:
+    """A shell replaces them by the names of files, also in a value without quotes."""
+    command = values(job_file(SLURM.format("-n 1", lines)).text)["command"]
+    assert (command[0] == "bash") == is_pattern
