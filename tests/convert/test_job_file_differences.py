@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import tomllib
 from convert.conversions import convert, job_file, values
 
 SLURM = "#!/bin/bash\n#SBATCH -t 10 {}\n{}\n"
@@ -837,3 +838,32 @@ def test_patterns_in_the_words_of_a_program(lines: str, is_pattern: bool) -> Non
     """A shell replaces them by the names of files, also in a value without quotes."""
     command = values(job_file(SLURM.format("-n 1", lines)).text)["command"]
     assert (command[0] == "bash") == is_pattern
+
+
+@pytest.mark.parametrize(
+    ("options", "own"), [("--no-requeue", {"directive": ["-r n"]}), ("--requeue", None), ("", None)]
+)
+def test_a_job_of_another_scheduler_runs_once_too(options: str, own: object) -> None:
+    assert tomllib.loads(job_file(SLURM.format(f"-n 1 {options}", "./a")).text).get("pbs") == own
+
+
+def test_an_array_of_another_scheduler_may_run_again() -> None:
+    text = SLURM.format("-n 1 --no-requeue --array=1-4", "./a")
+    assert reasons(text, "PBS Pro takes only arrays whose tasks may run again") == [2]
+
+
+@pytest.mark.parametrize(
+    ("lines", "named"),
+    [
+        ("if ! srun ./a; then\necho failed\nexit 1\nfi\nrm x", [7]),
+        ("if srun ./a; then echo b; else exit 1; fi\nrm x", [4]),
+        ("if ! srun ./a x*; then exit 1; fi\nrm x", [4]),
+        ("if ! srun ./a; then echo failed; fi\nrm x", []),
+        ("if ! srun ./a; then (exit 1); fi\nrm x", []),
+        ("if [ -f b ]; then srun ./a || exit 1; fi\nrm x", []),  # after asks for the status
+        ("srun ./a || exit 1\nrm x", []),
+        ("if ! srun ./a; then exit 1; fi", []),
+    ],
+)
+def test_commands_behind_an_exit_on_a_condition(lines: str, named: list[int]) -> None:
+    assert reasons(SLURM.format("-n 1", lines), "runs also after an exit") == named
