@@ -18,7 +18,6 @@ from jobgen.script.script import Script
         ("#PBS -l place=pack\n#PBS -l select=2", "slurm", "-l place=pack"),
         ("#PBS -k oe", "slurm", "-k oe"),
         ("#PBS -k doe", "torque", "-k doe"),
-        ("#PBS -l nodes=1\n#PBS -t 1-2\n#PBS -W umask=22", "pbspro", "-W umask=22"),  # Torque: decimal
         ("#SBATCH -p with_16_letters_", "pbspro", "the queue with_16_letters_"),
         ("#SBATCH -p with_16_letters_", "torque", "the queue with_16_letters_"),
         ("#PBS -S /bin/zsh", "slurm", "-S /bin/zsh"),
@@ -114,6 +113,8 @@ def test_what_has_no_counterpart_stays_as_a_comment(text: str, target: str, what
         ("torque", "-koe", "pbspro", "-k oe"),
         ("pbspro", "-W umask=0027,group_list=a,b", "torque", "-W umask=0027"),
         ("pbspro", "-W umask=0027,group_list=a", "torque", "-W group_list=a"),
+        ("torque", "-W umask=22", "pbspro", "-W umask=026"),  # Torque: decimal
+        ("pbspro", "-W umask=22", "torque", "-W umask=022"),
         ("torque", "-W stageout=a@h:/b", "pbspro", "-W stageout=a@h:/b"),
         ("torque", "-u me", "pbspro", "-u me"),
         ("pbspro", "-l select=1 -l cput=10:00:00", "torque", "-l cput=10:00:00"),

@@ -867,3 +867,30 @@ def test_an_array_of_another_scheduler_may_run_again() -> None:
 )
 def test_commands_behind_an_exit_on_a_condition(lines: str, named: list[int]) -> None:
     assert reasons(SLURM.format("-n 1", lines), "runs also after an exit") == named
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_unset"),
+    [
+        ("unset OMP_NUM_THREADS\npython t.py", True),
+        ("unset A OMP_NUM_THREADS\nsrun ./a", True),
+        ("export OMP_NUM_THREADS=2\nunset OMP_NUM_THREADS\n./a", True),
+        ("unset OMP_NUM_THREADS\nexport OMP_NUM_THREADS=2\n./a", False),
+        ("./a\nunset OMP_NUM_THREADS", False),
+    ],
+)
+def test_a_number_of_threads_that_the_script_unsets(lines: str, is_unset: bool) -> None:
+    command = values(job_file(SLURM.format("-N 1 --ntasks-per-node=1 -c 4", lines)).text)["command"]
+    assert (command[:3] == ["env", "-u", "OMP_NUM_THREADS"]) == is_unset
+
+
+@pytest.mark.parametrize(
+    ("directive", "target", "new"),
+    [
+        ("#SBATCH --wait", "pbspro", "#PBS -W block=true\n"),
+        ("#PBS -l select=1:ncpus=2\n#PBS -W block=True", "slurm", "#SBATCH --wait\n"),
+        ("#PBS -l select=1:ncpus=2\n#PBS -W block=true", "torque", "# not translated: -W block=true"),
+    ],
+)
+def test_a_submission_that_waits_for_its_job(directive: str, target: str, new: str) -> None:
+    assert new in convert(f"{directive}\n./a", target).text
