@@ -822,7 +822,7 @@ def test_devices_that_stay_a_directive(value: str, named: bool) -> None:
 @pytest.mark.parametrize(
     ("lines", "is_pattern"),
     [
-        ("A='[\"n\",\"b\"]'\n./a -k $A", True),
+        ('A=\'["n","b"]\'\n./a -k $A', True),
         ("A='[12]'\n./a -k=$A", True),
         ("A='[12]'\n./a -k \"$A\"", False),
         ("A='[12'\n./a -k $A", False),
@@ -894,3 +894,16 @@ def test_a_number_of_threads_that_the_script_unsets(lines: str, is_unset: bool) 
 )
 def test_a_submission_that_waits_for_its_job(directive: str, target: str, new: str) -> None:
     assert new in convert(f"{directive}\n./a", target).text
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("mpirun -x PBS_NODEFILE -x A -n 2 ./a", ["-x PBS_NODEFILE"]),
+        ("PBS_NODEFILE=hosts mpirun -x PBS_NODEFILE -n 2 ./a", []),
+        ("mpirun -x A=1 -n 2 ./a", []),
+    ],
+)
+def test_variables_of_the_job_that_mpirun_passes_on(line: str, named: list[str]) -> None:
+    done = convert(f"#PBS -l select=1:ncpus=2:mpiprocs=2\n{line}", "slurm")
+    assert [one.what for one in done.remarks if "the ranks do not get it" in one.why] == named

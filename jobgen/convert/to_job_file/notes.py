@@ -217,12 +217,14 @@ def without_program(script: Script, last: Node) -> Iterator[Remark]:
 def ends(file: JobFile, parts: Split, program: Command | None) -> Iterator[Remark]:
     """Yield a remark if an ``exit`` in the program, or in the statement around it, ends the script alone."""
     around = [one for one in program.node.above() if one.type in LATER] if program is not None else []
+    around = [one for one in around[-1:] if one.text not in file.shell_code]
     kept = [one for _, one in parts.last]
     places = [(parse(file.shell_code.encode()), "in the program")]
-    places += [(one, "on a condition of the program") for one in around[-1:] if one.text not in file.shell_code]
+    places += [(one, "on a condition of the program") for one in around]
     for code, where in places if parts.behind else ():
-        found = (one.node for one in commands(code) if one.name == "exit" and not one.node.under(*_OWN_SHELL))
-        if any(not any(exit_node in one for one in kept) for exit_node in found):
+        exits = (one.node for one in commands(code) if one.name == "exit")
+        found = (node for node in exits if not node.under(*_OWN_SHELL))
+        if any(not any(node in one for one in kept) for node in found):
             yield remark_on(parts.behind[0], f"runs also after an exit {where}")
 
 

@@ -336,7 +336,8 @@ def _devices(file: JobFile, script: Script, gpus: int, each: int) -> None:
     if each > gpus:  # jobgen gives each rank a device of its own
         if option and file.try_add("directive", [*file.list("directive"), option]):
             file.values["accelerator"] = "cpu"
-            why = f"{each} ranks share them: jobgen gives a device to each rank, so this is a directive; {_ALONE}"
+            why = f"{each} ranks share them: jobgen gives a device to each rank, so this is a directive; "
+            why += _ALONE
             file.hint(line, counted(gpus, "GPU"), why)
             return
         what = f"{counted(gpus, 'GPU')} of {each} ranks"
