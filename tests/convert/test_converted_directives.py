@@ -523,3 +523,8 @@ def test_a_resource_that_may_be_a_license(text: str, target: str) -> None:
     done = convert(f"#!/bin/bash\n#PBS -l nodes=1:ppn=4\n#PBS {text}\n./a\n", target, "torque")
     why = "may be a license or a resource of the site, which has another name"
     assert [one.line for one in done.remarks if one.why.startswith(why)] == [3]
+
+
+def test_mail_of_tasks_without_an_array() -> None:
+    """The qsub of PBS Pro refuses a j without an array."""
+    assert "#PBS -m ae\n" in convert("#PBS -m aej\n#PBS -l nodes=1:ppn=2", "pbspro").text
