@@ -151,7 +151,6 @@ def test_of_several_partitions_the_first(target: str) -> None:
         ("--quiet", False),
         ("-v", False),
         ("--ignore-pbs", False),
-        ("--wait", True),
     ],
 )
 def test_what_every_scheduler_does_is_not_lost(option: str, lost: bool, target: str) -> None:

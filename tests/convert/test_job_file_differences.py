@@ -816,7 +816,7 @@ def test_the_ranks_of_a_step_that_names_those_of_a_node(options: str, line: str,
 )
 def test_devices_that_stay_a_directive(value: str, named: bool) -> None:
     text = SLURM.format(f"-n 1 --gres={value}", "./a")
-    assert reasons(text, "the job sets up CPUs, and requests none of another scheduler") == [2] * named
+    assert reasons(text, "and has none under another scheduler") == [2] * named
 
 
 @pytest.mark.parametrize(
@@ -888,6 +888,7 @@ def test_a_number_of_threads_that_the_script_unsets(lines: str, is_unset: bool) 
     ("directive", "target", "new"),
     [
         ("#SBATCH --wait", "pbspro", "#PBS -W block=true\n"),
+        ("#SBATCH --wait", "torque", "# not translated: --wait"),
         ("#PBS -l select=1:ncpus=2\n#PBS -W block=True", "slurm", "#SBATCH --wait\n"),
         ("#PBS -l select=1:ncpus=2\n#PBS -W block=true", "torque", "# not translated: -W block=true"),
     ],

@@ -337,7 +337,7 @@ def _devices(file: JobFile, script: Script, gpus: int, each: int) -> None:
         if option and file.try_add("directive", [*file.list("directive"), option]):
             file.values["accelerator"] = "cpu"
             why = f"{each} ranks share them: jobgen gives a device to each rank, so this is a directive; "
-            why += _ALONE
+            why += "the job sets up CPUs, and requests none of another scheduler"
             file.hint(line, counted(gpus, "GPU"), why)
             return
         what = f"{counted(gpus, 'GPU')} of {each} ranks"
@@ -354,7 +354,6 @@ def _devices(file: JobFile, script: Script, gpus: int, each: int) -> None:
         file.hint(line, kind, why)
 
 
-_ALONE = "the job sets up CPUs, and requests none of another scheduler"
 _NO_DEVICES = re.compile(r"--gres=(none|[^,]+:0(,[^,]+:0)*)")
 
 
@@ -379,7 +378,7 @@ def _in_one_directive(file: JobFile, script: Script, devices: str, alone: bool) 
     why = "stays a directive, because jobgen requests GPUs only"
     if alone:
         file.values["accelerator"] = "cpu"
-        why += f": {_ALONE}"
+        why += ": its job prepares nothing for them, but CPUs, and has none under another scheduler"
     file.hint(given.line, given.value, why)
     return True
 
