@@ -129,9 +129,11 @@ def _words_of_parts(
 def _is_plain(value: Node, words: list[Node]) -> bool:
     """Return whether bash, which splits a value at blanks only, gets the words of a command line with it."""
     text = _EXPANSION.sub("$", code_text(value))
+    if words == [value]:
+        return re.search(r"\s|\[.*\]", text.strip()) is None  # a pattern for names of files
     if "$" not in text and re.search("[\"']", text):
         return True  # its quotes have a remark of convert
-    return not (re.search(r"\s", text.strip()) if words == [value] else _SIGN.search(text))
+    return not _SIGN.search(text)
 
 
 def is_literal(value: Node) -> bool:

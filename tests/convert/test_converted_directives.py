@@ -18,7 +18,6 @@ from jobgen.script.script import Script
         ("#PBS -l place=pack\n#PBS -l select=2", "slurm", "-l place=pack"),
         ("#PBS -k oe", "slurm", "-k oe"),
         ("#PBS -k doe", "torque", "-k doe"),
-        ("#PBS -l nodes=1\n#PBS -t 1-2\n#PBS -W umask=22", "pbspro", "-W umask=22"),  # Torque: decimal
         ("#SBATCH -p with_16_letters_", "pbspro", "the queue with_16_letters_"),
         ("#SBATCH -p with_16_letters_", "torque", "the queue with_16_letters_"),
         ("#PBS -S /bin/zsh", "slurm", "-S /bin/zsh"),
@@ -114,6 +113,8 @@ def test_what_has_no_counterpart_stays_as_a_comment(text: str, target: str, what
         ("torque", "-koe", "pbspro", "-k oe"),
         ("pbspro", "-W umask=0027,group_list=a,b", "torque", "-W umask=0027"),
         ("pbspro", "-W umask=0027,group_list=a", "torque", "-W group_list=a"),
+        ("torque", "-W umask=22", "pbspro", "-W umask=026"),  # Torque: decimal
+        ("pbspro", "-W umask=22", "torque", "-W umask=022"),
         ("torque", "-W stageout=a@h:/b", "pbspro", "-W stageout=a@h:/b"),
         ("torque", "-u me", "pbspro", "-u me"),
         ("pbspro", "-l select=1 -l cput=10:00:00", "torque", "-l cput=10:00:00"),
@@ -150,7 +151,6 @@ def test_of_several_partitions_the_first(target: str) -> None:
         ("--quiet", False),
         ("-v", False),
         ("--ignore-pbs", False),
-        ("--wait", True),
     ],
 )
 def test_what_every_scheduler_does_is_not_lost(option: str, lost: bool, target: str) -> None:
@@ -522,3 +522,8 @@ def test_a_resource_that_may_be_a_license(text: str, target: str) -> None:
     done = convert(f"#!/bin/bash\n#PBS -l nodes=1:ppn=4\n#PBS {text}\n./a\n", target, "torque")
     why = "may be a license or a resource of the site, which has another name"
     assert [one.line for one in done.remarks if one.why.startswith(why)] == [3]
+
+
+def test_mail_of_tasks_without_an_array() -> None:
+    """The qsub of PBS Pro refuses a j without an array."""
+    assert "#PBS -m ae\n" in convert("#PBS -m aej\n#PBS -l nodes=1:ppn=2", "pbspro").text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import tomllib
 from convert.conversions import convert, job_file, values
 
 SLURM = "#!/bin/bash\n#SBATCH -t 10 {}\n{}\n"
@@ -579,6 +580,9 @@ def test_arguments_of_the_script_in_blocks(lines: str, named: list[int]) -> None
         ("cd x && srun ./a", [], []),  # starts nothing if cd fails
         ("conda activate x && cd y && ./a", [], []),
         ("cd x && srun ./a\ncp b c", [], [3]),
+        ("cd x\ncd ~/y\n./a", [], [4]),  # the first has no effect
+        ("cd ~/x >/dev/null\ncd $SLURM_SUBMIT_DIR\n./a", [], []),
+        ("cd ~/x\ncd y\n./a", [], [3]),
         ("set -e\nsource ~/.bashrc\n./a", [], []),
     ],
 )
@@ -804,3 +808,103 @@ def test_the_threads_that_the_options_of_mdrun_set(lines: str, value: str | None
 def test_the_ranks_of_a_step_that_names_those_of_a_node(options: str, line: str, named: list[int]) -> None:
     """Measured on Slurm 22.05: SLURM_NTASKS=1, which a job with --ntasks-per-node=1 has, limits it to one."""
     assert reasons(SLURM.format(options, f"{line}\nsrun ./b"), "in the job, as many as it has") == named
+
+
+@pytest.mark.parametrize(
+    ("value", "named"),
+    [("dcu:4", True), ("mlu:4", True), ("gpu:0,nvme:1", True), ("none", False), ("nvme:0", False)],
+)
+def test_devices_that_stay_a_directive(value: str, named: bool) -> None:
+    text = SLURM.format(f"-n 1 --gres={value}", "./a")
+    assert reasons(text, "and has none under another scheduler") == [2] * named
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_pattern"),
+    [
+        ('A=\'["n","b"]\'\n./a -k $A', True),
+        ("A='[12]'\n./a -k=$A", True),
+        ("A='[12]'\n./a -k \"$A\"", False),
+        ("A='[12'\n./a -k $A", False),
+        ("./a x[12]", True),
+        ('./a x["y"]', True),
+        ("./a '[12]'", False),
+        ("./a \\[12\\]", False),
+        ("./a x{1,2}", True),
+        ("./a x'{1,2}'", False),
+    ],
+)
+def test_patterns_in_the_words_of_a_program(lines: str, is_pattern: bool) -> None:
+    """A shell replaces them by the names of files, also in a value without quotes."""
+    command = values(job_file(SLURM.format("-n 1", lines)).text)["command"]
+    assert (command[0] == "bash") == is_pattern
+
+
+@pytest.mark.parametrize(
+    ("options", "own"), [("--no-requeue", {"directive": ["-r n"]}), ("--requeue", None), ("", None)]
+)
+def test_a_job_of_another_scheduler_runs_once_too(options: str, own: object) -> None:
+    assert tomllib.loads(job_file(SLURM.format(f"-n 1 {options}", "./a")).text).get("pbs") == own
+
+
+def test_an_array_of_another_scheduler_may_run_again() -> None:
+    text = SLURM.format("-n 1 --no-requeue --array=1-4", "./a")
+    assert reasons(text, "PBS Pro takes only arrays whose tasks may run again") == [2]
+
+
+@pytest.mark.parametrize(
+    ("lines", "named"),
+    [
+        ("if ! srun ./a; then\necho failed\nexit 1\nfi\nrm x", [7]),
+        ("if srun ./a; then echo b; else exit 1; fi\nrm x", [4]),
+        ("if ! srun ./a x*; then exit 1; fi\nrm x", [4]),
+        ("if ! srun ./a; then echo failed; fi\nrm x", []),
+        ("if ! srun ./a; then (exit 1); fi\nrm x", []),
+        ("if [ -f b ]; then srun ./a || exit 1; fi\nrm x", []),  # after asks for the status
+        ("srun ./a || exit 1\nrm x", []),
+        ("if ! srun ./a; then exit 1; fi", []),
+    ],
+)
+def test_commands_behind_an_exit_on_a_condition(lines: str, named: list[int]) -> None:
+    assert reasons(SLURM.format("-n 1", lines), "runs also after an exit") == named
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_unset"),
+    [
+        ("unset OMP_NUM_THREADS\npython t.py", True),
+        ("unset A OMP_NUM_THREADS\nsrun ./a", True),
+        ("export OMP_NUM_THREADS=2\nunset OMP_NUM_THREADS\n./a", True),
+        ("unset OMP_NUM_THREADS\nexport OMP_NUM_THREADS=2\n./a", False),
+        ("./a\nunset OMP_NUM_THREADS", False),
+    ],
+)
+def test_a_number_of_threads_that_the_script_unsets(lines: str, is_unset: bool) -> None:
+    command = values(job_file(SLURM.format("-N 1 --ntasks-per-node=1 -c 4", lines)).text)["command"]
+    assert (command[:3] == ["env", "-u", "OMP_NUM_THREADS"]) == is_unset
+
+
+@pytest.mark.parametrize(
+    ("directive", "target", "new"),
+    [
+        ("#SBATCH --wait", "pbspro", "#PBS -W block=true\n"),
+        ("#SBATCH --wait", "torque", "# not translated: --wait"),
+        ("#PBS -l select=1:ncpus=2\n#PBS -W block=True", "slurm", "#SBATCH --wait\n"),
+        ("#PBS -l select=1:ncpus=2\n#PBS -W block=true", "torque", "# not translated: -W block=true"),
+    ],
+)
+def test_a_submission_that_waits_for_its_job(directive: str, target: str, new: str) -> None:
+    assert new in convert(f"{directive}\n./a", target).text
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("mpirun -x PBS_NODEFILE -x A -n 2 ./a", ["-x PBS_NODEFILE"]),
+        ("PBS_NODEFILE=hosts mpirun -x PBS_NODEFILE -n 2 ./a", []),
+        ("mpirun -x A=1 -n 2 ./a", []),
+    ],
+)
+def test_variables_of_the_job_that_mpirun_passes_on(line: str, named: list[str]) -> None:
+    done = convert(f"#PBS -l select=1:ncpus=2:mpiprocs=2\n{line}", "slurm")
+    assert [one.what for one in done.remarks if "the ranks do not get it" in one.why] == named

@@ -200,8 +200,9 @@ def make_portable(file: JobFile, command_name: str) -> None:
             key = next((one.key for one in OWN_OPTIONS if one.name == refused[1]), "")
             if key in file.own or key not in file.values:
                 break
-            if key == "array" and other not in file.of_others and "pack" not in file.values:
-                file.of_others[other] = {"pack": 1}  # by which a task looks up its index
+            own = file.of_others.get(other, {})
+            if key == "array" and "pack" not in {*own, *file.values}:
+                file.of_others[other] = {**own, "pack": 1}  # by which a task looks up its index
                 continue
             typed = str(file.values[key]) if key == "gpus_per_node" else ""
             if (count := re.fullmatch(r"(?!shard:).+:(\d+)", typed)) is None and key not in _MOVABLE:

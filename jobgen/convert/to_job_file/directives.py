@@ -16,7 +16,7 @@ from jobgen.plan.directives import unpattern
 from jobgen.schedulers.base import clock, matches
 from jobgen.schedulers.pbs import EVENT_LETTERS
 from jobgen.schedulers.request import DirectiveOption
-from jobgen.schedulers.table import named
+from jobgen.schedulers.table import named, queued
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.pbs_directives import OF_PROCESS
 from jobgen.script.dialects.script_request import ScriptRequest
@@ -99,6 +99,7 @@ def read_directives(file: JobFile, script: Script, totals: bool) -> None:
         others = [kept for one in others if (kept := without_devices(one, request.accelerator))]
     if request.rerun is not None:
         others.insert(0, source.scheduler.request_forms["requeue" if request.rerun else "no_requeue"])
+        _run_once(file, script)
     for directive in others:
         line = line_of(script, directive.partition("=")[0])
         if fault := source.scheduler.misplaced(directive):
@@ -107,6 +108,18 @@ def read_directives(file: JobFile, script: Script, totals: bool) -> None:
             file.add("directive", directive, line)
     for name, value in content.exports:
         file.set_variable(name, value, line_of(script, "--export", "-v"))
+
+
+def _run_once(file: JobFile, script: Script) -> None:
+    """Keep the job of another scheduler from running again, if the script does."""
+    for name, other in queued().items() if script.request.rerun is False else ():
+        if name == script.dialect.scheduler.command_name:
+            continue
+        if script.request.array and DIALECTS[other.name].array_needs_rerun:
+            why = f"{other.title} takes only arrays whose tasks may run again"
+            file.hint(line_of(script, "--no-requeue", "-r"), "a job that is not run again", why)
+        else:
+            file.of_others[name] = {"directive": [other.request_forms["no_requeue"]]}
 
 
 def without_devices(directive: str, accelerator: str) -> str:

@@ -44,6 +44,7 @@ _READINGS = 3  # of the statements, at most
 OF_SHELL = re.compile(r"(set [-+](?!-)|shopt )")  # options of the shell, which end with a block
 _SETTING = {"source", ".", "cd", "pushd", "module", "ml", "conda", "mamba", "eval"}
 _AT_HOME = re.compile(r"(?:~|\$HOME|\$\{HOME\})(/[\w./+@%:-]+)")
+_CHANGES_DIRECTORY = re.compile(r"(cd|pushd)\b")
 AT_HOME = "~/."  # the home directory itself
 _LOGIN_FILES = re.compile(
     r"(~|\$HOME|\$\{HOME\}|/homes?/(\w+|\$USER|\$\{USER\}|\$\(whoami\)|`whoami`))/\.(bashrc|bash_profile|profile|bash_login)"
@@ -232,6 +233,10 @@ class Environment:
             self.file.hint(line, shown(node), why)
 
     def _set(self, statement: Node, kind: str, value: str) -> None:
+        if kind == "submission" or (kind == "workdir" and is_whole(value)):  # whatever the directory before
+            replaced = [one for one in self.statements if _CHANGES_DIRECTORY.match(one.text)]
+            self.without_effect += [one for one in replaced if one.type != "list"]
+            self.statements = [one for one in self.statements if one not in self.without_effect]
         if kind in _WHY:
             self.remarks.append(hint(statement.line, shown(statement), _WHY[kind]))
         elif kind == "env":

@@ -214,11 +214,18 @@ def without_program(script: Script, last: Node) -> Iterator[Remark]:
         yield remark_on(last, "if it fails, the script has its status, and the job ends with 0")
 
 
-def ends(file: JobFile, parts: Split) -> Iterator[Remark]:
-    """Yield a remark if the program is code with an ``exit`` that ends the script, but not the job."""
-    code = commands(parse(file.shell_code.encode())) if parts.behind else ()
-    if any(one.name == "exit" and not one.node.under(*_OWN_SHELL) for one in code):
-        yield remark_on(parts.behind[0], "runs also after an exit in the program")
+def ends(file: JobFile, parts: Split, program: Command | None) -> Iterator[Remark]:
+    """Yield a remark if an ``exit`` in the program, or in the statement around it, ends the script alone."""
+    around = [one for one in program.node.above() if one.type in LATER] if program is not None else []
+    around = [one for one in around[-1:] if one.text not in file.shell_code]
+    kept = [one for _, one in parts.last]
+    places = [(parse(file.shell_code.encode()), "in the program")]
+    places += [(one, "on a condition of the program") for one in around]
+    for code, where in places if parts.behind else ():
+        exits = (one.node for one in commands(code) if one.name == "exit")
+        found = (node for node in exits if not node.under(*_OWN_SHELL))
+        if any(not any(node in one for one in kept) for node in found):
+            yield remark_on(parts.behind[0], f"runs also after an exit {where}")
 
 
 def own_state(script: Script, file: JobFile, parts: Split) -> Iterator[Remark]:

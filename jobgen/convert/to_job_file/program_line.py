@@ -104,7 +104,7 @@ def read(
             text = _run_time(script, node, found)
             is_program = at == 0 or (at == 1 and is_python(nodes[0].text))
             found.several |= is_program and _bare(node) and _is_foreign(script, text)
-        elif _globbed(node) or (_bare(node) and re.search(r"[\s*?]", text)):
+        elif _globbed(node) or (_bare(node) and re.search(r"[\s*?]|\[.*\]", text)):
             found.several = True
         elif names([text]):  # no value of the job
             text = _hoisted(node, found)
@@ -292,11 +292,15 @@ def _is_zero(node: Node, zeros: frozenset[str]) -> bool:
 
 def _globbed(node: Node) -> bool:
     """Return whether a shell would replace a word by names of files, or by several words."""
+    return re.search(r"(?<!\\)(\*|\?|\[.*\])|^~|\{.*(,|\.\.).*\}", _bare_text(node)) is not None
+
+
+def _bare_text(node: Node) -> str:
+    """Return a word with a letter in the place of each variable, and of each text in quotes."""
     if node.type in ("concatenation", "command_name"):
-        return any(_globbed(child) for child in node.children)
-    text = re.sub(r"\$\{[^}]*\}", "", node.text)
-    has_sign = re.search(r"(?<!\\)[*?]|^~|\[.*\]|\{.*(,|\.\.).*\}", text) is not None
-    return has_sign and node.type in ("word", "brace_expression", "misread")
+        return "".join(map(_bare_text, node.children))
+    is_bare = node.type in ("word", "number", "brace_expression", "misread")
+    return re.sub(r"\$\{[^}]*\}", "", node.text) if is_bare else "x"
 
 
 def _splits(script: Script, node: Node) -> bool:

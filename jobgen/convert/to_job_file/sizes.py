@@ -317,6 +317,7 @@ def _devices(file: JobFile, script: Script, gpus: int, each: int) -> None:
         file.hint(line, "accelerators", f"{sites[0].title} gives whole nodes, of {gpus} GPUs")
     if not gpus:
         file.values["accelerator"] = "cpu"
+        _in_one_directive(file, script, "", alone=True)
         others = any(re.match(r"--gres|--gpus", one) for one in file.list("directive"))
         unknown = list(launch_nodes.open_devices(script)) if not others else []
         why = "the job finds out how many: set gpus_per_node; without it the job runs on CPUs"
@@ -353,27 +354,31 @@ def _devices(file: JobFile, script: Script, gpus: int, each: int) -> None:
         file.hint(line, kind, why)
 
 
+_NO_DEVICES = re.compile(r"--gres=(none|[^,]+:0(,[^,]+:0)*)")
+
+
 def _in_one_directive(file: JobFile, script: Script, devices: str, alone: bool) -> bool:
     """Keep a directive that requests accelerators and other devices; return whether there is one.
 
-    If another option of the script requests the accelerators, the directive gets them, too, as ``devices``.
+    If another option of the script requests the accelerators, the directive gets them, too, as ``devices``,
+    which are empty without accelerators.
     The job prepares nothing for the accelerators if it gets them by the directive ``alone``.
     """
     directives = file.list("directive")
     rest = next((one for one in directives if one.startswith("--gres=")), None)
     given = script.heeded.get("--gres")
-    if rest is None or given is None:
+    if rest is None or given is None or _NO_DEVICES.fullmatch(rest):
         return False
     named = re.search(rf"(^|,)(gres:)?{script.request.accelerator}\b", given.value)
     value = script.dialect.scheduler.grammar.word(given.value)
-    whole = f"--gres={value}" if named else f"{devices},{value}"
+    whole = f"--gres={value}" if named or not devices else f"{devices},{value}"
     if not file.accepts("directive", whole):
         return False
     file.values["directive"] = [whole if one is rest else one for one in directives]
     why = "stays a directive, because jobgen requests GPUs only"
     if alone:
         file.values["accelerator"] = "cpu"
-        why += ": its job prepares nothing for them"
+        why += ": its job prepares nothing for them, but CPUs, and has none under another scheduler"
     file.hint(given.line, given.value, why)
     return True
 

@@ -116,6 +116,10 @@ class Threads:
             self.file.remarks += self._of_program()
         if not found:
             self._of_mdrun()
+        unset = (one for one in self.script.tree.all("unset_command") if _NAME in one.text.split())
+        by_script = here is not None and any(one.start < here.node.start for one in unset)
+        if here is not None and by_script and value == _UNSET and "command" not in self.unset:
+            self._leave_out(here)
         self.file.remarks += self._of_whole_nodes(value)
         self.file.remarks += self._of_others()
 

@@ -243,7 +243,7 @@ def _notes(
         yield from notes.left_running(script, file, parts, command)
         yield from notes.lost_files(script, file, parts, command)
     yield from notes.tasks(script, file, launch)
-    yield from notes.ends(file, parts)
+    yield from notes.ends(file, parts, command)
     yield from notes.own_state(script, file, parts)
     yield from notes.environment(script, launch)
     yield from notes.sizes_of_environment(script, file, launch)

@@ -116,6 +116,8 @@ def _request(script: Script, content: ScriptRequest, target: Dialect) -> tuple[l
             continue
         if text in common:
             head += common[text][0]
+        elif target.wait_directive and text.lower() == source.wait_directive.lower():
+            head.append(f"{target.scheduler.prefix} {target.wait_directive}")
         elif target.copies_logs or not source.writes_log_in_place(text):
             boxed = CONTAINER.fullmatch(option.flag) is not None
             remarks.append(Remark(option.line, text, f"{why} in {target.title}", of_program=boxed))
@@ -127,6 +129,8 @@ def _common(content: ScriptRequest, source: Dialect, target: Dialect) -> dict[st
     and the text in the request of each node."""
     found: dict[str, tuple[list[str], str]] = {}
     for _, text, _ in content.unconverted if source.family == target.family else ():
+        if source.umask_base and (mask := re.fullmatch(r"-W umask=([1-7][0-7]*)", text)):
+            found[text] = [f"{target.scheduler.prefix} -W umask=0{int(mask[1], source.umask_base):o}"], ""
         if not matches(source.common_directives, text):
             continue
         key, _, value = text.partition("=")

@@ -331,6 +331,14 @@ def _environment(call: Call, line: LaunchLine, script: Script, to_srun: bool) ->
         yield call.hint(misreadings.WHOLE_ENVIRONMENT.format(value), call.name)
 
 
+def _variables_of_job(call: Call, script: Script, target: Dialect) -> Iterator[Remark]:
+    """Yield a remark on each variable of the job that ``-x`` passes on, and that the other one has not."""
+    known = {*target.environment, *script.values, *(name for name, _ in script.expansions)}
+    for name in re.findall(r"\s-x[= ](\w+)(?=\s)", call.command.node.text):
+        if name in script.dialect.environment and name not in known:
+            yield call.hint(f"is not set by {target.title}, so that the ranks do not get it", f"-x {name}")
+
+
 def _remarks(call: Call, line: LaunchLine, script: Script, target: Dialect) -> Iterator[Remark]:
     number, to_srun = call.command.line, target.node_step is not None
     for name in _INHERITED.intersection(script.constants.value(word) or "" for word in call.before):
@@ -347,6 +355,7 @@ def _remarks(call: Call, line: LaunchLine, script: Script, target: Dialect) -> I
             why = f"fills one node after the other, {srun_line.NAME} uses all: add --nodes with their number"
             yield call.hint(why)
         yield from _more_threads(call, line, script)
+        yield from _variables_of_job(call, script, target)
     yield from launch_calls.shortage(call, line, script)
     several = mpirun_line.ranks_of(line, script.request) != "1"
     mpi = MPI_FLAVOURS[mpi_of(script, target=target.name)].command

@@ -138,6 +138,8 @@ def _mail(content: ScriptRequest, source: Dialect, target: Dialect, lost: Lost) 
     given = request.mail or EVENT_LETTERS[source.default_mail] * bool(request.mail_user)
     events = target.scheduler.mail(event for event, letter in EVENT_LETTERS.items() if letter in given)
     written = request.mail if source.family == target.family else events
+    if not of_array and source.family == target.family:
+        return written.replace(target.task_mail or " ", "")  # which qsub refuses without an array
     if not of_array or not set(given) - set(EVENT_LETTERS["none"]):
         return written
     if request.mail_of_tasks and target.task_mail:

@@ -142,6 +142,8 @@ class Dialect:
     argument_rule = ""  # how a job gets what the script reads as its arguments; empty: as arguments
     converted: frozenset[str] = frozenset()  # options that other schedulers have, too
     common_directives = NEVER  # a pattern of those that all its dialects have, and jobgen has no options for
+    umask_base = 0  # of the number of a umask without a leading 0
+    wait_directive = ""  # with which the submission waits for the end of the job
     shell_option: str | None = None
     directory_options: tuple[str, ...] = ()  # each names the directory of the job
     project_option: str | None = None  # the account, if the option of the account is missing

@@ -19,6 +19,8 @@ class PbsProDialect(PbsDialect):
     array_pattern = r"\d+-\d+(:0*[1-9]\d*)?(%\d+)?"
     array_forms = "FIRST-LAST, FIRST-LAST:STEP and FIRST-LAST%LIMIT"
     least_range = 2
+    umask_base = 8
+    wait_directive = "-W block=true"
     array_needs_rerun = looks_up_hosts = refuses_unset_names = True
     foreign_options = {"-t": ("Torque", "for an array write -J 0-9")}
     foreign_variables = TORQUE_VARIABLES

@@ -52,6 +52,7 @@ class SlurmDialect(Dialect):
         "--parsable": "", "--quiet": "", "--verbose": "",
     }  # fmt: skip
     submit_options = {"--wait": "--wait", "--test-only": "--dry-run"}
+    wait_directive = "--wait"
     program_option = "--wrap"
     own_values = {
         "--nodes": ((r"\d+-\d+(?::\d+)?", r"--directive=--nodes=\g<0>"),),

@@ -14,6 +14,7 @@ from jobgen.script.dialects.value_forms import empty_part
 
 class TorqueDialect(PbsDialect):
     scheduler = TORQUE
+    umask_base = 10
     no_counterpart = dict.fromkeys(
         ("-l procs", "-L tasks"),
         "-l procs and -L tasks let Torque choose the nodes, and have no counterpart: name them with "
