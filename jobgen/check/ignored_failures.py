@@ -184,14 +184,20 @@ def _is_quick(script: Script, command: Command) -> bool:
 
 
 def shows_installation(script: Script, command: Command) -> bool:
-    """Return whether ``python -c`` only imports and prints, or tests what the script has installed."""
+    """Return whether ``python -c`` only imports and prints, or tests what the script has installed, or a
+    module of Python shows the versions of an environment."""
     words = [word.unquoted for word in command.words]
+    if _SHOWS.search(" ".join(words)):
+        return True
     triples = zip(words, words[1:], words[2:], strict=False)
     code = next(
         (code for name, option, code in triples if option == "-c" and is_python(os.path.basename(name))), ""
     )
     prints = all(re.match(r"\s*(?:(?:import|from|print)\b|$)", part) for part in re.split(r"[;\n]", code))
     return bool(code) and (prints or any("install" in one.literals for one in script.commands))
+
+
+_SHOWS = re.compile(r"\s-m (\w+\.utils\.collect_env|site|sysconfig|platform|pip (list|freeze|show))\b")
 
 
 def _cleans(command: Command) -> bool:

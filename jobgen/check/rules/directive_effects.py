@@ -158,14 +158,22 @@ def late_directive(script: Script) -> Iterator[Hit]:
         keys = {key for key, _ in own}
         if below and keys and keys <= script.heeded.keys():
             continue  # other values, which a person keeps
-        if own and all(key in script.heeded and script.heeded[key].value == one.value for key, one in own):
-            continue  # the same values are in effect
+        if own and all(_in_effect(script, key, one.value) for key, one in own):
+            continue
         fix, branch = _fix_of_late(script, line, late), late.branch(line)
         mild = (below if script.directives.live else elsewhere) or (branch is not None and branch[2])
         mild = mild or fix == _SAME_NAME or late.has_arguments
         reason = f"the directive is ignored: it follows the first command, in line {begin}"
         level = NOTE if mild or writes_job or _loses_nothing(script, line, late) else None
         yield Hit(line.number, reason, fix, level, () if fix else _move(script, line))
+
+
+def _in_effect(script: Script, key: str, value: str) -> bool:
+    """Return whether an option has a value in effect: by another directive, or as the default that nothing reads."""
+    if key in script.heeded:
+        return script.heeded[key].value == value
+    default, variable = script.dialect.defaults_of_sizes.get(key, ("", ""))
+    return value == default and variable not in script.tree.text
 
 
 class _Late(NamedTuple):

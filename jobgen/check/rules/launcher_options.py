@@ -64,6 +64,13 @@ def first_node_only(script: Script) -> Iterator[Hit]:
         effect = "the other nodes stay idle" if count == 1 else waiting
         reason = f"a batch script runs {launch.title} on the first node only: {effect}"
         fix = f"start it with {script.dialect.once_a_node}"
+        if (
+            count != 1
+            and "--node-rank" in launch.row.line.from_script
+            and not launch.has("--node-rank", "--rdzv-backend")
+        ):
+            own = "SLURM_NODEID" if script.dialect.scheduler.node_step else "OMPI_COMM_WORLD_RANK of mpirun"
+            fix += f", with --node-rank from a variable that is expanded on each node, such as {own}"
         if count == 1:
             size = f"{launch.row.line.nodes[0]}={script.request.nodes or 'N'}"
             fix = f"request one node, or {fix}, with {size} and the address and port of the first node"

@@ -134,6 +134,8 @@ class Dialect:
     script_copy = ("", NEVER)  # the name of its copy of a script, and a pattern of parts of the path
     login_shell = False  # runs the script
     hides_devices = False  # that a job does not request
+    # Options with the value that holds without them, and the variable that the scheduler sets only with them.
+    defaults_of_sizes: Mapping[str, tuple[str, str]] = {}
 
     # Conversion
     size_keys: Mapping[str, tuple[str, ...]] = {}  # of the options that set cpus and ranks, best first

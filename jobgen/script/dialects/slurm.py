@@ -103,6 +103,7 @@ class SlurmDialect(Dialect):
     }
     default_nodes = 1
     hides_devices = True
+    defaults_of_sizes = {"--cpus-per-task": ("1", "SLURM_CPUS_PER_TASK")}
     needs_shebang = True
     script_copy = ("slurm_script", r"\bslurmd\b|\bslurm_script\b")
     # JUWELS, JURECA and JUSUF; Frontera, Lonestar and Stampede; Piz Daint and Alps; Frontier
