@@ -355,7 +355,7 @@ def test_a_text_in_three_quotes_is_not_the_place_of_an_error() -> None:
             "fixed-port",
             f"{HEAD}#SBATCH --array=0-1\nexport MASTER_PORT=29500\nexport RANK=$SLURM_ARRAY_TASK_ID\npython t.py",
         ),
-        ("ranks-mismatch", f"{HEAD}#SBATCH --cpus-per-task=48\nmodule load impi\nmpirun -n 8 ./a"),
+        ("ranks-mismatch", f"{HEAD}#SBATCH --ntasks=1 --cpus-per-task=48\nmodule load impi\nmpirun -n 8 ./a"),
         ("late-directive", f"{HEAD}echo a\n#SBATCH --cpus-per-task=1\nsrun ./a"),
         ("no-errexit", f"{HEAD}python -m torch.utils.collect_env\necho Done"),
         ("conda-init", f"{HEAD}conda init bash\nsource ~/.bashrc\nconda activate a"),
@@ -784,6 +784,25 @@ def test_a_comment_that_has_the_time_limit_of_the_queue() -> None:
     text = "#!/bin/bash\n#PBS -l nodes=1:ppn=4\n#PBS -q long\n"
     assert [one.severity for one in found(f"{text}#   long   24hr\n./a", "no-walltime")] == []
     assert [one.severity for one in found(f"{text}#   short  2hr\n./a", "no-walltime")] == ["warning"]
+
+
+def test_a_test_in_a_damaged_script_is_no_program() -> None:
+    text = f"{HEAD}if [ $? -ne 0 ]\ncat $V | java b > c\nif [ $? -ne 0 ]\nthen\n./a | \\\nawk b > T\n"
+    (only,) = found(text, "no-errexit")
+    assert only.reason.startswith("if 'java b' fails")
+
+
+def test_the_fix_of_a_static_rendezvous_has_a_node_rank() -> None:
+    text = f"{HEAD}#SBATCH --nodes=2\ntorchrun --nnodes=2 --nproc-per-node=4 --master-addr=$A t.py\n"
+    (only,) = found(text, "first-node-only")
+    assert "--node-rank" in only.fix
+
+
+def test_the_slots_that_all_launchers_of_a_script_need() -> None:
+    text = f"{HEAD}#SBATCH --ntasks=1 --cpus-per-task=48\nmpirun -n 2 ./a\nmpirun -n 8 ./a\n"
+    assert [(one.severity, one.fix) for one in found(text, "ranks-mismatch")] == [
+        ("note", "request 8 slots: --ntasks=8 --cpus-per-task=6")
+    ] * 2
 
 
 def test_the_order_of_one_host() -> None:
