@@ -340,7 +340,6 @@ def test_a_text_in_three_quotes_is_not_the_place_of_an_error() -> None:
                 "module load x\ncd ~/b || exit\n./a in.txt",
             )
         ),
-        ("unchecked-cd", f"{HEAD}cd /a || exit\n./b c.txt\ncd /a\n./d e.txt"),
         ("unquoted-path", "#!/bin/sh\n#SBATCH --time=01:00:00\ncat b > $1\nD=$1\ncat b > $D/c"),
         ("personal-path", f"{HEAD}srun singularity exec a.sif /home/test.x"),
         ("personal-path", f"{HEAD}ls /home/research/genome/a"),
@@ -803,6 +802,11 @@ def test_the_slots_that_all_launchers_of_a_script_need() -> None:
     assert [(one.severity, one.fix) for one in found(text, "ranks-mismatch")] == [
         ("note", "request 8 slots: --ntasks=8 --cpus-per-task=6")
     ] * 2
+
+
+def test_a_cd_to_where_the_job_is() -> None:
+    lines = [one.line for one in found(f"{HEAD}cd /a\n./b c.txt\ncd /a\n./d e.txt\n", "unchecked-cd")]
+    assert lines == [3]
 
 
 def test_the_order_of_one_host() -> None:
