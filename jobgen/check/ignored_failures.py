@@ -189,7 +189,9 @@ def shows_installation(script: Script, command: Command) -> bool:
     words = [word.unquoted for word in command.words]
     triples = zip(words, words[1:], words[2:], strict=False)
     found = {option: text for name, option, text in triples if is_python(os.path.basename(name))}
-    if found.get("-m") in ("torch.utils.collect_env", "deepspeed.env_report", "platform", "site"):
+    if re.fullmatch(
+        r"\w+\.utils\.collect_env|deepspeed\.env_report|site|sysconfig|platform", found.get("-m", "")
+    ):
         return True
     code = found.get("-c", "")
     prints = all(re.match(r"\s*(?:(?:import|from|print)\b|$)", part) for part in re.split(r"[;\n]", code))

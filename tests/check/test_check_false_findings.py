@@ -328,6 +328,35 @@ def test_a_text_in_three_quotes_is_not_the_place_of_an_error() -> None:
         ("personal-path", f"{HEAD}DISK=/a\nP=${{DISK}}/users/alice/work\nls $DISK/home/alice/x"),
         ("personal-path", f'{HEAD}ls "$DISK/users/alice/x" "$DISK"/users/alice/x'),
         ("unchecked-cd", f'{HEAD}cd /a\nD=/b\nRUN="python $D/prog.py $D/data"\nexec $RUN'),
+        *(
+            ("unchecked-cd", f"{HEAD}cd /a\nD=/b\n{lines}")
+            for lines in (
+                "map --un $D/u -n 3 $D/ref -1 $D/r > $D/o",
+                "N=`echo $L | sed 's/\\.1/\\.2/g'`\nP=$D/x_`echo $L`\nmap -x $D/ref -o $P",
+                "map $D/a $D/b | perl -ne 'print if $x[1] != 77' > $D/o",
+                'sed -n "${SLURM_ARRAY_TASK_ID}p" $D/list\nIFS=, read -ra A < $D/b',
+                "T=$(echo 2 - 1 | bc -l)\nsource activate env\nN=`wc -l < $PBS_NODEFILE`",
+                "export OUT=/b/out\n/b/jobs/JRUN",
+                "module load x\ncd ~/b || exit\n./a in.txt",
+            )
+        ),
+        ("unquoted-path", "#!/bin/sh\n#SBATCH --time=01:00:00\ncat b > $1\nD=$1\ncat b > $D/c"),
+        ("personal-path", f"{HEAD}srun singularity exec a.sif /home/test.x"),
+        ("personal-path", f"{HEAD}ls /home/research/genome/a"),
+        ("download-in-job", f"{HEAD}export https_proxy=http://p:3128\nwget https://a.org/b\nsrun ./a"),
+        ("forced-devices", f"{HEAD}#SBATCH --gres=gpu:2\n{TWO_DEVICES}"),
+        (
+            "fixed-port",
+            f"{HEAD}#SBATCH --array=1-2\nexport MASTER_PORT=52386 MASTER_ADDR=a\nif [ $SLURM_ARRAY_TASK_ID -eq 1 ]; then\n"
+            "export NODE_RANK=0\nelse\nexport NODE_RANK=1\nfi\npython t.py",
+        ),
+        (
+            "fixed-port",
+            f"{HEAD}#SBATCH --array=0-1\nexport MASTER_PORT=29500\nexport RANK=$SLURM_ARRAY_TASK_ID\npython t.py",
+        ),
+        ("ranks-mismatch", f"{HEAD}#SBATCH --ntasks=1 --cpus-per-task=48\nmodule load impi\nmpirun -n 8 ./a"),
+        ("late-directive", f"{HEAD}echo a\n#SBATCH --cpus-per-task=1\nsrun ./a"),
+        ("no-errexit", f"{HEAD}python -m torch.utils.collect_env\necho Done"),
         ("conda-init", f"{HEAD}conda init bash\nsource ~/.bashrc\nconda activate a"),
         ("no-errexit", f"{HEAD}/apps/start_gui xterm\ndate"),
         ("no-errexit", f"{HEAD}cmsenv\nls"),
@@ -388,7 +417,27 @@ def test_what_is_no_finding(rule: str, text: str) -> None:
             f"{PBS}#PBS -l select=1:ngpus=2 -l filesystems=home\n#PBS -q by-gpu\n{TWO_DEVICES}",
         ),
         ("forced-devices", f"{HEAD}#SBATCH -p gpu-a100-small\nibrun ./a\n{TWO_DEVICES}"),
-        ("forced-devices", f"{HEAD}#SBATCH -p booster --gres=gpu:2\n{TWO_DEVICES}"),
+        ("forced-devices", f"{HEAD}#SBATCH -p booster --gres=gpu:3\n{TWO_DEVICES}"),
+        *(
+            ("unchecked-cd", f"{HEAD}cd /a\n{lines}")
+            for lines in (
+                "E=`pwd`\ncd /b\n$E/x /c",
+                "cd b\n./a in.txt",
+                "cmake -DA=/b /c",
+                "map /b /c > o.txt",
+                "/b/run",
+                "sed s/a/b/ c.txt",
+            )
+        ),
+        ("unchecked-cd", f"{HEAD}cd /a\ncd ..\ncd /a\n./d e.txt"),
+        ("unquoted-path", "#!/bin/sh\n#SBATCH --time=01:00:00\nD=$1\nrm -r $D"),
+        ("personal-path", f"{HEAD}singularity exec a.sif /home/ann/test.x"),
+        ("download-in-job", f"{HEAD}export no_proxy=localhost\nwget https://a.org/b\nsrun ./a"),
+        (
+            "fixed-port",
+            f"{HEAD}#SBATCH --array=0-1\nexport MASTER_PORT=29500\npython t.py --seed $SLURM_ARRAY_TASK_ID",
+        ),
+        ("late-directive", f"{HEAD}echo a\n#SBATCH --cpus-per-task=1\nsrun ./a $SLURM_CPUS_PER_TASK"),
         *(
             ("unchecked-cd", f"{HEAD}cd /a\n{lines}")
             for lines in ("cat b", "ls .", "cat $X", "grep a /b > c.txt", "sort /b -o c.txt", "ln -s /b/c")
@@ -735,6 +784,30 @@ def test_a_comment_that_has_the_time_limit_of_the_queue() -> None:
     text = "#!/bin/bash\n#PBS -l nodes=1:ppn=4\n#PBS -q long\n"
     assert [one.severity for one in found(f"{text}#   long   24hr\n./a", "no-walltime")] == []
     assert [one.severity for one in found(f"{text}#   short  2hr\n./a", "no-walltime")] == ["warning"]
+
+
+def test_a_test_in_a_damaged_script_is_no_program() -> None:
+    text = f"{HEAD}if [ $? -ne 0 ]\ncat $V | java b > c\nif [ $? -ne 0 ]\nthen\n./a | \\\nawk b > T\n"
+    (only,) = found(text, "no-errexit")
+    assert only.reason.startswith("if 'java b' fails")
+
+
+def test_the_fix_of_a_static_rendezvous_has_a_node_rank() -> None:
+    text = f"{HEAD}#SBATCH --nodes=2\ntorchrun --nnodes=2 --nproc-per-node=4 --master-addr=$A t.py\n"
+    (only,) = found(text, "first-node-only")
+    assert "--node-rank" in only.fix
+
+
+def test_the_slots_that_all_launchers_of_a_script_need() -> None:
+    text = f"{HEAD}#SBATCH --ntasks=1 --cpus-per-task=48\nmpirun -n 2 ./a\nmpirun -n 8 ./a\n"
+    assert [(one.severity, one.fix) for one in found(text, "ranks-mismatch")] == [
+        ("note", "request 8 slots: --ntasks=8 --cpus-per-task=6")
+    ] * 2
+
+
+def test_a_cd_to_where_the_job_is() -> None:
+    lines = [one.line for one in found(f"{HEAD}cd /a\n./b c.txt\ncd /a\n./d e.txt\n", "unchecked-cd")]
+    assert lines == [3]
 
 
 def test_the_order_of_one_host() -> None:

@@ -115,8 +115,8 @@ def foreign_scheduler(script: Script) -> Iterator[Hit]:
     rank of MPI and starts none, because a launcher starts it; those in an `if` that has directives of another scheduler, too;
     those that only pass variables of the submission; those of a script of PBS that reads arguments, which a program submits with
     `qsub -F` and options of its own; those whose option a command
-    in a file beside the script gives, too; one node, task or core with Slurm, which are the default; and those of which the
-    script has several with different values, which are alternatives, unless programs run between them.)""",
+    in a file beside the script gives, too; and those of which the script has several with different values, which are
+    alternatives, unless programs run between them. One node, task or core is the default of Slurm.)""",
     fix="move it above the first command",
     bad="""
     #!/bin/bash
@@ -158,14 +158,28 @@ def late_directive(script: Script) -> Iterator[Hit]:
         keys = {key for key, _ in own}
         if below and keys and keys <= script.heeded.keys():
             continue  # other values, which a person keeps
-        if own and all(key in script.heeded and script.heeded[key].value == one.value for key, one in own):
-            continue  # the same values are in effect
+        if own and all(_in_effect(script, key, one.value) for key, one in own):
+            continue
         fix, branch = _fix_of_late(script, line, late), late.branch(line)
         mild = (below if script.directives.live else elsewhere) or (branch is not None and branch[2])
         mild = mild or fix == _SAME_NAME or late.has_arguments
         reason = f"the directive is ignored: it follows the first command, in line {begin}"
         level = NOTE if mild or writes_job or _loses_nothing(script, line, late) else None
         yield Hit(line.number, reason, fix, level, () if fix else _move(script, line))
+
+
+def _in_effect(script: Script, key: str, value: str) -> bool:
+    """Return whether an option has a value in effect: by another directive, or as the default that nothing reads."""
+    if key in script.heeded:
+        return script.heeded[key].value == value
+    ones = script.dialect.sizes_of_one
+    default = (
+        value == "1"
+        and key in ones
+        and ones.keys().isdisjoint(script.heeded)
+        and "--gpus" not in script.heeded
+    )
+    return default and not (ones[key] and ones[key] in script.tree.text)
 
 
 class _Late(NamedTuple):
@@ -292,10 +306,9 @@ def _is_unset(script: Script, text: str) -> bool:
 
 
 def _loses_nothing(script: Script, line: Line, late: _Late) -> bool:
-    """Return whether a late directive is in effect anyway, as it is the default, passes variables only, or is one
-    of several alternatives."""
-    in_effect, ones = script.heeded, script.dialect.sizes_of_one
-    default = ones.isdisjoint(in_effect) and "--gpus" not in in_effect
+    """Return whether a late directive is in effect anyway, passes variables only, or is one of several
+    alternatives."""
+    in_effect = script.heeded
     given = {key for key, _ in settings(script.given, script.dialect.scheduler)}
     return bool(_options(script, line)) and all(
         key in script.dialect.passed_variables
@@ -303,7 +316,6 @@ def _loses_nothing(script: Script, line: Line, late: _Late) -> bool:
         or (key == "-e" and "-j" in in_effect and in_effect["-j"].value == "oe")  # -e has no effect anyway
         or (key in in_effect and key in script.dialect.log_options)  # the log has its place
         or (len(late.values[key]) >= _ALTERNATIVES and key not in late.in_turn)
-        or (default and key in ones and late.values[key] == {"1"})
         for key, _ in _settings(script, line)
     )
 

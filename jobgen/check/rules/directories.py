@@ -12,7 +12,7 @@ from jobgen.schedulers.request import DirectiveOption
 from jobgen.script.commands import Command
 from jobgen.script.own_folder import COPY, uses_of_folder
 from jobgen.script.script import Edit, Hit, Script
-from jobgen.script.syntax import Node
+from jobgen.script.syntax import LATER, Node, exported
 
 # Directories that always exist: this one, those above it, the home directory and the root.
 _EXISTING = re.compile(r"\.{1,2}(/\.{1,2})*/?|\$\{?(PWD|OLDPWD|HOME)\}?|\$\(pwd\)|`pwd`|-|~/?|/(tmp/?)?")
@@ -34,8 +34,8 @@ _FILE_COMMANDS = ("rm", "rmdir", "mkdir", "mv", "cp", "touch", "git", "find", "t
     """If `cd` fails in a script without `set -e`, the following commands run in the wrong directory and may
     overwrite or delete files there. `cd DIR || return` does not help: outside of a function bash prints an
     error and goes on. (It is a note if no later command names a relative path, if the script makes the
-    directory itself, or if it goes back to the one where the job starts. Before `rm *` it is a warning of its own. A `cd` from there to the same is
-    silent, and one before programs of which all paths are absolute.)""",
+    directory itself, or if it goes back to the one where the job starts. Before `rm *` it is a warning of its own. A `cd` to where the job is
+    is silent, and one before programs of which all paths are absolute.)""",
     message="if cd fails, the following commands run in the wrong directory",
     bad="""
     #!/bin/bash
@@ -51,11 +51,13 @@ _FILE_COMMANDS = ("rm", "rmdir", "mkdir", "mv", "cp", "touch", "git", "find", "t
 def unchecked_cd(script: Script) -> Iterator[Hit]:
     if script.errexit:
         return
-    for command in script.named("cd", "pushd"):
-        after = [one for one in script.commands if one.node.start > command.node.end and one.name != "exit"]
-        if not may_miss(script, command) or all(_is_apart(script, one) for one in after):
+    moves = list(script.named("cd", "pushd", "popd"))
+    for before, command in zip([None, *moves], moves, strict=False):
+        after = list(_in_directory(script, command))
+        apart = command.name == "popd" or not may_miss(script, command)
+        if apart or all(_is_apart(script, one) for one in after):
             continue
-        if not (_proven(script, command) or stays(script, command)):
+        if not (_proven(script, command) or stays(script, command) or _is_there(script, before, command)):
             fix = f"write {command.node.text} || exit 1"
             if _returns(command):
                 yield Hit.at(command.node, "return does not end a script: if cd fails, bash goes on", fix)
@@ -64,6 +66,33 @@ def unchecked_cd(script: Script) -> Iterator[Hit]:
                 deletion = "" if level == NOTE else _deletion(after)
                 effect = f"if cd fails, {shown(deletion)} deletes the files of another directory"
                 yield Hit.at(command.node, effect * bool(deletion), fix, level, edits=_or_exit(command))
+
+
+def _in_directory(script: Script, command: Command) -> Iterator[Command]:
+    """Yield the commands behind a cd, up to another one that runs in any case, to an absolute path."""
+    after = (one for one in script.commands if one.node.start > command.node.end and one.name != "exit")
+    for one in after:
+        fixed = one.arguments and _FIXED.match(script.path_text(one.arguments[-1]))
+        if one.name == "cd" and fixed and _runs_always(one):
+            return
+        yield one
+
+
+def _is_there(script: Script, before: Command | None, command: Command) -> bool:
+    """Return whether a cd is to the absolute path to which the one before it is."""
+    if before is None or not before.arguments or not command.arguments:
+        return False
+    paths = [_path(_value(script, one.arguments[-1])) for one in (before, command)]
+    return paths[0] == paths[1] and _FIXED.match(paths[0]) is not None and _runs_always(before)
+
+
+def _runs_always(command: Command) -> bool:
+    """Return whether a command runs in the shell of the script itself and on no condition."""
+    first = all(one.start == command.node.start for one in command.node.above() if one.type == "list")
+    return first and not command.node.under(*LATER, "subshell", "command_substitution", "pipeline")
+
+
+_FIXED = re.compile(r"[/~]|\$\{?(HOME|PBS_O_WORKDIR|SLURM_SUBMIT_DIR)\b")
 
 
 def _deletion(after: list[Command]) -> str:
@@ -272,23 +301,30 @@ def _depends(command: Command) -> bool:
     hook = command.name == "conda" and "shell.bash" in command.literals
     if hook or command.name in ("echo", "printf", "module", "ml", "cd", "export"):
         return _writes_here(command)
-    words = [word.text for word in command.words]
+    words = [word.text for word in command.words if not _EXPRESSION.match(word.text)]
     relative = command.name == "make" or any(_RELATIVE.match(word.strip("\"'")) for word in words)
     return relative or _writes_here(command)
+
+
+_EXPRESSION = re.compile(r"['\"]?[sy]([/|#@,]).+\1.*\1")  # of sed
 
 
 # Commands that neither read nor write a file, unless a word names one.
 _APART = re.compile(
     r"echo|printf|date|hostname|module|ml|export|sleep|exit|wait|set|unset|ulimit|true|:|which|type|ps|pwd|whoami|uname|"
-    r"printenv|conda|deactivate|kill|free|df|squeue|scontrol|sacct|qstat|nproc|lscpu|nvidia-(smi|cuda-mps-control)"
+    r"printenv|conda|deactivate|kill|free|df|squeue|scontrol|sacct|sstat|qstat|qdel|scancel|nproc|lscpu|"
+    r"nvidia-(smi|cuda-mps-control)|rocm-smi|seq|expr|let|read|local|declare|typeset|shift|return|break|continue|trap|"
+    r"umask|basename|dirname|id|uptime|limit|test|\["
 )
 # Commands that use the files which their words name, and no others.
 _ON_FILES = re.compile(
-    r"rm|rmdir|mkdir|mv|cp|ls|cat|touch|chmod|gzip|gunzip|zcat|head|tail|sort|cut|wc|tee|grep|sed|awk|ldd|"
+    r"rm|rmdir|mkdir|mv|cp|ls|cat|touch|chmod|gzip|gunzip|zcat|head|tail|sort|cut|wc|tee|grep|sed|awk|ldd|bc|tr|uniq|cd|"
     r"samtools|bcftools|bedtools|tabix|bgzip|bwa|bowtie2|hisat2|minimap2|pairtools"
 )
 _INTERPRETERS = re.compile(r"python[\d.]*|Rscript|julia|perl|bash|sh|java")
-_ABSOLUTE = re.compile(r"[\w.:=-]*?(/|~/|\$\{?(HOME|PBS_O_WORKDIR|SLURM_SUBMIT_DIR)\}?/)")
+_ABSOLUTE = re.compile(r"[\w.:=-]*?(/|~/|\$\{?(HOME|PBS_O_WORKDIR|SLURM_SUBMIT_DIR|PBS_NODEFILE)\b\}?)")
+# A variable of the scheduler that is a number or a name.
+_NUMBER = re.compile(r"\$\{?(PBS_(ARRAY\w*|JOBID)|SLURM_(ARRAY_\w+|JOB_?ID|CPUS\w*|NTASKS\w*))\b\}?")
 
 
 def _is_apart(script: Script, command: Command) -> bool:
@@ -297,30 +333,62 @@ def _is_apart(script: Script, command: Command) -> bool:
     if _depends(command):
         return False
     words = [
-        part.strip("\"'")
+        _NUMBER.sub("0", part.strip("\"'"))
         for word in (command.arguments if command.name == "exec" else command.words)
-        for part in script.constants.text(word).split() or [""]
+        for part in _parts(script.constants.text(word))
     ]
     if not words:
         return True  # exec with redirections only
+    if command.name == "pwd" and command.node.around("variable_assignment") is not None:
+        return False  # it keeps the name of the directory
+    if len(words) == 1 and words[0].startswith("/"):  # a program that gets its paths from its environment
+        return any(
+            name != "PATH" and exported(node) and value.text[:1] == "/"
+            for name, value, node in script.assignments
+        )
     if command.name in ("source", "."):
-        return _ABSOLUTE.match(words[-1]) is not None
+        return _ABSOLUTE.match(words[-1]) is not None or words[1:2] == ["activate"]
     if _APART.fullmatch(command.name) or (command.name == "eval" and "conda" in command.node.text):
         return True
     unknown = any("$" in word and not _ABSOLUTE.match(word) for word in words)
+    if _is_filter(command, words):
+        return True
     if _ON_FILES.fullmatch(command.name):
         named = any(_ABSOLUTE.match(word) for word in words[1:])
         here = unknown or not {".", ".."}.isdisjoint(words)
-        return not here and (named or command.node.under("pipeline"))
-    interpreters = (at for at, word in enumerate(words) if _INTERPRETERS.fullmatch(word.rpartition("/")[2]))
-    at = 0 if words[0].startswith("/") else next(interpreters, len(words))
+        return not here and (named or command.node.under("pipeline") or bool(command.files("<")))
+    return not unknown and _names_all(words)
+
+
+def _parts(text: str) -> list[str]:
+    """Return the words that a text becomes; of an absolute path with the output of a command, what is in front of it."""
+    path = re.match(r"(?=[/~])[^\s`]*?(?=`|\$\()", text)
+    return [path[0]] if path is not None else text.split() or [""]
+
+
+def _is_filter(command: Command, words: list[str]) -> bool:
+    """Return whether a command is code that Perl runs on the lines of a pipeline."""
+    code = words[0] == "perl" and re.match(r"-[a-z]*[np][a-z]*e|-e", "".join(words[1:2]))
+    return bool(code) and len(command.arguments) == 2 and command.node.under("pipeline")
+
+
+def _names_all(words: list[str]) -> bool:
+    """Return whether the words of a program are several absolute paths, numbers and options, or those of an interpreter
+    the path of a file and another one."""
+    names = [word.rpartition("/")[2] for word in words]
+    interpreters = (at for at, name in enumerate(names) if _INTERPRETERS.fullmatch(name))
+    at = 0 if words[0].startswith("/") else next(interpreters, None)
     absolute = [
         _ABSOLUTE.match(word) is not None
-        for word in words[at + 1 :]
+        for word in words[(at or 0) + 1 :]
         if not re.fullmatch(r"-[^=]*|[\d.]+", word)
     ]
-    some = all(absolute) if at == 0 else any(absolute[1:])  # of an interpreter, the file and one more
-    return len(absolute) > 1 and absolute[0] and some and not unknown
+    some = any(absolute[1:]) if at is not None and not words[0].startswith("/") else all(absolute)
+    return len(absolute) > 1 and absolute[0] and some and not _WRITES_THERE.fullmatch(names[0])
+
+
+# Programs that write into the directory where they run, whatever their words are.
+_WRITES_THERE = re.compile(r"cmake|configure|ctest|multiqc|matlab|STAR|unzip|tar|wget|curl")
 
 
 def _writes_here(command: Command) -> bool:

@@ -25,7 +25,7 @@ _DOWNLOADS = {
     WARNING,
     "Downloads inside the job",
     """Compute nodes often have no internet access. Where they do, the GPUs of every job wait for the
-    download. (It is a note if the script names a mirror or a proxy, does nothing else, is called an installation,
+    download. (A script that sets a proxy shows that its nodes have the internet. It is a note if the script names a mirror, does nothing else, is called an installation,
     chooses the download by a `case`, or runs a program that needs the internet itself, such as `wandb login`.)""",
     fix="run it on the login node, before the job",
     bad="""
@@ -38,7 +38,9 @@ _DOWNLOADS = {
     good={"pip install deepspeed": ""},
 )
 def download(script: Script) -> Iterator[Hit]:
-    if not script.is_batch:
+    if not script.is_batch or any(
+        _PROXY.fullmatch(name) and value.text for name, value, _ in script.assignments
+    ):
         return
     for command in script.own_runs:
         verbs = _DOWNLOADS.get(command.name)
@@ -59,6 +61,7 @@ def download(script: Script) -> Iterator[Hit]:
         yield Hit.at(command.node, reason, fix, level=NOTE if meant else None)
 
 
+_PROXY = re.compile(r"(?i)(https?|ftp|all)_proxy")
 _OF_JOB_FOLDER = "download it on the login node, before the job, into a shared folder, and take it from there"
 _JOB_FOLDER = re.compile(
     r"\$\{?(?:\w*TMP(?:DIR)?|\w*SCRATCHDIR|JOB_?SCRATCH|LOCAL_?SCRATCH|PBS_JOBFS|\w*JOB_?ID)\b|^/tmp/|^/dev/shm\b"
@@ -111,8 +114,8 @@ def _has_gpus(script: Script) -> bool:
 
 
 def _is_meant(script: Script) -> bool:
-    """Return whether a script names a mirror or a proxy, or downloads are the only purpose of the job."""
-    mirror = any(re.fullmatch(r"(?i)pip_\w+|\w*_proxy", name) for name, _, _ in script.assignments)
+    """Return whether a script names a mirror, or downloads are the only purpose of the job."""
+    mirror = any(re.fullmatch(r"(?i)pip_\w+", name) for name, _, _ in script.assignments)
     if mirror or _INSTALLATION.search(os.path.splitext(script.name)[0]):
         return True
     downloads = sum(one.name in _DOWNLOADS or "pip" in one.literals for one in script.commands)

@@ -50,7 +50,7 @@ def bashrc(script: Script) -> Iterator[Hit]:
     """A script that names the home directory of a user depends on the files of this user. 21 of 45 public
     scripts do so. (Directories that a group shares by their names, such as `/home/projects`, and homes in
     containers are not reported.)""",
-    fix="write $HOME, or a variable at the top",
+    fix="write $HOME if this user submits the script, else a variable at the top that each user sets",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
@@ -65,6 +65,7 @@ def personal_path(script: Script) -> Iterator[Hit]:
         for match in _HOME.finditer(node.text):
             inside = _is_inside(node, match.start()) or _is_behind(node, match.start())
             inside = inside or f"{match[0]}/".startswith(inner) or _is_unread(node, read)
+            inside = inside or _ONE_FILE.fullmatch(match[0]) is not None
             if not _SHARED.search(match[0]) and not inside:
                 [path] = re.findall(r"^/\w+/[^/]+(?:/[^/](?=/))?(?:/[^/]+)?", match[0])  # /home/GROUP/A/ALICE
                 reason = f"{path} is below the home directory of one user: the script depends on it"
@@ -72,10 +73,13 @@ def personal_path(script: Script) -> Iterator[Hit]:
 
 
 _HOME = re.compile(r"(?<![\w$}.])/(home|Users|users)(/[\w.@+-]+)+")
+_ONE_FILE = re.compile(
+    r"/home/[\w+-]+\.(py|sh|jl|R|m|c|cpp|x|exe|out|txt|ya?ml|json|sif|img)"
+)  # in a container
 # Directories of a group, homes in containers and on machines of clouds, and names to be filled in.
 _SHARED = re.compile(
     r"(?i)/(shared?|common|public|people|data-?_?sets?)(/|$)"
-    r"|^/\w+/(data|groups?|projects?|projets?|proj|soft[\w.-]*|apps?|opt|modules?|modulefiles|scratch|work|store"
+    r"|^/\w+/(data|groups?|research|projects?|projets?|proj|soft[\w.-]*|apps?|opt|modules?|modulefiles|scratch|work|store"
     r"|local|user|username|usr|your\w*|my\w*|name|me|x+|ubuntu|centos|rocky|debian|fedora|ec2-user|opc|vagrant|jovyan|runner|docker|container|root|linuxbrew)(/|$)"
 )
 

@@ -46,7 +46,8 @@ _NPU = (
     WARNING,
     "Hand-written device numbers",
     """The scheduler assigns some devices of a node to a job. Hand-written numbers may belong to another
-    job. (Numbers below the number of devices that the job requests are only a note. There is no finding in a job
+    job. (Numbers below the number of devices that the job requests are only a note, and all of them change nothing where
+    the scheduler hides the others. There is no finding in a job
     with whole nodes, by `--exclusive`, with eight GPUs of each or at a site that gives them, nor if each process gets its part of the devices.)""",
     fix="remove it: the scheduler sets it",
     bad="""
@@ -74,8 +75,9 @@ def forced_devices(script: Script) -> Iterator[Hit]:
         if not requested and apart:  # a whole node, whose devices the processes share
             count = max(map(max, parts)) + 1
         own = numbers <= set(range(count))
-        if script.has_whole_nodes or (own and apart):
-            continue  # no other job is on the node, or each process gets its part of the devices
+        same = script.dialect.hides_devices and numbers == set(range(requested or 0))
+        if script.has_whole_nodes or same or (own and apart):
+            continue  # no other job is on the node, these are all that the job sees, or each process gets its part
         reason = f"{name} is set by hand, and the job requests no devices: another job may use these"
         if requested:
             effect = (

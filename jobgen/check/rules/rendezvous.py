@@ -174,8 +174,8 @@ _PORT_OF_JOB = "compute it from the job id: MASTER_PORT=$((20000 + JOBID % 10000
 def fixed_port(script: Script) -> Iterator[Hit]:
     found = [(node.line, literal(value)) for name, value, node in script.assignments if name == "MASTER_PORT"]
     used = launches(script)
-    if script.launches and not used:
-        return  # nothing opens it
+    if (script.launches and not used) or _are_ranks(script):
+        return  # nothing opens it, or the tasks of an array share it
     for launch in used:
         found += [
             (launch.line, launch.options.get(name)) for name in ("--master-port", "--main-process-port")
@@ -204,6 +204,20 @@ def fixed_port(script: Script) -> Iterator[Hit]:
     for line in _ports_of_array(script) if of_array and script.in_job else ():
         reason = "all tasks of the array get this port, from the number of the array: a second one on the same node connects to the first, or cannot start"
         yield Hit(line, reason, fix)
+
+
+def _are_ranks(script: Script) -> bool:
+    """Return whether the tasks of an array are the ranks of one training, which share the port: the index of the task
+    chooses the rank."""
+    index = script.dialect.variable("array_index") or " "
+    for name, value, node in script.assignments:
+        branch = node.around("if_statement", "case_statement")
+        chooses = branch is not None and index in branch.text.partition("\n")[0]
+        if name in ("RANK", "NODE_RANK", "GROUP_RANK") and (chooses or index in value.text):
+            return True
+    return any(
+        index in one.nodes[name].text for one in script.launches for name in _NODE_RANK if name in one.nodes
+    )
 
 
 def _ports_of_array(script: Script) -> Iterator[int]:

@@ -27,7 +27,7 @@ from jobgen.check.ranks.model import (
     size,
     trees_of_tasks,
 )
-from jobgen.check.rule import ERROR, WARNING, rule
+from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.errors import counted
 from jobgen.launch.launchers import DEFAULT_MPI
 from jobgen.launch.wrappers import wrappers
@@ -179,6 +179,7 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
     seen = {one.start: len(found.numbers) for one in ranks(script) if (found := visible(environment, one))}
     background = any(one.command.background for one in ranks(script))
     together = {one.start for group in beside(script, calls=True) for one in group}
+    most = max((one.number(*one.row.line.ranks) or 1 for one in launches(script)), default=1)
     for launch in launches(script):
         each = launch.number(*launch.row.line.local_ranks) or ranks_of_machine(launch)
         has = _given_devices(launch.outer, of_node, request.nodes == 1)
@@ -194,7 +195,7 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
             if ranks_of_machine(launch) is not None:
                 fix = "--num_processes is the number of all ranks: the machines times the GPUs of each"
             yield Hit(launch.line, reason, fix, place=launch.place(*launch.row.line.local_ranks))
-        yield from _beyond_slots(script, launch)
+        yield from _beyond_slots(script, launch, most)
         yield from _beyond_cores(script, launch)
         yield from _beyond_devices(script, launch)
     yield from _of_horovodrun(script, gpus)
@@ -297,8 +298,9 @@ def _numbers_by_task(script: Script, one: RankGroup) -> bool:
     return bool(by_task or of_megatron) and not one.sets_ranks and not one.command.background
 
 
-def _beyond_slots(script: Script, launch: Launch) -> Iterator[Hit]:
-    """Yield a launcher that starts more ranks than the job has slots, or whose tasks need more cores."""
+def _beyond_slots(script: Script, launch: Launch, most: int) -> Iterator[Hit]:
+    """Yield a launcher that starts more ranks than the job has slots, or whose tasks need more cores. ``most`` is the
+    largest number of ranks that a launcher of the script gets."""
     total, by_scheduler = launch.number(*launch.row.line.ranks), launch.row.by_scheduler
     slots = _slots(script, launch) if not by_scheduler else _cores(script)
     whole = by_scheduler and launch.outer is None and not launch.has(*launch.row.line.ranks, *_PLACES)
@@ -313,6 +315,11 @@ def _beyond_slots(script: Script, launch: Launch) -> Iterator[Hit]:
     each = own if own and script.request.cpus_per_rank else 1
     if not total or not slots or total * each <= slots or more or _counts_from_job(script, launch):
         return
+    width = script.request.cpus_per_rank or 1
+    fits = launch.row.of_mpi and not script.is_pbs and total <= slots * width
+    mpi = recognized_mpi(script, launch.options, launch.command.node.start) if fits else None
+    if mpi not in (None, DEFAULT_MPI):
+        return  # it counts no slots
     by_cores = script.is_pbs and not script.request.ranks_per_node and slots != script.request.nodes
     gets = f"{total} ranks" if each == 1 else f"{total} ranks of {each} cores"
     unit = "core" if each > 1 or by_cores else "slot"
@@ -322,7 +329,14 @@ def _beyond_slots(script: Script, launch: Launch) -> Iterator[Hit]:
         slots > 1
     )  # one is often the default
     fix = f"request --cpus-per-task={each}, or leave it out here" if whole and each > 1 else fix
-    yield Hit(launch.line, reason, fix, place=launch.place(*launch.row.line.ranks))
+    if fits:
+        reason += f" of {width} cores: Open MPI refuses that"
+        cores = slots * width // most
+        fix = fix.replace(str(total), str(most), 1) + (
+            f": --ntasks={most} --cpus-per-task={cores}" * (cores > 0)
+        )
+    level = NOTE if fits and mpi is None else None
+    yield Hit(launch.line, reason, fix, level, place=launch.place(*launch.row.line.ranks))
 
 
 # Options by which a step has other tasks than the job.

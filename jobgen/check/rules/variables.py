@@ -11,6 +11,7 @@ from itertools import islice
 from jobgen.check.ranks.addresses import EXPANSIONS
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.check.rules.directories import stays
+from jobgen.check.rules.shell_and_paths import plain_sh
 from jobgen.errors import nearest
 from jobgen.script import command_kinds
 from jobgen.script.beside import sourced
@@ -97,7 +98,7 @@ _PATHS = (
     becomes `rm -rf /*`. Only places where a path is expected are reported, because options in a variable
     are often meant to be several words, and no identifiers in the names of files, as in `run_$x.txt`. (The directories of a site and of its modules, such as `$SCRATCH` and
     `$CUDA_HOME`, have no blanks: they are not reported unless the script sets them. Nor is a `cd`
-    to the directory where the job is: if it fails, nothing changes.)""",
+    to the directory where the job is: if it fails, nothing changes. In a script of `sh` a redirection is not split.)""",
     bad="""
     #!/bin/bash
     #PBS -l select=1:ncpus=8
@@ -125,8 +126,10 @@ def unquoted(script: Script) -> Iterator[Hit]:
     split = {name for name in dict(found) if _may_split(script, name, programs)}
     cds = () if script.errexit else script.named("cd", "pushd")
     idle = {one.node.start for one in cds if stays(script, one)}  # the job goes on where it is
-    fixed = _at_fixed_path(script)
+    fixed, posix = _at_fixed_path(script), plain_sh(script)
     for name, node in found:
+        if posix and _is_redirection(node):
+            continue  # sh does not split what is behind > or <
         if name == "PWD" and fixed is not None and fixed < node.start:
             continue
         stays_there = any(above.start in idle for above in node.above() if above.type == "command")
@@ -137,6 +140,12 @@ def unquoted(script: Script) -> Iterator[Hit]:
             )
             edit = Edit(node.start, node.end, f'"{node.text}"'.encode())
             yield Hit.at(node, reason, fix, edits=() if _in_backquotes(node) else (edit,))
+
+
+def _is_redirection(node: Node) -> bool:
+    """Return whether an expansion is the file of a redirection, or a part of its name."""
+    above = node.around("command", "file_redirect", "command_substitution")
+    return above is not None and above.type == "file_redirect"
 
 
 def _at_fixed_path(script: Script) -> int | None:

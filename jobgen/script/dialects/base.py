@@ -130,7 +130,8 @@ class Dialect:
     also_reads: Mapping[str, str] = {}
     ignores_others = ""  # the option that turns this off
     default_nodes: int | None = None  # if a job requests no number of nodes or ranks
-    sizes_of_one: frozenset[str] = frozenset()  # options that are 1 in a job that has none of them
+    # Options that are 1 in a job that has none of them, and the variables that are set only with them.
+    sizes_of_one: Mapping[str, str] = {}
     needs_shebang = False
     script_copy = ("", NEVER)  # the name of its copy of a script, and a pattern of parts of the path
     login_shell = False  # runs the script

@@ -103,7 +103,10 @@ class SlurmDialect(Dialect):
         "PBS_ARRAY_INDEX": "SLURM_ARRAY_TASK_ID",
     }
     default_nodes = 1
-    sizes_of_one = frozenset({"--nodes", "--ntasks", "--ntasks-per-node", "--cpus-per-task"})
+    sizes_of_one = {
+        "--nodes": "", "--ntasks": "SLURM_NTASKS", "--ntasks-per-node": "SLURM_NTASKS_PER_NODE",
+        "--cpus-per-task": "SLURM_CPUS_PER_TASK",
+    }  # fmt: skip
     hides_devices = True
     needs_shebang = True
     script_copy = ("slurm_script", r"\bslurmd\b|\bslurm_script\b")
