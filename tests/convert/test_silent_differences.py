@@ -2616,9 +2616,9 @@ def test_mdrun_divides_the_cores_itself(options: str, code: str, line: str) -> N
 
 
 def test_variables_of_sites_for_a_directory_of_the_job_have_a_remark() -> None:
-    code = "cd $JOBSCRATCH\ncp -r a $SNIC_TMP\ncp b $SCRATCHDIR\nexport TMPFS=/tmp\ncp -r a $TMPFS"
+    code = "cd $JOBSCRATCH\ncp -r a $SNIC_TMP\ncp b $LUSTRE_SCRATCH\nexport TMPFS=/tmp\ncp -r a $TMPFS"
     done = convert(SLURM.format("-n 1", code), "torque")
-    assert [one.what for one in done.remarks] == ["$JOBSCRATCH", "$SNIC_TMP", "$SCRATCHDIR"]
+    assert [one.what for one in done.remarks] == ["$JOBSCRATCH", "$SNIC_TMP", "$LUSTRE_SCRATCH"]
     assert "cd ${JOBSCRATCH:?}\n" in done.text
 
 

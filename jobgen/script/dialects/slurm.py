@@ -174,12 +174,9 @@ class SlurmDialect(Dialect):
         **dict.fromkeys(names_of_devices, "sets it to the numbers of the job's devices"),
         "TMPDIR": "sets it to /tmp if the submission does not",  # _make_tmpdir of slurmd/slurmstepd/task.c
         "HOST": "passes on that of the submission",
-        # IDRIS, CSC, NAISS, Virginia Tech, NeSI, CESGA, Pau
+        # IDRIS, CSC, NAISS, Virginia Tech, NeSI, CESGA
         **dict.fromkeys(
-            (
-                *("JOBSCRATCH", "LOCAL_SCRATCH", "SNIC_TMP", "TMPFS", "SCRATCH_DIR"),
-                *("LUSTRE_SCRATCH", "SCRATCHDIR"),
-            ),
+            (*("JOBSCRATCH", "LOCAL_SCRATCH", "SNIC_TMP", "TMPFS", "SCRATCH_DIR", "LUSTRE_SCRATCH"),),
             "sets it at some sites to a directory of the job",
         ),
     }
