@@ -381,7 +381,7 @@ def test_what_uses_all_gpus_that_it_finds(options: str, line: str, named: bool) 
         ("select=1:ncpus=8", "/opt/b/orca a > b", "orca"),
         ("select=1:ncpus=8", "module load openmpi orca\n$(which orca) a", "orca"),
         ("select=1:ncpus=8", "module load vasp/6\npython a.py", "vasp"),
-        ("ncpus=8", "time horovodrun -np 8 python a.py", "horovodrun"),
+        ("ncpus=8", "time qchem -np 8 a", "qchem"),
         ("select=1:ncpus=8:mpiprocs=8", "/opt/b/orca a > b", ""),
         ("nodes=1:ppn=8", "/opt/b/orca a > b", ""),
         ("select=1:ncpus=1", "/opt/b/orca a > b", ""),

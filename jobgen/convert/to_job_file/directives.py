@@ -113,7 +113,7 @@ def read_directives(file: JobFile, script: Script, totals: bool) -> None:
 def _run_once(file: JobFile, script: Script) -> None:
     """Keep the job of another scheduler from running again, if the script does."""
     for name, other in queued().items() if script.request.rerun is False else ():
-        if name == script.dialect.scheduler.command_name:
+        if name == script.dialect.scheduler.command_name or other.name not in DIALECTS:
             continue
         if script.request.array and DIALECTS[other.name].array_needs_rerun:
             why = f"{other.title} takes only arrays whose tasks may run again"
