@@ -228,7 +228,7 @@ def add_dialect(copy: Path) -> str:
     (copy / "jobgen/script/dialects/lsf.py").write_text(block(section, "python"))
     table = copy / "jobgen/script/dialects/table.py"
     insert(table, "import Dialect\n", "from jobgen.script.dialects.lsf import LSF_DIALECT\n")
-    insert(table, "TORQUE_DIALECT, ", "LSF_DIALECT, ")
+    insert(table, "TORQUE_DIALECT, SLURM_DIALECT", ", LSF_DIALECT")
     method = "\n\n" + block(section, "python", 1).rstrip()
     insert(copy / "jobgen/schedulers/lsf.py", '        return " ".join(words[one] for one in events)', method)
     return section

@@ -113,13 +113,14 @@ def read_directives(file: JobFile, script: Script, totals: bool) -> None:
 def _run_once(file: JobFile, script: Script) -> None:
     """Keep the job of another scheduler from running again, if the script does."""
     for name, other in queued().items() if script.request.rerun is False else ():
-        if name == script.dialect.scheduler.command_name or other.name not in DIALECTS:
+        option = other.request_forms.get("no_requeue")
+        if name == script.dialect.scheduler.command_name or option is None:
             continue
         if script.request.array and DIALECTS[other.name].array_needs_rerun:
             why = f"{other.title} takes only arrays whose tasks may run again"
             file.hint(line_of(script, "--no-requeue", "-r"), "a job that is not run again", why)
         else:
-            file.of_others[name] = {"directive": [other.request_forms["no_requeue"]]}
+            file.of_others[name] = {"directive": [option]}
 
 
 def without_devices(directive: str, accelerator: str) -> str:
