@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from jobgen.errors import JobgenError, one_of, shown
 from jobgen.options import OPTIONS
 from jobgen.plan.pack import tasks_of
-from jobgen.schedulers.base import Scheduler
+from jobgen.schedulers.base import Scheduler, queue_fault
 from jobgen.schedulers.table import SCHEDULERS
 from jobgen.spec import Specification
 from jobgen.values.arrays import Array
@@ -49,7 +49,7 @@ def check_directives(spec: Specification, scheduler: Scheduler) -> None:
             if one.behaviour.queue_lists and not one.behaviour.one_host
         )
         raise spec.refuse("queue", f"a list of queues is only for {others}; {scheduler.title} takes one")
-    if spec.queue and (fault := scheduler.queue_fault(spec.queue)):
+    if spec.queue and (fault := queue_fault(scheduler, spec.queue)):
         raise spec.refuse("queue", fault)
     for line in spec.directive:
         if (misplaced := scheduler.misplaced(line)) is not None:

@@ -106,8 +106,8 @@ def _fixed_parts(plan: Plan) -> dict[str, Lines]:
         "tolerance": (scheduler.tolerance,)
         if (survive.restarts or plan.pack) and plan.resources.allocated != 1 and scheduler.tolerance
         else (),
-        "container": (scheduler.shifter_image.format(spec.image),)
-        if box and box.kind == "shifter" and scheduler.shifter_image
+        "container": (forms["shifter_image"].format(spec.image),)
+        if box and box.kind == "shifter" and "shifter_image" in forms
         else (),
         "late": late,
     }

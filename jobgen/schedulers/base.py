@@ -94,6 +94,7 @@ class Behaviour(NamedTuple):
     loses_dependents: bool = False  # it may hold or delete a job that depends on one that has ended
     queue_lists: bool = True  # a job may name several queues
     queue_servers: bool = False  # a queue may be QUEUE@SERVER, or @SERVER
+    queue_length: int | None = None  # the characters of the name of a queue, if their number is limited
     memory_in_request: bool = False  # of the nodes
 
 
@@ -147,7 +148,6 @@ class Scheduler:
         *("signal", "requeue", "tolerance", "addressed", "container", "late"),
     )
     tolerance = ""  # with which a job lives on without one of its nodes
-    shifter_image = ""  # the form of the image of Shifter, if the scheduler has a plug-in for it
     constant_directives: tuple[str, ...] = ()  # of every script
     option_pattern = r"--?[A-Za-z][^\x00-\x1f\x7f\u2028\u2029]*"  # of any directive
     grammar = Grammar()
@@ -156,7 +156,6 @@ class Scheduler:
     one_task: str | None = None  # an array whose only task is 0, if ``array`` has no form for it
     log_codes: Mapping[str, str] = {}  # its equivalents of Slurm's filename patterns
     one_file_a_task = frozenset("a")  # the filename patterns of which the log of an array needs one
-    queue_length: int | None = None  # the characters of the name of a queue, if their number is limited
     reservation_queue: str | None = None  # the pattern of the queues that are reservations
 
     behaviour = Behaviour()
@@ -193,12 +192,6 @@ class Scheduler:
     def is_reservation(self, queue: str | None) -> bool:
         """Return whether a queue is a reservation."""
         return bool(queue and self.reservation_queue and matches(self.reservation_queue, queue))
-
-    def queue_fault(self, queue: str) -> str:
-        """Return why the name of a queue is refused; empty if it is not."""
-        length = self.queue_length
-        too_long = length is not None and len(queue.partition("@")[0]) > length
-        return f"{self.title} takes names of queues of at most {length} characters" if too_long else ""
 
     def writes(self, key: str) -> bool:
         """Return whether the scheduler has a directive for an option."""
@@ -333,3 +326,10 @@ def fill(path: str, codes: Mapping[str, str]) -> str:
 def matches(pattern: str, text: object) -> bool:
     """Return whether all of a text matches; digits and letters are those of ASCII."""
     return re.fullmatch(pattern, str(text), re.ASCII) is not None
+
+
+def queue_fault(scheduler: Scheduler, queue: str) -> str:
+    """Return why a scheduler refuses the name of a queue; empty if it does not."""
+    length = scheduler.behaviour.queue_length
+    too_long = length is not None and len(queue.partition("@")[0]) > length
+    return f"{scheduler.title} takes names of queues of at most {length} characters" if too_long else ""

@@ -35,7 +35,12 @@ class Pbs(Scheduler):
         memory=("-l mem",),
         alternatives=(frozenset({"-j", "-e"}),),  # -e has no effect beside -j oe
     )
-    behaviour = Behaviour(loses_dependents=True, queue_lists=False, queue_servers=True)
+    behaviour = Behaviour(
+        loses_dependents=True,
+        queue_lists=False,
+        queue_servers=True,
+        queue_length=15,  # PBS_MAXQUEUENAME in pbs_ifl.h
+    )
     family = "PBS"
     request_forms = {
         "name": "-N {}", "queue": "-q {}", "account": "-A {}", "resources": "{}",
@@ -44,7 +49,6 @@ class Pbs(Scheduler):
         "mail": "-m {}", "mail_user": "-M {}", "requeue": "-r y", "no_requeue": "-r n",
         "hold": "-h", "all_variables": "-V", "names": "-v {}", "exclusive": "{}",
     }  # fmt: skip
-    queue_length = 15  # PBS_MAXQUEUENAME in pbs_ifl.h
     option_pattern = r"-[A-Za-z][^\x00-\x1f\x7f\u2028\u2029#]*"
     in_request: tuple[str, ...] = ("constraint",)
     constant_directives = ("-S /bin/bash",)

@@ -66,6 +66,7 @@ class Slurm(Scheduler):
         "mail": "--mail-type={}", "mail_user": "--mail-user={}",
         "directory": "--chdir={}", "exclusive": "{}", "hold": "--hold", "requeue": "--requeue",
         "no_requeue": "--no-requeue", "memory": "--mem={}", "signal": "--signal=B:{}@{}",
+        "shifter_image": "--image={}",
         "nodes": "--nodes={}", "ranks_per_node": "--ntasks-per-node={}",
         "cpus_per_rank": "--cpus-per-task={}",
     }  # fmt: skip
@@ -74,7 +75,6 @@ class Slurm(Scheduler):
         *("options", "addressed", "site", "container", "late"),
     )
     tolerance = "--no-kill"
-    shifter_image = "--image={}"
     constant_directives = ("--open-mode=append",)
     forms = {
         "reservation": "--reservation={}",

@@ -9,6 +9,7 @@ from jobgen.convert.directive_options import Written
 from jobgen.convert.request_reader import dependencies
 from jobgen.launch.accelerators import ACCELERATORS, GENERIC_RESOURCES
 from jobgen.plan.directives import unpattern
+from jobgen.schedulers.base import queue_fault
 from jobgen.schedulers.pbs import EVENT_LETTERS
 from jobgen.schedulers.request import Lack, Request
 from jobgen.script.dialects.base import Dialect
@@ -87,7 +88,7 @@ def _queue(queue: str | None, target: Dialect, lost: Lost) -> str | None:
         why = f"{target.title} reads a queue of this name as a reservation"
         lost.append(Lack("queue", f"the queue {queue}", why))
         return None
-    if queue and (fault := target.scheduler.queue_fault(queue)):
+    if queue and (fault := queue_fault(target.scheduler, queue)):
         lost.append(Lack("queue", f"the queue {queue}", fault))
         return None
     return queue or None

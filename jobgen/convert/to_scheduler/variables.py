@@ -178,8 +178,7 @@ def translate(
             yield Definition(index, defined[index])  # for the programs
     if of_array:
         _name_of_array(source, target, other, defined, script.request.array is not None)
-    ranks = rank_names(source, target, mpi) if not source.zeros else {}
-    steps = not source.zeros or any(script.launched(source.node_step or ""))
+    ranks = {} if source.zeros else rank_names(source, target, mpi)
     own = (kept := variable_names.kept(script)) | unset(script)
     missing = {one for one in own - kept if source.origin(script.heeded, meanings(source)[one])}  # unread
     shared, seen = variable_names.shared(script), set[str]()
@@ -203,18 +202,14 @@ def translate(
         elif any(one.start <= node.start + offset < one.end for one in replaced_nodes):
             continue
         elif name in source.zeros and not target.zeros and in_batch and (zero := _zero(node)) is not None:
-            yield zero
-            yield hint(node.line, f"${name}", _EXPANDED)
-        elif name in source.zeros and not target.zeros and not steps:
+            yield from (zero, hint(node.line, f"${name}", _EXPANDED))
+        elif name in source.zeros and not target.zeros and not any(script.launched(source.node_step or "")):
             continue  # no launcher sets it
         elif name in other:
             text = _spelt(node, other[name], target, not of_array)
             yield Edit(node.start + offset, node.end + offset, text)
-            is_id = meanings(source).get(name) == "job_id"
-            if is_id and (why := _id_of_task(node, text, target) if of_array else _id_in_part(node, target)):
-                yield hint(node.line, f"${name}", why)
-            elif is_id and source.job_number and not target.job_number and _takes_server(node):
-                yield hint(node.line, f"${name}", "is a number without .SERVER here")
+            if meanings(source).get(name) == "job_id":
+                yield from _of_id(node, text, source, target, of_array)
         elif name in defined:
             yield from _defined(node, name, defined[name], script.request, source, name in seen)
             seen.add(name)
@@ -225,6 +220,15 @@ def translate(
                 yield Remark(node.line, f"${name}", why if meant else "has no counterpart", lost=not meant)
             yield from _guard(name, node.parent) if offset == 0 and node.parent else ()
             seen.add(name)
+
+
+def _of_id(node: Node, text: str, source: Dialect, target: Dialect, of_array: bool) -> Iterator[Remark]:
+    """Yield the remark on an id of a job, whose form differs."""
+    why = _id_of_task(node, text, target) if of_array else _id_in_part(node, target)
+    if not why and source.job_number and not target.job_number and _takes_server(node):
+        why = "is a number without .SERVER here"
+    if why:
+        yield hint(node.line, f"${node.text}", why)
 
 
 def _in_names_of_tools(script: Script, other: Mapping[str, str]) -> Iterator[Edit]:

@@ -90,8 +90,8 @@ PBS_FORMS: Mapping[str, Form] = {
     "-M": (at_list(), "a list of addresses such as user@example.org"),
     "-u": (at_list(unique=True), "a user, and USER@HOST for others"),
     "-q": (
-        rf"[\w.-]{{0,{Pbs.queue_length}}}(?:@[\w.:-]+)?",
-        f"QUEUE, QUEUE@SERVER or @SERVER, QUEUE with at most {Pbs.queue_length} characters",
+        rf"[\w.-]{{0,{Pbs.behaviour.queue_length}}}(?:@[\w.:-]+)?",
+        f"QUEUE, QUEUE@SERVER or @SERVER, QUEUE with at most {Pbs.behaviour.queue_length} characters",
     ),
     "-o": (r".+", "a path"),
     "-e": (r".+", "a path"),
