@@ -71,8 +71,7 @@ def _directories(script: Script, target: Dialect, fields: Mapping[str, str]) -> 
 
 def written_logs(script: Script, fields: Iterable[str]) -> list[str]:
     """Return those of the fields of logs that the scheduler writes: PBS joins one of them to the other."""
-    joined = script.heeded.get("-j") if script.dialect.copies_logs else None
-    unused = {"oe": "error", "eo": "output"}.get(joined.value if joined else "")
+    unused = {"-e": "error", "-o": "output"}.get(script.unused_log)
     return [one for one in fields if one != unused]
 
 

@@ -163,6 +163,12 @@ class Script:
         return (option for option in self.options if option.flag in flags)
 
     @property
+    def unused_log(self) -> str:
+        """The option of the log that PBS joins to the other one; empty without it."""
+        joined = self.heeded.get("-j") if self.dialect.copies_logs else None
+        return {"oe": "-e", "eo": "-o"}.get(joined.value if joined else "", "")
+
+    @property
     def settings(self) -> Iterator[tuple[str, DirectiveOption]]:
         """The options with the keys that identify their repetitions."""
         return settings(self.options, self.dialect.scheduler)

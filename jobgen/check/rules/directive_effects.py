@@ -308,13 +308,12 @@ def _is_unset(script: Script, text: str) -> bool:
 def _loses_nothing(script: Script, line: Line, late: _Late) -> bool:
     """Return whether a late directive is in effect anyway, passes variables only, or is one of several
     alternatives."""
-    in_effect = script.heeded
     given = {key for key, _ in settings(script.given, script.dialect.scheduler)}
     return bool(_options(script, line)) and all(
         key in script.dialect.passed_variables
         or key in given
-        or (key == "-e" and "-j" in in_effect and in_effect["-j"].value == "oe")  # -e has no effect anyway
-        or (key in in_effect and key in script.dialect.log_options)  # the log has its place
+        or (key == "-e" == script.unused_log)
+        or (key in script.heeded and key in script.dialect.log_options)  # the log has its place
         or (len(late.values[key]) >= _ALTERNATIVES and key not in late.in_turn)
         for key, _ in _settings(script, line)
     )

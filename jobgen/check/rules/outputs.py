@@ -22,9 +22,8 @@ from jobgen.script.syntax import literal
 
 def _outputs(script: Script) -> Iterator[DirectiveOption]:
     """Yield the options with the paths of logs; of two logs in one the other path has no effect."""
-    joined = script.heeded.get("-j")
-    unused = {"oe": "-e", "eo": "-o"}.get(joined.value) if joined is not None else None
-    yield from (one for one in script.options_of(*script.dialect.output_options) if one.flag != unused)
+    options = script.options_of(*script.dialect.output_options)
+    return (one for one in options if one.flag != script.unused_log)
 
 
 @rule(

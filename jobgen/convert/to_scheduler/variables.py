@@ -179,6 +179,7 @@ def translate(
     if of_array:
         _name_of_array(source, target, other, defined, script.request.array is not None)
     ranks = {} if source.zeros else rank_names(source, target, mpi)
+    steps = any(script.launched(source.node_step or ""))
     own = (kept := variable_names.kept(script)) | unset(script)
     missing = {one for one in own - kept if source.origin(script.heeded, meanings(source)[one])}  # unread
     shared, seen = variable_names.shared(script), set[str]()
@@ -203,7 +204,7 @@ def translate(
             continue
         elif name in source.zeros and not target.zeros and in_batch and (zero := _zero(node)) is not None:
             yield from (zero, hint(node.line, f"${name}", _EXPANDED))
-        elif name in source.zeros and not target.zeros and not any(script.launched(source.node_step or "")):
+        elif name in source.zeros and not target.zeros and not steps:
             continue  # no launcher sets it
         elif name in other:
             text = _spelt(node, other[name], target, not of_array)
@@ -215,11 +216,16 @@ def translate(
             seen.add(name)
         elif _foreign(name, source, target):
             if name not in seen:
-                meant = source.meant(name)  # which the source may not set, either
-                why = f"is not set by {source.title}, either, which sets {meant}"
-                yield Remark(node.line, f"${name}", why if meant else "has no counterpart", lost=not meant)
+                yield _without_counterpart(node, source)
             yield from _guard(name, node.parent) if offset == 0 and node.parent else ()
             seen.add(name)
+
+
+def _without_counterpart(node: Node, source: Dialect) -> Remark:
+    """Return the remark on a variable of the source, which may not set it, either."""
+    meant = source.meant(node.text)
+    why = f"is not set by {source.title}, either, which sets {meant}" if meant else "has no counterpart"
+    return Remark(node.line, f"${node.text}", why, lost=not meant)
 
 
 def _of_id(node: Node, text: str, source: Dialect, target: Dialect, of_array: bool) -> Iterator[Remark]:

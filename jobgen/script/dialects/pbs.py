@@ -27,6 +27,10 @@ JOBNAME MICFILE MOMPORT NCPUS NGPUS NODEFILE NODENUM NP NUM_NODES NUM_PPN O_HOME
 O_LOGNAME O_MAIL O_PATH O_QUEUE O_ROOTDIR O_SERVER O_SHELL O_SYSTEM O_TZ O_WORKDIR QUEUE RESOURCE_LIST
 SERVER TASKNUM TMPDIR VERSION VNODENUM WALLTIME
 """
+OF_MOAB = (  # commands of Maui and Moab, which schedule for Torque
+    *("msub", "checkjob", "showq", "showstart", "canceljob", "mjobctl", "mdiag", "showbf", "showres"),
+    "checknode",
+)
 
 
 class PbsDialect(Dialect):
@@ -133,8 +137,7 @@ class PbsDialect(Dialect):
         *("qsub", "qdel", "qstat", "qalter", "qrerun", "qsig", "pbsdsh", "pbs_tmrsh", "pbsnodes", "qhold"),
         *("qrls", "qmove", "qmsg", "qselect", "qmgr", "tracejob", "pbs_rstat", "pbs_release_nodes"),
         *("qrun", "qorder", "qnodes", "qpeek", "pbs_rsub", "pbs_rdel", "pbs_attach"),
-        *("msub", "checkjob", "showq", "showstart", "canceljob", "mjobctl", "mdiag", "showbf", "showres"),
-        "checknode",
+        *OF_MOAB,
     )
     site_launchers = ("aprun",)  # of Cray's ALPS
     site_commands = {

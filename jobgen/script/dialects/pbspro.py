@@ -10,7 +10,7 @@ from jobgen.schedulers.pbspro import PBSPRO
 from jobgen.schedulers.request import Request
 from jobgen.script.dialects import pbspro_values
 from jobgen.script.dialects.base import Mark
-from jobgen.script.dialects.pbs import TORQUE_VARIABLES, PbsDialect
+from jobgen.script.dialects.pbs import OF_MOAB, TORQUE_VARIABLES, PbsDialect
 from jobgen.script.dialects.value_forms import Conflict, empty_part
 
 
@@ -57,10 +57,7 @@ class PbsProDialect(PbsDialect):
     }
     unset_variables = r"PBS_(GPUFILE|MICFILE|NNODES|VERSION|VNODENUM|WALLTIME|O_(SERVER|INITDIR|ROOTDIR))"
     unset_variables += r"|(MOAB|TORQUE)_\w+"
-    missing_commands = (
-        *("msub", "checkjob", "showq", "showstart", "canceljob", "mjobctl", "mdiag", "showbf", "showres"),
-        *("checknode", "qnodes", "qpeek"),
-    )
+    missing_commands = (*OF_MOAB, "qnodes", "qpeek")
 
     missing_options = (("pbsdsh", "-u"), ("pbsdsh", "-h"))
 
