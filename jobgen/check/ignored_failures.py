@@ -277,7 +277,9 @@ def goes_on(script: Script, work: Command) -> bool:
 
 
 def _repeats_badly(command: Command) -> bool:
-    """Return whether a command fails if the folder is there already, or the file is not."""
+    """Return whether a command fails if the folder is there already, or the file is not, or none fits a pattern."""
+    if command.name in ("cp", "mv") and any(re.search(r"[*?]", word.text) for word in command.arguments):
+        return True
     option = {"mkdir": "p", "rm": "f"}.get(command.name)
     return option is not None and not any(
         re.match(rf"-\w*{option}|--(parents|force)", one) for one in command.literals

@@ -97,21 +97,52 @@ def fault(text: str) -> Fault | None:
     if _ends_before(text, line):
         return None
     if document := _NO_END.search(message):
-        start, end = int(document[1]), document[2]
-        reason = f"the here-document has no line {end}: all lines below are a part of it"
-        others = complaint(f"{text}\n{end}\n")
-        runs = not others or _NO_END.search(others) is not None
-        return Fault(start, reason, f"end it with a line that is {end} alone, without blanks", runs)
+        return _open_document(text, int(document[1]), document[2])
     if found := _open_substitution(text) or _wrong_end(text):
         return found
     if (quote := _odd_quote(text, reader.spans)) is not None:
-        return quote.without_end()
+        found = quote.without_end()
+        return found._replace(fix=_fix_of_comment(text, found.line) or found.fix)
     last = reader.line if "end of file" not in message and "unexpected EOF" not in message else 0
     if reader.fault is not None and (last <= line or reader.lacks_body):
         inner = [one for one in reader.open[-1:] if one.command]
         fix = _fix_of_argument(text, inner[0].end) if inner else ""
         return reader.fault._replace(fix=fix or reader.fault.fix)
     return Fault(line, at[2], _fix_of_line(text, line, at[2])) if at else None
+
+
+def _open_document(text: str, start: int, end: str) -> Fault | None:
+    """Return the fault of a here-document without its end; None if a shell reads it, up to the end of the script."""
+    lines = text.split("\n")
+    others = complaint(f"{text}\n{end}\n")
+    runs = not others or _NO_END.search(others) is not None
+    near = (
+        at for at, line in enumerate(lines, 1) if at > start and re.match(rf"\s*{re.escape(end)}\b", line)
+    )
+    if (line := next(near, 0)) == 0 and runs and _SHELL_READS.search(lines[start - 1]):
+        return None
+    reason = f"the here-document has no line {end}: all lines below are a part of it"
+    fix = f"end it with a line that is {end} alone, without blanks"
+    if line:
+        fix = f"write {end} alone, without blanks, in line {line}"
+        fix += ", and its redirections behind the <<" if re.search("[<>]", lines[line - 1]) else ""
+    return Fault(start, reason, fix, runs)
+
+
+_SHELL_READS = re.compile(r"(?:^|[\s/])(?:ba|da|k|z|s)?sh\b[^|;&]*<<")
+
+
+def _fix_of_comment(text: str, line: int) -> str:
+    """Return the fix of a line that is to go on with the comment above it; empty if that is not the fault."""
+    lines = text.split("\n")
+    if line < 2 or not re.match(r"\s*#.*\\$", lines[line - 2]):
+        return ""
+    lines[line - 1] = f"#{lines[line - 1]}"
+    return (
+        ""
+        if complaint("\n".join(lines))
+        else "begin the line with #: a backslash does not continue a comment"
+    )
 
 
 def _fix_of_argument(text: str, word: str) -> str:

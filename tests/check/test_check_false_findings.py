@@ -959,6 +959,7 @@ def test_failures_on_which_later_commands_depend(lines: str, line: int) -> None:
                 "srun ./a\ntouch finished",  # for which others may wait
                 "N=`expr $SLURM_ARRAY_TASK_ID / 10`\nsrun ./a $N",
                 "N=$(grep -c x list)\nsrun ./a $N",
+                "cp $D/*.csv .\nsrun ./a",
             )
         ),
         ("N=$((A / 10))\nsrun ./a $N\necho done", "write set -eo pipefail after the directives"),
@@ -1273,6 +1274,12 @@ def test_the_end_in_the_branch_of_the_program() -> None:
         ("cd /a || exit\n#SBATCH --time=02:00:00\n./a", "late-directive", 1),
         ("for ((i = $1; i < $2; i++)); do\nf=B_0$i\nmkdir -p $f\ndone", "unquoted-path", 0),
         ("for i in $1; do\ni=$2\nf=B_0$i\nmkdir -p $f\ndone", "unquoted-path", 1),
+        ("i=$2\nfor i in $1; do\nmkdir -p $i\ndone", "unquoted-path", 0),
+        ("for i in $1; do\nf=`echo a/$i`\nmkdir -p $f\ndone", "unquoted-path", 0),
+        ("for i in $1; do\nf=$(echo $i | sed 's/a/b/')\nmkdir -p $f\ndone", "unquoted-path", 0),
+        ("for i in $1; do\nf=$(echo $i | sed 's/_/ /')\nmkdir -p $f\ndone", "unquoted-path", 1),
+        ("f=$(echo $1 | tr a b)\nmkdir -p $f", "unquoted-path", 1),
+        ("a=($(cat $1))\nf=${a[0]}\nmkdir -p $f", "unquoted-path", 0),
         ("cp a /data/$username/", "unquoted-path", 0),
         ("source $six_ALL_CCFRWORK/start\ncp a /data/$Nsamples/", "unquoted-path", 0),
         ('D="$(cd "$(dirname $0)" && pwd)"\ncd $D\n./a out/b', "unchecked-cd", 0),

@@ -199,6 +199,23 @@ def levels(text: str, rule: str) -> list[str]:
         ("download-in-job", f'{HEAD}git clone "$HOME/source" work'),
         ("packed-chunks", f"{PBS}#PBS -l select=1:host=a:ncpus=4+1:host=b:ncpus=4\nmpirun -ppn 2 ./solver"),
         ("no-mpiprocs", f"{PBS}#PBS -l select=2:ncpus=8:ngpus=4\nmpiexec torchrun --nnodes=2 t.py"),
+        # What reads all lines below, and what is to be filled in
+        ("syntax-error", f"{HEAD}apptainer exec a.sif bash <<EOF > log\npython3 t.py"),
+        ("bad-count", f"{HEAD}#SBATCH --ntasks=\nsrun ./a"),
+        ("unchecked-variable", f"{HEAD}./a $MOAB_JOBARRAYINDEX > out"),
+        # Processes that end at once, or never
+        ("bare-wait", f"{HEAD}./startCluster.sh &\nsrun ./a &\nwait"),
+        ("single-wait", f"{HEAD}trap 'touch a' USR1\nsrun ./a\nwait"),
+        (
+            "blocking-steps",
+            f"{HEAD}#SBATCH --ntasks=2\nsrun -n 1 cd a && ./b &\nsrun -n 1 cd c && ./b &\nwait",
+        ),
+        (
+            "blocking-steps",
+            f"{HEAD}#SBATCH -n 2\n#SBATCH --cpus-per-task=\nsrun -n 1 ./a &\nsrun -n 1 ./a &\nwait",
+        ),
+        ("no-pipefail", f"{HEAD}set -e\nsnakemake --dag | dot -Tpdf > dag.pdf"),
+        ("trap-late", f"{HEAD}trap 'rm a' TERM EXIT\nsrun ./a"),
     ],
 )
 def test_what_is_right_is_not_reported(rule: str, text: str) -> None:
@@ -379,6 +396,10 @@ def test_what_is_right_is_not_reported(rule: str, text: str) -> None:
         ("output-directory", f"{PBS}#PBS -o logs/a.log\nsrun ./a", "note"),
         ("no-errexit", f"{HEAD}source /etc/profile\nmodule load python\nsrun python3 t.py", None),
         ("trap-late", f"{PBS}trap 'touch a' TERM USR1\npython3 t.py", "warning"),
+        ("trap-late", f"{HEAD}trap 'touch a' USR1\npython3 t.py", "note"),
+        ("bare-wait", f"{HEAD}./startCluster.sh &\nsrun ./a &\nkill $!\nwait", "warning"),
+        ("syntax-error", f"{HEAD}python3 <<EOF > log\nprint(1)", "warning"),
+        ("no-errexit", f"{HEAD}python3 setup.py\nctest -D Nightly\nexit 0", "note"),
         ("unset-variable", f"{HEAD}ids_list=1\n./a $id_list", "warning"),
         ("memory-unit", f"{HEAD}#SBATCH --mem=self.memory\nhostname", None),
         ("early-expansion", f"{TWO}export NODE_RANK=$SLURM_NODEID\nsrun python3 t.py", "warning"),
@@ -532,7 +553,22 @@ def test_a_loop_has_one_finding_on_its_input() -> None:
         ("first-node-only", f"{TWO}torchrun --nnodes=1 t.py", "with --nnodes=2 and the address"),
         ("first-node-only", f"{TWO}torchrun --nnodes=2 t.py", "or --node-rank with a value that differs"),
         ("signal-to-steps", f"{HEAD}#SBATCH --signal=USR1@60\ntrap 'rm a' USR1\nsrun ./a", "with & and wait"),
+        (
+            "signal-to-steps",
+            f"{HEAD}#SBATCH --signal=INT@60\npython3 t.py",
+            "srun if they catch INT, else remove",
+        ),
         ("bare-wait", f"{HEAD}ls | while read -r a; do\nsrun ./a $a &\ndone\nwait", "a process of its own"),
+        (
+            "bare-wait",
+            f"{HEAD}(\nsrun ./a &\nwait\n)",
+            "before the ) of line 6, and with the status of that part",
+        ),
+        (
+            "lost-status",
+            f"{HEAD}set -e\nA=$(ls | head -1)\nsrun ./a $A | tee log",
+            "pipefail above this line",
+        ),
         (
             "old-nccl",
             f"{HEAD}export NCCL_ASYNC_ERROR_HANDLING=1\nsrun ./a",

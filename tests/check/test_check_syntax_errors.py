@@ -117,6 +117,13 @@ def test_the_line_of_the_word_that_is_not_closed(body: str, line: int, reason: s
             "write the name of Python in the first line, if the text is Python",
         ),
         ("echo 'a' (b)\n", "correct the line, or what stands above it"),
+        ('# a "x" "y\\\nz"\necho\n', "begin the line with #: a backslash does not continue a comment"),
+        ("cat > a <<EOF\nb\n EOF\n", "write EOF alone, without blanks, in line 5"),
+        (
+            "bash <<EOF\nb\nEOF > log\n",
+            "write EOF alone, without blanks, in line 5, and its redirections behind the <<",
+        ),
+        ("cat > a <<EOF > log\nb\n", "end it with a line that is EOF alone, without blanks"),
     ],
 )
 def test_the_fix_says_what_to_write_and_where(body: str, fix: str) -> None:

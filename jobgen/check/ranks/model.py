@@ -24,7 +24,7 @@ from jobgen.script.word_lists import runs_once, shell_text
 # Programs of a step that prepare or report, and start no training.
 _TRIFLES = """
 hostname nvidia-smi npu-smi rocm-smi true echo date env printenv mkdir ls cat rm cp tar rsync mv ln df du
-free lscpu nproc uname which pwd id ulimit unzip sleep touch chmod module sbcast ibstat kill pkill
+free lscpu nproc uname which pwd id ulimit unzip sleep touch chmod module sbcast ibstat kill pkill cd
 """
 TRIFLES = frozenset(_TRIFLES.split())
 

@@ -16,6 +16,7 @@ from jobgen.check.ignored_failures import (
     Reason,
     activates,
     alternative,
+    asks,
     goes_on,
     handled,
     ignored,
@@ -146,9 +147,12 @@ def _place_in_pipe(command: Command) -> int | None:
 def _reports(script: Script, work: Command) -> bool:
     """Return whether a failure is reported in another way: by ctest to its dashboard, with a mail of results, or
     by a function that ends the job or others."""
-    if work.program == "ctest":
-        return any(re.match(r"-[DST]|--(dashboard|script|test-action)\b", word) for word in work.literals)
     later = [one for one in run(script) if one.node.start > work.node.end]
+    tests = (one for one in (work, *later) if one.program == "ctest")
+    if any(
+        re.match(r"-[DST]|--(dashboard|script|test-action)\b", word) for one in tests for word in one.literals
+    ):
+        return True
     texts = [script.functions.get(one.name, one.statement.text) for one in later]
     mailed = any(re.search(_MAIL, text) and re.search(_RESULTS, text) for text in texts)
     called = (script.functions.get(one.name, "") for one in later if one.node.under("if_statement"))
@@ -289,6 +293,8 @@ def _set(script: Script, options: str, work: Command | None = None) -> str:
     ends = ([one.node, *one.node.above()][-2] for one in files)  # of the statements around them
     lines = [end.line + end.text.count("\n") for end in ends]
     where = f"behind line {lines[-1]}, which reads another file" if lines else "after the directives"
+    if options == "-o" and script.errexit and any(map(_ends_early, script.tree.all("pipeline"))):
+        where = "above this line"
     return f"{first}write set {options} pipefail {where}"
 
 
@@ -322,11 +328,17 @@ def no_pipefail(script: Script) -> Iterator[Hit]:
         if node.start < begin:
             continue
         names = [one.name for one in commands(node) if not one.node.under("command_substitution")]
-        if names[-1:] == ["head"]:
-            continue  # it ends what writes to it, which is a failure under pipefail
+        if _ends_early(node) or any(map(asks, commands(node))):
+            continue  # it ends what writes to it, which is a failure under pipefail; or a program only prints
         tested = node.under("command_substitution", "if_statement", "while_statement") or _prints_text(node)
         if not tested and not _finds(node) and not _teed(node) and not INFORM.issuperset(names[:-1]):
             yield Hit.at(node, fix=_set(script, "-o"))
+
+
+def _ends_early(pipeline: Node) -> bool:
+    """Return whether a pipeline ends with ``head``, which ends what writes to it."""
+    last = next(commands(pipeline.children[-1]), None)
+    return last is not None and last.name == "head"
 
 
 def _finds(pipeline: Node) -> bool:

@@ -33,10 +33,10 @@ _MONITORS = (
     WARNING,
     "wait that loses the status",
     """`wait` without a process waits for all processes and exits with status 0, even if one has failed: the
-    job succeeds. Wait for each process. It waits for none that a loop behind a `|` has started. (A `wait` above all of them is not meant. Services, such as `jupyter` and `dask worker`, run until the job is cancelled:
-    nothing waits for their status.)""",
+    job succeeds. Wait for each process. It waits for none that a loop behind a `|` has started. (A `wait` above all of them is
+    not meant. Services, such as `jupyter` and `dask worker`, run until the job is cancelled: nothing waits for their status,
+    nor for what runs beside a cluster of workers, if nothing stops it.)""",
     message="wait without a process exits with status 0, even if a process has failed",
-    fix='keep each $! and wait for it: wait "$pid" || status=$?, and exit ${status:-0} at the end',
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -61,8 +61,11 @@ _MONITORS = (
 def bare_wait(script: Script) -> Iterator[Hit]:
     works = [one for one in script.commands if one.works and one.background and not is_service(one)]
     waits = list(script.named("wait"))
+    services = (one.node.text for one in script.commands if one.background and is_service(one))
     if not works or not waits or any(wait.arguments for wait in waits):
         return
+    if any(map(_OF_WORKERS.search, services)) and not _STOPS.search(script.tree.text):
+        return  # the job lasts until its time limit
     if (loop := _piped_loop(works, waits)) is not None:
         line = next(wait.line for wait in waits if wait.node.start > loop.end)
         reason = f"wait does not wait for the processes of line {loop.line}: a loop behind a | is a process of its own"
@@ -73,7 +76,16 @@ def bare_wait(script: Script) -> Iterator[Hit]:
     loops = set().union(*(_loop(work.node) for work in works))
     lost = lost or next((wait.node for wait in waits if loops & _loop(wait.node)), None)
     if lost is not None:
-        yield Hit(lost.line)
+        end, inner = "at the end", lost.around("subshell")
+        if inner is not None:
+            line = inner.line + inner.text.count("\n")
+            end = f"before the ) of line {line}, and with the status of that part at the end"
+        yield Hit(lost.line, fix=f"{_KEEP}, and exit ${{status:-0}} {end}")
+
+
+_KEEP = 'keep each $! and wait for it: wait "$pid" || status=$?'
+_OF_WORKERS = re.compile(r"dask|ip(?:controller|engine|cluster)|start_?[Cc]luster")
+_STOPS = re.compile(r"\b(?:kill|pkill|killall|scancel|stop|shutdown)\b")
 
 
 def _piped_loop(works: Sequence[Command], waits: Sequence[Command]) -> Node | None:
@@ -118,7 +130,7 @@ def is_service(command: Command) -> bool:
 
 _SERVICE = re.compile(
     r"(?<![\w-])(jupyter(-lab|-notebook)?|dask[- ](scheduler|worker|ssh)|dask-mpi|distributed\.cli\S*|ray start|tensorboard|"
-    r"ipcontroller|ipengine|ipcluster|redis-server|mongod|rserver|rstudio-server|code-server|http\.server|vllm serve|vllm\.entrypoints[\w.]*|uvicorn|gunicorn|nvidia-cuda-mps-control)([\w.-]*\.sh\b|(?![\w.-]))"
+    r"ipcontroller|ipengine|ipcluster|start_?[Cc]luster|redis-server|mongod|rserver|rstudio-server|code-server|http\.server|vllm serve|vllm\.entrypoints[\w.]*|uvicorn|gunicorn|nvidia-cuda-mps-control)([\w.-]*\.sh\b|(?![\w.-]))"
 )
 
 

@@ -71,7 +71,7 @@ def signal_to_steps(script: Script) -> Iterator[Hit]:
             fix = f"write --signal=B:{signal.value}{'' if waits else _WAIT}"
             yield Hit(signal.line, why, fix, NOTE if signal.name in also_called else None)
         elif reason := _lost_in_steps(script, signal.name):
-            fix = "start the ranks with srun, or add B: and catch the signal in this script"
+            fix = f"start the ranks with srun if they catch {signal.name}, else remove the option"
             yield Hit(signal.line, reason, fix)
 
 

@@ -57,12 +57,13 @@ def blocking_steps(script: Script) -> Iterator[Hit]:
     if (whole := _whole_step(script) or _same_host(script)) is not None:
         has = "cores of its node" if whole[0].has(*_HOSTS) else "tasks and cores of the job"
         reason = f"this step has all {has}: the step of line {whole[1].line} waits until it ends"
-        yield Hit(whole[0].line, reason, "add --overlap, for a monitor or a server that shares the nodes")
+        fix = "add --overlap if it may share the nodes, as a monitor or a server, else remove its &"
+        yield Hit(whole[0].line, reason, fix)
     one_node = request.nodes == 1 or (request.nodes is None and request.ranks is not None)
     if not one_node or not script.is_batch or not _WHOLE_NODES.holds(script.version):
         return
     steps = _steps(script)
-    beside = [one for one in steps if one.command.background]
+    beside = [one for one in steps if one.command.background and not _ends_at_once(script, one)]
     if not beside or "--overcommit" in script.heeded:
         return
     first = beside[0]
@@ -71,7 +72,7 @@ def blocking_steps(script: Script) -> Iterator[Hit]:
         return
     memory = script.heeded.get("--mem")
     without = (one.text("--gres") in ("none", "gpu:0") or one.text("--gpus", "-G") == "0" for one in steps)
-    if not first.has(*_CORES) and not request.cpus_per_rank:
+    if not first.has(*_CORES) and not request.cpus_per_rank and "--cpus-per-task" not in script.heeded:
         why = "this step takes all cores of the job: the steps beside it wait until it ends"
         fix = "add --exact and the number of its tasks and cores, or --overlap for a monitor"
         yield Hit(first.line, why, fix)

@@ -11,7 +11,7 @@ from jobgen.script.other_text import is_for_engine
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import Node
 
-_PLACEHOLDER = re.compile(r"<[A-Za-z?][^<>]*>")
+_PLACEHOLDER = re.compile(r"(?<!<)<[A-Za-z?][^<>]*>")
 _CONFLICT = re.compile(r"<{7} |={7}$|>{7} ")
 _AFTER_COMMANDS: tuple[list[str], ...] = ([], ["done"], ["fi"], ["elif_clause"], ["else_clause"])
 _RESERVED = ("then", "do", "elif", "else", "fi", "done", "esac", "}")  # no command has such a name

@@ -97,7 +97,8 @@ def trap_status(script: Script) -> Iterator[Hit]:
     """bash runs a trap after the foreground command has ended; for a training this is after KILL. If the
     launcher runs in the background and `wait` in the foreground, the trap runs at once. (At the end
     of a job all its processes get TERM, also the command in the foreground: TERM, INT and HUP alone are a note on
-    Slurm, if no option sends them to the shell only.)""",
+    Slurm, if no option sends them to the shell only, and silent if EXIT runs the trap, too. A note are signals that no
+    option of Slurm sends.)""",
     fix="start the launcher with & and wait for it",
     bad="""
     #!/bin/bash
@@ -125,11 +126,12 @@ def trap_late(script: Script) -> Iterator[Hit]:
         return
     last = here[-1]
     to_shell = any(re.match("R?BR?:", one.value) for one in script.options_of("--signal"))  # alone
+    sent = script.is_pbs or any(script.options_of("--signal"))
     for command in script.named("trap"):
         signals = caught(command) & set(_CAUGHT)
         # The command in the foreground gets it, too.
         both = signals <= {"TERM", "INT", "HUP"} and not to_shell
-        if both and script.is_pbs:
+        if both and (script.is_pbs or "EXIT" in caught(command)):
             continue
         if signals and command.arguments and literal(command.arguments[0]) not in ("", "-"):
             names, fix = ", ".join(sorted(signals)), ""
@@ -139,7 +141,7 @@ def trap_late(script: Script) -> Iterator[Hit]:
             if last.words[0].text == "exec":
                 reason = f"exec in line {last.line} replaces this shell, and its trap of {names} with it"
                 fix = "start the program with & and wait for it"
-            yield Hit.at(command.node, reason, fix, NOTE if both else None)
+            yield Hit.at(command.node, reason, fix, NOTE if both or not sent else None)
 
 
 @rule(
@@ -177,7 +179,8 @@ def single_wait(script: Script) -> Iterator[Hit]:
     traps = [one for one in script.named("trap") if not caught(one).isdisjoint(_CAUGHT) and one.arguments]
     handlers = [_handler(script, one) for one in traps]
     at_exit = {_handler(script, one) for one in script.named("trap") if "EXIT" in caught(one)}
-    if not traps or any(handler in at_exit for handler in handlers):
+    beside = any(one.background for one in script.commands)
+    if not traps or not beside or any(handler in at_exit for handler in handlers):
         return  # the job is to end then
     if any(re.search(r"\b(exit|wait|requeue|qrerun)\b", handler) for handler in handlers):
         return

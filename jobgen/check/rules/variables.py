@@ -19,7 +19,7 @@ from jobgen.script.commands import Command, commands
 from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.other_text import has_gap
 from jobgen.script.script import Edit, Hit, Script
-from jobgen.script.syntax import LATER, Node, expansions, is_plain, literal, uses
+from jobgen.script.syntax import LATER, LOOPS, Node, expansions, is_plain, literal, uses
 
 
 @rule(
@@ -128,7 +128,7 @@ def unquoted(script: Script) -> Iterator[Hit]:
     idle = {one.node.start for one in cds if stays(script, one)}  # the job goes on where it is
     fixed, posix = _at_fixed_path(script), plain_sh(script)
     for name, node in found:
-        if posix and _is_redirection(node):
+        if (posix and _is_redirection(node)) or _is_of_list(script, name, node):
             continue  # sh does not split what is behind > or <
         if name == "PWD" and fixed is not None and fixed < node.start:
             continue
@@ -163,6 +163,15 @@ def _is_of_site(script: Script, name: str, programs: Set[str]) -> bool:
     return name in programs or re.fullmatch(_OF_SITE, name) is not None  # the program of a module
 
 
+def _is_of_list(script: Script, name: str, node: Node) -> bool:
+    """Return whether a variable has a word of the list of a loop around it."""
+    around = (above for above in node.above() if above.type in LOOPS)
+    loop = next(
+        (one for one in around if (bound := one.get("variable")) is not None and bound.text == name), None
+    )
+    return loop is not None and not any(value in loop for value in script.values.get(name, ()))
+
+
 def _in_backquotes(node: Node) -> bool:
     """Return whether quotes around an expansion would end a string."""
     inner = [above for above in node.above() if above.type == "command_substitution"]
@@ -171,7 +180,7 @@ def _in_backquotes(node: Node) -> bool:
 
 # Names whose values have no blanks: those of schedulers except directories, and numbers, identifiers and dates.
 _UNSPLIT = re.compile(
-    r"HOME|USER|LOGNAME|HOSTNAME|(?:\w*_)?TMPDIR|(?:\w*_)?SCRATCH(?:DIR)?|WORK|\w*CCFR(?:WORK|SCRATCH|STORE)|RANDOM|UID|SECONDS|NCPUS|SLURM_(?!SUBMIT_DIR|JOB_NAME)\w+|PBS_(?!O_|JOBDIR)\w+|"
+    r"g\d\droot|HOME|USER|LOGNAME|HOSTNAME|(?:\w*_)?TMPDIR|(?:\w*_)?SCRATCH(?:DIR)?|WORK|\w*CCFR(?:WORK|SCRATCH|STORE)|RANDOM|UID|SECONDS|NCPUS|SLURM_(?!SUBMIT_DIR|JOB_NAME)\w+|PBS_(?!O_|JOBDIR)\w+|"
     r"PBS_O_(?:HOST|LOGNAME|QUEUE)|OMP_NUM_THREADS|(?:LOCAL_)?RANK|WORLD_SIZE|(?i:(?:\w*_)?(?:(?:job|task|run|array|sample)_?(?:id|name)|p?pid|"
     r"id|num|nodes|n?tasks|n_?samples|count|seed|rank|size|idx|index|iter|step|epoch|ver(?:sion)?|year|month|day|date|time|"
     r"port|np|n?procs?|threads|[cg]pus|level|fold|user(?:_?name)?)\d?)"
@@ -234,7 +243,7 @@ def _may_split(script: Script, name: str, programs: Set[str]) -> bool:
         if all(uses(value, one) for value in values) or not all(map(_is_one_word, values)):
             return True
         found = (pair for value in values for pair in expansions(value))
-        inner = {other for other, node in found if not node.under("subscript") and not _in_field(node)} - seen
+        inner = {other for other, node in found if not node.under("subscript") and not _is_split(node)} - seen
         seen |= inner
         todo += inner
     return False
@@ -255,14 +264,19 @@ def _is_list(value: Node) -> bool:
 def _is_one_word(value: Node) -> bool:
     """Return whether a value has no blank or pattern but those that its variables may have."""
     if value.type == "array":
-        return all(_is_one_word(child) for child in value.children if child.type not in ("(", ")"))
+        items = (one for one in value.children if one.type not in ("(", ")", "command_substitution"))
+        return all(map(_is_one_word, items))  # the words that a command prints are items
     if (text := literal(value)) is not None:
         return not re.search(r"[\s*?\[]", text.replace("???", ""))  # which is to be filled in
     rest = value.text
     for part in value.all(*EXPANSIONS):
         if part.type == "command_substitution":
             last = _last(part)
-            if not _BLANKS.search(part.text) and (last is None or not _prints_word(last)):
+            if (
+                not _BLANKS.search(part.text)
+                and not _keeps_word(part)
+                and (last is None or not _prints_word(last))
+            ):
                 return False
         rest = rest.replace(part.text, "", 1)
     return not re.search(r"[\s*?\[]", rest.strip("\"'"))
@@ -274,10 +288,28 @@ def _last(substitution: Node) -> Command | None:
     return own[-1] if own else None
 
 
-def _in_field(node: Node) -> bool:
-    """Return whether a node is in a substitution that is a field of a line or a number, whatever its input is."""
-    around = (_last(one) for one in node.above() if one.type == "command_substitution")
-    return any(one is not None and _FIELD.match(one.node.text) for one in around)
+def _keeps_word(substitution: Node) -> bool:
+    """Return whether the output of a substitution has no blanks, if the only word that it prints or filters has none."""
+    first, *filters = commands(substitution)
+    words = [word.text for word in first.arguments]
+    plain = not any(re.search(r"\s", word.text) for one in filters for word in one.arguments)
+    return (
+        first.name == "echo"
+        and len(words) == 1
+        and plain
+        and _FILTERS.issuperset(one.name for one in filters)
+    )
+
+
+_FILTERS = frozenset(("sed", "tr", "cut", "rev", "basename", "dirname"))
+
+
+def _is_split(node: Node) -> bool:
+    """Return whether a node is in a substitution that is a field of a line or a number, whatever its input is, or one
+    that is split into the items of an array."""
+    around = [one for one in node.above() if one.type == "command_substitution"]
+    fields = (last for one in around if (last := _last(one)) is not None and _FIELD.match(last.node.text))
+    return any(fields) or any(one.parent is not None and one.parent.type == "array" for one in around)
 
 
 _FIELD = re.compile(
@@ -351,7 +383,7 @@ _LOADERS = ("eval", "module", "ml", "conda", "spack")
 _LONGEST = 40  # letters of a name that is compared
 # Variables that the system, a scheduler or a site sets.
 _OUTSIDE = (
-    r"(SLURM|SBATCH|SRUN|PBS|PMI|OMPI|MPI|CUDA|NCCL|OMP|LD|LC|BASH|XDG|SINGULARITY|APPTAINER|CONDA|LMOD|DW|BB)_?.*"
+    r"(SLURM|SBATCH|SRUN|PBS|MOAB|PMI|OMPI|MPI|CUDA|NCCL|OMP|LD|LC|BASH|XDG|SINGULARITY|APPTAINER|CONDA|LMOD|DW|BB)_?.*"
     r"|(VSC|SNIC|BC|NERSC|TACC|RZG|SLATE|IDRIS)_.*|.*_TMP"
     r"|(HOME|USER|LOGNAME|E?UID|PPID|O?L?D?PWD|SHELL|HOST(NAME|TYPE)?|NCPUS|TMP|TEMP|LANG|TERM|DISPLAY|RANDOM|SECONDS|LINENO)"
     r"|(GROUPS|FUNCNAME|PIPESTATUS|IFS|OSTYPE|MACHTYPE|OPTARG|OPTIND|REPLY|COLUMNS|LINES|SHLVL|EPOCH(SECONDS|REALTIME)|MAIL|EDITOR|PS\d|NPROCS)"
