@@ -267,8 +267,9 @@ def only_cleanup(script: Script, work: Command) -> bool:
 
 def goes_on(script: Script, work: Command) -> bool:
     """Return whether ``set -e`` would cost something: a later command saves results or removes files, or one
-    ends the script without a fault, as ``expr`` does with the result 0, ``grep`` without a line,
-    ``nvidia-smi`` on a node without GPUs, what writes to ``head``, and ``mkdir`` and ``rm`` in the next run.
+    ends the script without a fault, as ``expr`` does with the result 0, ``grep`` without a line, ``ulimit``
+    above the limit of the site, ``nvidia-smi`` on a node without GPUs, what writes to ``head``, and ``mkdir``
+    and ``rm`` in the next run.
     """
     after = (one for one in run(script) if one.node.start > work.statement.end)
     saves = any(os.path.basename(one.name.lstrip("\\")) in (*_SAVES, "rm", "touch") for one in after)
@@ -277,18 +278,20 @@ def goes_on(script: Script, work: Command) -> bool:
 
 
 def _repeats_badly(command: Command) -> bool:
-    """Return whether a command fails if the folder is there already, or the file is not, or none fits a pattern."""
-    if command.name in ("cp", "mv") and any(re.search(r"[*?]", word.text) for word in command.arguments):
-        return True
-    option = {"mkdir": "p", "rm": "f"}.get(command.name)
-    return option is not None and not any(
-        re.match(rf"-\w*{option}|--(parents|force)", one) for one in command.literals
+    """Return whether a command fails if what it makes is there already, or if nothing fits its pattern."""
+    if command.name in ("cp", "mv"):
+        return any(re.search(r"[*?]", word.text) for word in command.arguments)
+    option = {"mkdir": "p", "rm": "f", "ln": "f"}.get(command.name)
+    makes = re.match(r"git clone|(?:conda|mamba) (?:env )?create\b", command.node.text) is not None
+    return makes or (
+        option is not None
+        and not any(re.match(rf"-\w*{option}|--(parents|force)", one) for one in command.literals)
     )
 
 
 _ENDS_WITHOUT_FAULT = {
-    *("expr", "let", "grep", "egrep", "diff", "cmp", "which", "head"),
-    *("ssh", "nvidia-smi", "rocm-smi", "pkill", "killall"),
+    *("expr", "let", "grep", "egrep", "diff", "cmp", "which", "head", "ls", "ulimit"),
+    *("ssh", "nvcc", "nvidia-smi", "rocm-smi", "pkill", "killall"),
 }
 _SAVES = {"cp", "mv", "rsync", "scp", "tar", "zip", "gzip"}
 _OTHERS_AT_THE_END = ("curl", "deactivate", "conda", "module")
@@ -503,7 +506,9 @@ def _feeds(script: Script, command: Command, later: Sequence[Command]) -> bool:
         return bool(_FETCHES & set(texts[:2]))
     if program in ("tar", "unzip", "wget"):
         extracts = program != "tar" or any("x" in word.text for word in command.arguments[:1])
-        return extracts and not _is_new(script, command, ".")
+        pairs = pairwise(word.unquoted for word in command.arguments)
+        folder = next((text for name, text in pairs if name in ("-C", "-d", "-P", "--directory")), ".")
+        return extracts and not _is_new(script, command, folder)
     if command.name in _COPIES:
         record = all(_OF_SCRIPT.search(text) or text == script.name for text in sources)
         read = target in (".", "./") or (len(target) > 1 and _is_named(target.rstrip("/."), later))

@@ -112,7 +112,7 @@ def fault(text: str) -> Fault | None:
 
 
 def _open_document(text: str, start: int, end: str) -> Fault | None:
-    """Return the fault of a here-document without its end; None if a shell reads it, up to the end of the script."""
+    """Return the fault of a here-document without its end; None if a shell reads all lines below."""
     lines = text.split("\n")
     others = complaint(f"{text}\n{end}\n")
     runs = not others or _NO_END.search(others) is not None

@@ -870,6 +870,7 @@ def test_the_joined_log_of_nqsv() -> None:
         # Programs that fail themselves in a folder without the files
         "mkdir -p $RUN\ncd $RUN\ncp /data/a.in .\nsrun ./a",
         "cp -r /data $TMPDIR\npython3 a.py --data $TMPDIR/data",
+        "tar -xf /data.tar -C $TMPDIR/data\npython3 a.py --data $TMPDIR/data",
         "D=/scratch/$SLURM_JOB_ID\ncp -r /data $D\npython3 a.py --data $D/data",
         # A person or the time limit ends it
         *("timeout 3h python3 a.py\ncp out /data", "srun --pty bash\ncp out /data"),
@@ -959,7 +960,7 @@ def test_failures_on_which_later_commands_depend(lines: str, line: int) -> None:
                 "srun ./a\ntouch finished",  # for which others may wait
                 "N=`expr $SLURM_ARRAY_TASK_ID / 10`\nsrun ./a $N",
                 "N=$(grep -c x list)\nsrun ./a $N",
-                "cp $D/*.csv .\nsrun ./a",
+                *("cp $D/*.csv .\nsrun ./a", "ln -s $D/a a\nsrun ./a", "ulimit -s unlimited\nsrun ./a"),
             )
         ),
         ("N=$((A / 10))\nsrun ./a $N\necho done", "write set -eo pipefail after the directives"),

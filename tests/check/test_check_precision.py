@@ -467,6 +467,12 @@ def test_a_loop_has_one_finding_on_its_input() -> None:
         ),
         ("unchecked-cd", f"{HEAD}cd a || return\nls b/c", "return does not end a script"),
         ("unchecked-cd", f"{HEAD}cd a\nrm -rf *\nls b/c", "if cd fails, 'rm -rf *' deletes the files"),
+        (
+            "unchecked-cd",
+            f"{HEAD}cd a\nfind . -name '*.o' -delete",
+            "the following commands run in the wrong directory",
+        ),
+        ("unchecked-cd", f"{HEAD}cd a\nfind . ! -name b -exec rm {{}} +\nls b/c", "{} +' deletes the files"),
         ("unchecked-cd", f"{HEAD}cd a\nls b/c\nrm -rf *.o", "if cd fails, the following commands run"),
         ("bad-value", f"{HEAD}#SBATCH --gpus=gpu:a100:2\nsrun ./a", "write --gpus=a100:2"),
         ("misspelt-variable", f"{HEAD}RUN=a\nsrun ./a > $RUN_$SLURM_JOB_ID", "write ${RUN}_"),

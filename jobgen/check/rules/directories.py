@@ -96,15 +96,20 @@ _FIXED = re.compile(r"[/~]|\$\{?(HOME|PBS_O_WORKDIR|SLURM_SUBMIT_DIR)\b")
 
 
 def _deletion(after: list[Command]) -> str:
-    """Return the first call of rm behind a cd that deletes all files of the directory."""
+    """Return the first call of rm or find behind a cd that deletes all files of the directory."""
     for one in after:
         if one.name in ("cd", "pushd", "popd"):
             break
-        if one.name == "rm" and {"*", "./*", "*.*"} & {word.text for word in one.arguments}:
+        words = [word.text for word in one.arguments]
+        if one.name == "rm" and {"*", "./*", "*.*"} & set(words):
+            return one.node.text
+        if one.name == "find" and _REMOVES.match(" ".join(words)):
             return one.node.text
     return ""
 
 
+# The words of a find that deletes all files but some here.
+_REMOVES = re.compile(r"\.(?!.*(?<!! )(?<!-not )-i?name).* -(?:exec(?:dir)? rm\b|delete)")
 # What starts its command in the home directory of another node.
 _REMOTE = ("ssh", "rsh", "pdsh", "clush", "pbs_tmrsh", "pbsdsh")
 _RELATIVE_FILE = re.compile(r"(?![-/~$])[\w./-]+\.(py|sh)")
