@@ -262,7 +262,7 @@ def _uses(script: Script, name: str) -> list[str]:
 def only_cleanup(script: Script, work: Command) -> bool:
     """Return whether the commands behind a program only save its results, remove files and print."""
     after = (one for one in run(script) if one.node.start > work.statement.end)
-    return all(one.name in _AT_THE_END for one in after)
+    return all(one.name in _AT_THE_END or _HARMLESS.match(one.node.text) for one in after)
 
 
 def goes_on(script: Script, work: Command) -> bool:
@@ -563,9 +563,9 @@ def _program(command: Command) -> list[str]:
 
 
 def _is_command(command: Command) -> bool:
-    """Return whether the first word may be a command: no option of a lost line, no invisible sign."""
-    text = command.words[0].text
-    return not text.startswith("-") and re.search(r"[A-Za-z0-9$.]", text) is not None
+    """Return whether the first word may be a command: no option of a lost line, no invisible sign, no ``=`` behind it."""
+    text, *others = [word.text for word in command.words[:2]]
+    return others != ["="] and not text.startswith("-") and re.search(r"[A-Za-z0-9$.]", text) is not None
 
 
 def _unquoted(command: Command) -> str:

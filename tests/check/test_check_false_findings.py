@@ -851,7 +851,12 @@ def test_the_joined_log_of_nqsv() -> None:
         *("mail -s done $USER\nsrun ./a", "python3 $DIR/send_mail.py\nsrun python3 a.py"),
         *("mv a.log a.log.old\nsrun python3 a.py", "wandb artifact cache cleanup 1GB\nsrun python3 a.py"),
         # No commands: an empty shell, an invisible sign, an option behind a lost backslash, a text to fill in
-        *("bash\nsrun ./a", "\u200b\nsrun ./a", "srun python3 a.py\n--steps 3"),
+        *(
+            "bash\nsrun ./a",
+            "\u200b\nsrun ./a",
+            "files = a.fa\nsrun ./a $files",
+            "srun python3 a.py\n--steps 3",
+        ),
         "p=[full path to your data]\nsrun ./a",
         # Nothing follows
         *("srun ./a &\neval $CMD", "eval $CMD", "for n in 8; do srun ./a $n; done"),
@@ -986,9 +991,14 @@ def test_failures_on_which_later_commands_depend(lines: str, line: int) -> None:
             "write status=$? behind it and line 4, and exit $status at the end",
         ),
         (
+            "if [ -f a ]; then\nR -f a.R\nelse\nR -f b.R\nfi\ncp out /data\necho",
+            "write status=$? behind it and line 4, and exit $status at the end",
+        ),
+        (
             "cat in | srun ./a | tee log\ncp out /data",
             "write status=${PIPESTATUS[1]} behind it, and exit $status at the end",
         ),
+        ("srun ./a\nsource deactivate", "write status=$? behind it, and exit $status at the end"),
         ("srun ./a\nsbatch next.sh", f"write {OF_A_RUN}"),
         ("srun ./a 1 | tee log\nsrun ./a 2", f"write set -o pipefail after the directives, and {OF_A_RUN}"),
         (

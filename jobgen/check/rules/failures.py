@@ -118,7 +118,8 @@ def _remedy(script: Script, work: Command, keeps: bool) -> str:
     if not keeps or (at is not None and plain_sh(script)):
         return f"{first}{_set(script, '-eo', work)}"
     status = "$?" if at is None else f"${{PIPESTATUS[{at}]}}"
-    others = (f"line {one.line}" for one in run(script) if is_work(one) and alternative(one, work))
+    same = (one for one in run(script) if is_work(one) or one.program == work.program != "")
+    others = (f"line {one.line}" for one in same if alternative(one, work))
     behind = " and ".join(["it", *dict.fromkeys(others)])  # also behind the program of another branch
     return f"{first}write status={status} behind {behind}, and exit $status at the end"
 
