@@ -563,7 +563,7 @@ def _program(command: Command) -> list[str]:
 
 
 def _is_command(command: Command) -> bool:
-    """Return whether the first word may be a command: no option of a lost line, no invisible sign, no ``=`` behind it."""
+    """Return whether the first word may be a command: no option, no invisible sign, no name before =."""
     text, *others = [word.text for word in command.words[:2]]
     return others != ["="] and not text.startswith("-") and re.search(r"[A-Za-z0-9$.]", text) is not None
 
