@@ -34,8 +34,8 @@ _FILE_COMMANDS = ("rm", "rmdir", "mkdir", "mv", "cp", "touch", "git", "find", "t
     """If `cd` fails in a script without `set -e`, the following commands run in the wrong directory and may
     overwrite or delete files there. `cd DIR || return` does not help: outside of a function bash prints an
     error and goes on. (It is a note if no later command names a relative path, if the script makes the
-    directory itself, or if it goes back to the one where the job starts. Before `rm *` it is a warning of its own. A `cd` to where the job is
-    is silent, and one before programs of which all paths are absolute.)""",
+    directory itself, or if it goes back to the one where the job starts. Before `rm *` and `find . -delete` it is a warning of its own. A `cd` to where the
+    job is is silent, and one before programs of which all paths are absolute.)""",
     message="if cd fails, the following commands run in the wrong directory",
     bad="""
     #!/bin/bash
