@@ -1285,6 +1285,7 @@ def test_the_end_in_the_branch_of_the_program() -> None:
         ("cd /a || exit\n#SBATCH --time=02:00:00\n./a", "late-directive", 1),
         ("for ((i = $1; i < $2; i++)); do\nf=B_0$i\nmkdir -p $f\ndone", "unquoted-path", 0),
         ("for i in $1; do\ni=$2\nf=B_0$i\nmkdir -p $f\ndone", "unquoted-path", 1),
+        ("cp $PBS_O_HOME/a .\n$RUN $GMXBIN/gmx mdrun", "unquoted-path", 0),
         ("i=$2\nfor i in $1; do\nmkdir -p $i\ndone", "unquoted-path", 0),
         ("for i in $1; do\nf=`echo a/$i`\nmkdir -p $f\ndone", "unquoted-path", 0),
         ("for i in $1; do\nf=$(echo $i | sed 's/a/b/')\nmkdir -p $f\ndone", "unquoted-path", 0),

@@ -181,7 +181,7 @@ def _in_backquotes(node: Node) -> bool:
 # Names whose values have no blanks: those of schedulers except directories, and numbers, identifiers and dates.
 _UNSPLIT = re.compile(
     r"g\d\droot|HOME|USER|LOGNAME|HOSTNAME|(?:\w*_)?TMPDIR|(?:\w*_)?SCRATCH(?:DIR)?|WORK|\w*CCFR(?:WORK|SCRATCH|STORE)|RANDOM|UID|SECONDS|NCPUS|SLURM_(?!SUBMIT_DIR|JOB_NAME)\w+|PBS_(?!O_|JOBDIR)\w+|"
-    r"PBS_O_(?:HOST|LOGNAME|QUEUE)|OMP_NUM_THREADS|(?:LOCAL_)?RANK|WORLD_SIZE|(?i:(?:\w*_)?(?:(?:job|task|run|array|sample)_?(?:id|name)|p?pid|"
+    r"PBS_O_(?:HOME|HOST|LOGNAME|QUEUE)|OMP_NUM_THREADS|(?:LOCAL_)?RANK|WORLD_SIZE|(?i:(?:\w*_)?(?:(?:job|task|run|array|sample)_?(?:id|name)|p?pid|"
     r"id|num|nodes|n?tasks|n_?samples|count|seed|rank|size|idx|index|iter|step|epoch|ver(?:sion)?|year|month|day|date|time|"
     r"port|np|n?procs?|threads|[cg]pus|level|fold|user(?:_?name)?)\d?)"
 )
@@ -391,7 +391,7 @@ _OUTSIDE = (
 )
 
 
-_OF_SITE = rf"{_OUTSIDE}|.*(DIR|DIRECTORY|_PREFIX|_BASE|_DATA)|EBROOT\w*"
+_OF_SITE = rf"{_OUTSIDE}|.*(DIR|DIRECTORY|_PREFIX|_BASE|_DATA)|EBROOT\w*|GMX(BIN|DATA|LIB)"
 
 
 def _assigned(script: Script) -> list[str]:
