@@ -619,14 +619,10 @@ class Script:
         paths = {one.line for one in self.options if one.flag in self.dialect.log_options}
         read = self.directives.live
         missing = {one.line for one in self.options if one.lacks_value}
-        no_value = [one for one in self.options if one.given.endswith("=") and not one.value]
-        empty = missing | {one.line for one in no_value}
+        empty = missing | {one.line for one in self.options if one.given.endswith("=") and not one.value}
         empty |= {line.number for line in read if line.rest.endswith("=")}
         described = self.dialect.scheduler.grammar.comments  # an empty value whose comment says what to write
         gaps = {line for line in missing if described and "#" in self.line(line)[1:]}
-        gaps |= {
-            one.line for one in no_value if self.dialect.value_fault(one.flag, "")
-        }  # never submitted as it is
         gaps |= {line.number for line in read if other_text.has_gap(line.text, path=line.number in paths)}
         # They may be those of a generator, too.
         own = self.values.keys()

@@ -201,7 +201,6 @@ def levels(text: str, rule: str) -> list[str]:
         ("no-mpiprocs", f"{PBS}#PBS -l select=2:ncpus=8:ngpus=4\nmpiexec torchrun --nnodes=2 t.py"),
         # What reads all lines below, and what is to be filled in
         ("syntax-error", f"{HEAD}apptainer exec a.sif bash <<EOF > log\npython3 t.py"),
-        ("bad-count", f"{HEAD}#SBATCH --ntasks=\nsrun ./a"),
         ("unchecked-variable", f"{HEAD}./a $MOAB_JOBARRAYINDEX > out"),
         # Processes that end at once, or never
         ("bare-wait", f"{HEAD}./startCluster.sh &\nsrun ./a &\nwait"),
@@ -564,6 +563,7 @@ def test_a_loop_has_one_finding_on_its_input() -> None:
             f"{HEAD}#SBATCH --signal=INT@60\npython3 t.py",
             "srun if they catch INT, else remove",
         ),
+        ("bad-count", f"{HEAD}#SBATCH --ntasks=\nsrun ./a", "write --ntasks=N, unless a program fills it in"),
         ("bare-wait", f"{HEAD}ls | while read -r a; do\nsrun ./a $a &\ndone\nwait", "a process of its own"),
         (
             "bare-wait",

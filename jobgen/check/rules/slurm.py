@@ -246,4 +246,5 @@ def bad_count(script: Script) -> Iterator[Hit]:
             reason = (
                 f"{option.given} takes a number, not {shown(option.value) if option.value else 'nothing'}"
             )
-            yield Hit.at(option, reason, without_dash(option, script.dialect) or f"write {option.flag}=N")
+            fix = f"write {option.flag}=N{'' if option.value else ', unless a program fills it in'}"
+            yield Hit.at(option, reason, without_dash(option, script.dialect) or fix)
