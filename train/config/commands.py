@@ -62,7 +62,7 @@ def sample() -> Parser:
     add.count("--tokens", "to add (default: 100)", default=100)
     add.value(
         "--temperature",
-        real(),
+        real,
         "X",
         "divides the logits (default: 1); 0 takes the most likely token",
         default=1.0,

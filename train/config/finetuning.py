@@ -10,7 +10,7 @@ from typing import Any
 
 from ..accelerators import ACCELERATORS
 from ..errors import CommonMistake
-from .converters import below_one, is_hf, is_own, names, path, real, whole
+from .converters import below_one, is_hf, is_own, names, path, positive, whole
 from .engines import option_of, spec_of
 from .option_groups import Group
 from .settings import Settings
@@ -35,7 +35,7 @@ def options(add: Group) -> None:
         "ddp, fsdp and deepspeed: train adapters of this rank beside the linear layers (LoRA, with the "
         "package peft), not the weights themselves",
     )
-    add.value("--lora-alpha", real(above=0), "X", "the adapters are multiplied by X / R (default: 2 R)")
+    add.value("--lora-alpha", positive, "X", "the adapters are multiplied by X / R (default: 2 R)")
     add.value("--lora-dropout", below_one, "X", "dropout before the adapters (default: 0)")
     add.value(
         "--lora-targets",

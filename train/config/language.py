@@ -8,7 +8,7 @@ table 2.1), here with 16 heads of 128. With bytes as tokens they are smaller by 
 from typing import Any, NamedTuple
 
 from ..errors import CommonMistake
-from .converters import fraction, is_hf, is_own, key, path, real
+from .converters import fraction, is_hf, is_own, key, path, positive
 from .engines import spec_of
 from .option_groups import Group
 from .settings import Settings
@@ -92,7 +92,7 @@ def gpt(add: Group) -> None:
     )
     add.value(
         "--peak-tflops",
-        real(above=0),
+        positive,
         "X",
         "peak of one device, for the model FLOP utilisation (default: for known GPUs, that of bf16)",
     )

@@ -173,7 +173,7 @@ def batch(add: Group) -> None:
     )
     add.value(
         "--device-memory",
-        converters.real(above=0),
+        converters.positive,
         "GIB",
         "with --explain: memory of a device (default: that of this host's device)",
     )
@@ -187,15 +187,15 @@ def optimizer(add: Group) -> None:
         "optimizer (default: adam); lamb needs a GPU; PKG.MOD:FN is your own function, called with the "
         "model and, if it has this parameter, with lr; it returns an optimizer of torch",
     )
-    add.value("--momentum", converters.real(), "X", "momentum of sgd (default: 0.9) and muon (0.95)")
+    add.value("--momentum", converters.real, "X", "momentum of sgd (default: 0.9) and muon (0.95)")
     add.value("--betas", converters.betas, "X,X", "betas of adam, adamw and lamb (default: 0.9,0.999)")
-    add.value("--weight-decay", converters.real(), "X", "weight decay (default: 0)")
-    add.value("--clip", converters.real(), "X", "clip the norm of the gradients (default: 1; 0: none)")
+    add.value("--weight-decay", converters.real, "X", "weight decay (default: 0)")
+    add.value("--clip", converters.real, "X", "clip the norm of the gradients (default: 1; 0: none)")
     add.value("--ema", converters.decay, "X", "evaluate averaged weights, with this decay, such as 0.99")
 
 
 def learning_rate(add: Group) -> None:
-    add.value("--lr", converters.real(above=0), "X", "learning rate (default: 0.002; sgd 0.05, muon 0.02)")
+    add.value("--lr", converters.positive, "X", "learning rate (default: 0.002; sgd 0.05, muon 0.02)")
     add.choice(
         "--scale-lr",
         ("none", "linear", "sqrt"),
@@ -220,9 +220,7 @@ def learning_rate(add: Group) -> None:
     )
     add.count("--warmup-steps", "steps of the warm-up (default: a tenth of all)")
     add.value("--milestones", converters.wholes, "N,N,...", "multistep: steps at which the rate decreases")
-    add.value(
-        "--gamma", converters.real(above=0), "X", "multistep and plateau: factor on the rate (default: 0.1)"
-    )
+    add.value("--gamma", converters.positive, "X", "multistep and plateau: factor on the rate (default: 0.1)")
     add.count(
         "--patience",
         "plateau: evaluations without an improvement that do not reduce the rate yet (default: 10)",
@@ -291,7 +289,7 @@ def engine(add: Group) -> None:
     add.choice("--plugin", PLUGINS, "colossalai: plug-in of the Booster (default: torch_ddp)")
     add.value(
         "--initial-scale",
-        converters.real(above=0),
+        converters.positive,
         "X",
         "colossalai in fp16: first loss scale, as initial_scale of its plug-ins (default: 65536)",
     )
@@ -328,11 +326,11 @@ def experts(add: Group) -> None:
     add.count("--experts", "number of experts (default: 4)")
     add.count("--expert-parallel", "ranks that share the experts (default: 1)")
     add.value("--top-k", converters.whole(1), "1|2", "experts per sample (default: 1)")
-    add.value("--capacity", converters.real(above=0), "X", "capacity factor of an expert (default: 1)")
+    add.value("--capacity", converters.positive, "X", "capacity factor of an expert (default: 1)")
     add.count("--min-capacity", "minimum capacity, in samples (default: 4)", least=0)
     add.flag("--residual", "PR-MoE: a dense layer beside the experts")
     add.choice("--noisy-gate", ("none", "rsample", "jitter"), "noise in the gate while training")
-    add.value("--aux-weight", converters.real(), "X", "weight of the load-balancing loss (default: 0.01)")
+    add.value("--aux-weight", converters.real, "X", "weight of the load-balancing loss (default: 0.01)")
 
 
 def observation(add: Group) -> None:
