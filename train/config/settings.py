@@ -139,15 +139,8 @@ MOE_OPTIONS = (
 
 
 PATHS = (
-    "data",
-    "cache",
-    "tokenizer",
-    "chat_template",
-    "deepspeed_config",
-    "tensorboard",
-    "csv",
-    "checkpoint_dir",
-    "init_from",
+    *("data", "cache", "tokenizer", "chat_template", "deepspeed_config", "tensorboard", "csv"),
+    *("checkpoint_dir", "init_from"),
 )
 
 
