@@ -22,25 +22,22 @@ ATTENTION = SDPA, EAGER, FLASH = ("sdpa", "eager", "flash")
 
 def options(add: Group) -> None:
     add.value(
-        "--init-from",
+        "--init-from PATH",
         path,
-        "PATH",
         "start from these weights: a checkpoint or run directory of this module, a file.pt or "
         ".safetensors, or a directory of transformers, which is then also the --model of --task text",
     )
     add.value(
-        "--lora",
+        "--lora R",
         whole(1),
-        "R",
         "ddp, fsdp and deepspeed: train adapters of this rank beside the linear layers (LoRA, with the "
         "package peft), not the weights themselves",
     )
-    add.value("--lora-alpha", positive, "X", "the adapters are multiplied by X / R (default: 2 R)")
-    add.value("--lora-dropout", below_one, "X", "dropout before the adapters (default: 0)")
+    add.value("--lora-alpha X", positive, "the adapters are multiplied by X / R (default: 2 R)")
+    add.value("--lora-dropout X", below_one, "dropout before the adapters (default: 0)")
     add.value(
-        "--lora-targets",
+        "--lora-targets NAME,...",
         names,
-        "NAME,...",
         "ends of the names of the layers with adapters, such as q_proj,v_proj (default: all linear "
         "layers except the output layer)",
     )

@@ -39,16 +39,14 @@ SIZES = {
 
 def text(add: Group) -> None:
     add.value(
-        "--tokenizer",
+        "--tokenizer FILE|DIR",
         path,
-        "FILE|DIR",
         "text: a JSON file of the package tokenizers, or a directory with tokenizer.json and the chat "
         "template (default: those of --model hf:DIR, otherwise every byte is a token)",
     )
     add.value(
-        "--text-key",
+        "--text-key NAME",
         key,
-        "NAME",
         "text: key or column of records with the text or the messages, such as body or data.text "
         "(default: text, messages or conversations, or prompt and completion)",
     )
@@ -59,9 +57,8 @@ def text(add: Group) -> None:
         "messages, the completions) or all (default: answers)",
     )
     add.value(
-        "--chat-template",
+        "--chat-template FILE",
         path,
-        "FILE",
         "text: Jinja file that makes a text of messages (default: that of the directory of --tokenizer)",
     )
     add.choice(
@@ -72,9 +69,8 @@ def text(add: Group) -> None:
     )
     add.count("--context", "text: tokens of a sequence (default: 128, or by --size)", least=2)
     add.value(
-        "--held-out",
+        "--held-out X",
         fraction,
-        "X",
         f"text: fraction of the sequences, the last ones, for the evaluation (default: {HELD_OUT})",
     )
 
@@ -91,9 +87,8 @@ def gpt(add: Group) -> None:
         "backward pass; for gpt, whose blocks with experts are kept, and hf:DIR",
     )
     add.value(
-        "--peak-tflops",
+        "--peak-tflops X",
         positive,
-        "X",
         "peak of one device, for the model FLOP utilisation (default: for known GPUs, that of bf16)",
     )
 

@@ -21,17 +21,18 @@ class Group:
     def __init__(self, arguments: Any) -> None:
         self.option: Callable[..., Any] = arguments.add_argument
 
-    def value(self, name: str, convert: Callable[[str], Any], metavar: str, text: str, **more: Any) -> None:
-        """Add an option with a value."""
+    def value(self, form: str, convert: Callable[[str], Any], text: str, **more: Any) -> None:
+        """Add an option with a value: its form is that in the help, such as ``--lr X``."""
+        name, _, metavar = form.partition(" ")
         self.option(name, type=convert, metavar=metavar, help=text, **more)
 
     def choice(self, name: str, allowed: Sequence[str], text: str, default: str | None = None) -> None:
         """Add an option with one of the allowed words."""
-        self.value(name, one_of(allowed), "|".join(allowed), text, default=default)
+        self.value(f"{name} {'|'.join(allowed)}", one_of(allowed), text, default=default)
 
     def count(self, name: str, text: str, least: int = 1, default: int | None = None) -> None:
         """Add an option for a whole number of at least `least`."""
-        self.value(name, whole(least), "N", text, default=default)
+        self.value(f"{name} N", whole(least), text, default=default)
 
     def flag(self, name: str, text: str) -> None:
         """Add a flag that a config file may also state: None means not given."""

@@ -56,32 +56,28 @@ def parser() -> Parser:
 def task(add: Group) -> None:
     add.choice("--task", TASKS, "digits (of scikit-learn), mnist, cifar10 or text (default: digits)")
     add.value(
-        "--dataset",
+        "--dataset PKG.MOD:NAME",
         converters.own,
-        "PKG.MOD:NAME",
         "instead of --task: your own function that returns the data, see data/own.py; "
         "called with --data if it takes an argument",
     )
     add.value(
-        "--data",
+        "--data PATH",
         converters.paths,
-        "PATH",
         "directory of mnist or cifar10; files or directories of text; nothing is downloaded",
         nargs="+",
     )
     add.value(
-        "--model",
+        f"--model {'|'.join((*MODELS, 'PKG.MOD:NAME', 'hf:DIR'))}",
         converters.model(MODELS),
-        "|".join((*MODELS, "PKG.MOD:NAME", "hf:DIR")),
         "cnn (small conv net, the default for images), mlp, lenet (of PyTorch's tutorial), resnet18 "
         "(for CIFAR), moe (cnn with experts), gpt (transformer, the default for text); PKG.MOD:NAME is your "
         "own function, called with the shape of an input and the number of outputs; hf:DIR is a model of "
         "transformers",
     )
     add.value(
-        "--loss",
+        f"--loss {'|'.join((*LOSSES, 'PKG.MOD:FN'))}",
         converters.name_or_own(LOSSES),
-        "|".join((*LOSSES, "PKG.MOD:FN")),
         "what is minimised (default: that of the data; images: cross_entropy): model is the model's own "
         "loss; PKG.MOD:FN is your own function of outputs and targets",
     )
@@ -103,9 +99,8 @@ def length(add: Group) -> None:
         "evaluate on the first N global batches of the test samples (default: all); `evaluate` takes all",
     )
     add.value(
-        "--metric",
+        f"--metric {'|'.join((*METRICS, 'PKG.MOD:FN'))}",
         converters.metrics(METRICS),
-        "|".join((*METRICS, "PKG.MOD:FN")),
         "what the evaluation measures beside the loss, separated by commas (default: that of the data; "
         "images: accuracy)",
     )
@@ -114,26 +109,23 @@ def length(add: Group) -> None:
         "end after N evaluations without an improvement of the metric of --keep-best, or of the loss",
     )
     add.value(
-        "--target-accuracy",
+        "--target-accuracy X",
         converters.fraction,
-        "X",
         "exit with status 3 if the accuracy of the last evaluation is below X, such as 0.97",
     )
 
 
 def data(add: Group) -> None:
     add.value(
-        "--augment",
+        "--augment crop,flip",
         converters.augmentation,
-        "crop,flip",
         "change each training image at random: crop (after padding by an eighth of its height; "
         "crop:N for N pixels) and flip (left and right)",
         default=(),
     )
     add.value(
-        "--normalize",
+        "--normalize MEAN:STD",
         converters.normalization,
-        "MEAN:STD",
         "normalise images with this mean and standard deviation, on a scale of 0 to 1: one value "
         "each, or one for each channel, separated by commas (default: those of the data set)",
     )
@@ -144,9 +136,8 @@ def data(add: Group) -> None:
         least=0,
     )
     add.value(
-        "--cache",
+        "--cache DIR",
         converters.path,
-        "DIR",
         "keep the decoded arrays in this directory of the host, and read them from there later",
     )
     add.flag(
@@ -166,36 +157,33 @@ def batch(add: Group) -> None:
     )
     add.switch("--explain", "print the arithmetic and the memory of each stage, then exit")
     add.value(
-        "--explain-for",
+        "--explain-for NODESxRANKS",
         converters.shape,
-        "NODESxRANKS",
         "like --explain, for this number of nodes and ranks per node, in one process",
     )
     add.value(
-        "--device-memory",
+        "--device-memory GIB",
         converters.positive,
-        "GIB",
         "with --explain: memory of a device (default: that of this host's device)",
     )
 
 
 def optimizer(add: Group) -> None:
     add.value(
-        "--optimizer",
+        f"--optimizer {'|'.join((*OPTIMIZERS, 'PKG.MOD:FN'))}",
         converters.name_or_own(OPTIMIZERS),
-        "|".join((*OPTIMIZERS, "PKG.MOD:FN")),
         "optimizer (default: adam); lamb needs a GPU; PKG.MOD:FN is your own function, called with the "
         "model and, if it has this parameter, with lr; it returns an optimizer of torch",
     )
-    add.value("--momentum", converters.real, "X", "momentum of sgd (default: 0.9) and muon (0.95)")
-    add.value("--betas", converters.betas, "X,X", "betas of adam, adamw and lamb (default: 0.9,0.999)")
-    add.value("--weight-decay", converters.real, "X", "weight decay (default: 0)")
-    add.value("--clip", converters.real, "X", "clip the norm of the gradients (default: 1; 0: none)")
-    add.value("--ema", converters.decay, "X", "evaluate averaged weights, with this decay, such as 0.99")
+    add.value("--momentum X", converters.real, "momentum of sgd (default: 0.9) and muon (0.95)")
+    add.value("--betas X,X", converters.betas, "betas of adam, adamw and lamb (default: 0.9,0.999)")
+    add.value("--weight-decay X", converters.real, "weight decay (default: 0)")
+    add.value("--clip X", converters.real, "clip the norm of the gradients (default: 1; 0: none)")
+    add.value("--ema X", converters.decay, "evaluate averaged weights, with this decay, such as 0.99")
 
 
 def learning_rate(add: Group) -> None:
-    add.value("--lr", converters.positive, "X", "learning rate (default: 0.002; sgd 0.05, muon 0.02)")
+    add.value("--lr X", converters.positive, "learning rate (default: 0.002; sgd 0.05, muon 0.02)")
     add.choice(
         "--scale-lr",
         ("none", "linear", "sqrt"),
@@ -203,9 +191,8 @@ def learning_rate(add: Group) -> None:
         "none",
     )
     add.value(
-        "--scheduler",
+        f"--scheduler {'|'.join((*converters.SCHEDULERS, 'PKG.MOD:NAME'))}",
         converters.scheduler,
-        "|".join((*converters.SCHEDULERS, "PKG.MOD:NAME")),
         "schedule of the learning rate (default: none); plateau reduces it if the metric of --keep-best "
         "or the loss of the evaluation no longer improves; PKG.MOD:NAME is your own function or class: with "
         "an argument 'step' it returns the factor on --lr for a step, otherwise it is called with the "
@@ -219,8 +206,8 @@ def learning_rate(add: Group) -> None:
         "batch",
     )
     add.count("--warmup-steps", "steps of the warm-up (default: a tenth of all)")
-    add.value("--milestones", converters.wholes, "N,N,...", "multistep: steps at which the rate decreases")
-    add.value("--gamma", converters.positive, "X", "multistep and plateau: factor on the rate (default: 0.1)")
+    add.value("--milestones N,N,...", converters.wholes, "multistep: steps at which the rate decreases")
+    add.value("--gamma X", converters.positive, "multistep and plateau: factor on the rate (default: 0.1)")
     add.count(
         "--patience",
         "plateau: evaluations without an improvement that do not reduce the rate yet (default: 10)",
@@ -244,9 +231,8 @@ def precision(add: Group) -> None:
 
 def speed(add: Group) -> None:
     add.value(
-        "--compile",
+        f"--compile {'|'.join(COMPILE)}",
         converters.one_of(COMPILE),
-        "|".join(COMPILE),
         "ddp, fsdp and deepspeed: compile the model with torch.compile, in this mode (default: not); "
         "reduce-overhead and max-autotune record CUDA graphs",
         nargs="?",
@@ -288,15 +274,13 @@ def engine(add: Group) -> None:
     )
     add.choice("--plugin", PLUGINS, "colossalai: plug-in of the Booster (default: torch_ddp)")
     add.value(
-        "--initial-scale",
+        "--initial-scale X",
         converters.positive,
-        "X",
         "colossalai in fp16: first loss scale, as initial_scale of its plug-ins (default: 65536)",
     )
     add.value(
-        "--zero-stage",
+        "--zero-stage 0..3",
         converters.stage,
-        "0..3",
         "what DeepSpeed's ZeRO shards over the ranks: 0 nothing (default), 1 optimizer "
         "states, 2 also gradients, 3 also weights; fsdp: 3 (default), or 2 to gather the weights only once "
         "a step",
@@ -308,9 +292,8 @@ def engine(add: Group) -> None:
     )
     add.count("--stages", "pipeline: number of stages (default: all ranks)")
     add.value(
-        "--partition",
+        "--partition parameters|uniform|type:REGEX",
         converters.partition,
-        "parameters|uniform|type:REGEX",
         "pipeline: what is balanced over the stages: parameters (default), layers, or layers of a class",
     )
     add.option(
@@ -325,12 +308,12 @@ def engine(add: Group) -> None:
 def experts(add: Group) -> None:
     add.count("--experts", "number of experts (default: 4)")
     add.count("--expert-parallel", "ranks that share the experts (default: 1)")
-    add.value("--top-k", converters.whole(1), "1|2", "experts per sample (default: 1)")
-    add.value("--capacity", converters.positive, "X", "capacity factor of an expert (default: 1)")
+    add.value("--top-k 1|2", converters.whole(1), "experts per sample (default: 1)")
+    add.value("--capacity X", converters.positive, "capacity factor of an expert (default: 1)")
     add.count("--min-capacity", "minimum capacity, in samples (default: 4)", least=0)
     add.flag("--residual", "PR-MoE: a dense layer beside the experts")
     add.choice("--noisy-gate", ("none", "rsample", "jitter"), "noise in the gate while training")
-    add.value("--aux-weight", converters.real, "X", "weight of the load-balancing loss (default: 0.01)")
+    add.value("--aux-weight X", converters.real, "weight of the load-balancing loss (default: 0.01)")
 
 
 def observation(add: Group) -> None:
@@ -339,25 +322,22 @@ def observation(add: Group) -> None:
         "steps between two lines of metrics (default: 10, or steps_per_print of the config file)",
     )
     add.value(
-        "--tensorboard",
+        "--tensorboard DIR",
         converters.path,
-        "DIR",
         "write TensorBoard's event files there (default: tensorboard in the run directory)",
         nargs="?",
         const=Path("tensorboard"),
     )
     add.value(
-        "--csv",
+        "--csv FILE",
         converters.path,
-        "FILE",
         "also write the metrics as a table (default: metrics.csv in the run directory)",
         nargs="?",
         const=Path("metrics.csv"),
     )
     add.value(
-        "--logger",
+        "--logger PKG.MOD:NAME",
         converters.own,
-        "PKG.MOD:NAME",
         "your own function, called on rank 0 as NAME(directory, options); it returns a function that is "
         "called as write(event, values) with each line of metrics.jsonl, and at the end with the exit status",
     )
@@ -366,9 +346,8 @@ def observation(add: Group) -> None:
         "measure the time of each part of a step; waits for the device, which makes steps slower",
     )
     add.value(
-        "--profile",
+        "--profile STEPS",
         converters.whole(1),
-        "STEPS",
         "record this number of steps (5) with torch's profiler, after two steps of the first epoch: "
         "a trace for each rank and a table of rank 0 in the run directory",
         nargs="?",
@@ -384,16 +363,14 @@ def checkpoints(add: Group) -> None:
         "ddp and fsdp: copy the states to the host's memory, and write them while the training goes on",
     )
     add.value(
-        "--checkpoint-dir",
+        "--checkpoint-dir DIR",
         converters.path,
-        "DIR",
         "directory of the checkpoints (default: checkpoints in the run directory)",
     )
     add.count("--keep", "keep only the N newest checkpoints (default: all)")
     add.value(
-        "--keep-best",
+        "--keep-best METRIC",
         converters.metric,
-        "METRIC",
         "save a checkpoint after each evaluation that is the best so far by this metric (loss, accuracy "
         "or another one of the run), name it in the file best, and keep it beside those of --keep",
     )
@@ -402,18 +379,16 @@ def checkpoints(add: Group) -> None:
         "save no checkpoint at the end of the training (default: one, also without --save-every)",
     )
     add.value(
-        "--resume",
+        "--resume ID|DIR",
         converters.checkpoint,
-        "ID|DIR",
         "resume from a checkpoint: the latest in --checkpoint-dir, the one with this id, such as "
         "step-000123, or the one (or the latest) in this directory",
         nargs="?",
         const="latest",
     )
     add.value(
-        "--hang-timeout",
+        "--hang-timeout TIME",
         converters.seconds,
-        "TIME",
         "hang timeout, such as 90s, 30m or 2h: after this time without a step, write the stacks of all "
         "ranks and exit with status 75 (default: 30m, or JOBGEN_HANG_TIMEOUT; 0: none)",
     )
