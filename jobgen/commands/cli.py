@@ -372,11 +372,7 @@ def _echo(remarks: Sequence[str]) -> None:
 
 
 def _upload(host: str | None, paths: tuple[str, ...], no_upload: bool, limit: int | None) -> Upload | None:
-    """Return what the options say on the code of a job; None if none is sent.
-
-    Raises:
-        JobgenError: they need a host, or each other's absence.
-    """
+    """Return what the options say on the code of a job, None if none is sent; refuse contradictions."""
     from jobgen.runs.code.selection import LIMIT, Upload
 
     given = {"--upload": paths, "--no-upload": no_upload, "--upload-limit": limit}
@@ -393,11 +389,7 @@ def _upload(host: str | None, paths: tuple[str, ...], no_upload: bool, limit: in
 def _of_host(
     name: str, scheduler: str | None, site: str | None, given: dict[str, Any]
 ) -> tuple[str, str | None, dict[str, Any]]:
-    """Return the scheduler and the site of a host, and the options with its dialect.
-
-    Raises:
-        JobgenError: there is no such host, or another scheduler is typed.
-    """
+    """Return the scheduler and site of a host, and the options with its dialect; refuse another scheduler."""
     from jobgen.sites.host_file import scheduler_of
 
     scheduler, dialect, of_host = scheduler_of(name, scheduler)

@@ -137,11 +137,7 @@ def _reached(command: str, name: str, target: str) -> tuple[SshHost, Login, Remo
 
 
 def _scheduler(name: str | None) -> str | None:
-    """Return the name of a scheduler as typed.
-
-    Raises:
-        JobgenError: there is no such scheduler.
-    """
+    """Return the name of a scheduler as typed; refuse one that does not exist."""
     known = [one for one, row in SCHEDULERS.items() if not row.behaviour.one_host]
     if name is None or name in known:
         return name
@@ -167,11 +163,7 @@ def _account(known: KnownSite | None) -> str:
 
 
 def _folder(typed: str | None, machine: RemoteMachine) -> str:
-    """Return the absolute path of the folder of the runs; typed paths are relative to the home there.
-
-    Raises:
-        JobgenError: it cannot be a path, or the user has no home there.
-    """
+    """Return the absolute path of the folder of the runs; typed paths are relative to the home there."""
     if typed is not None and (not typed.isprintable() or not typed):
         raise JobgenError(f"--runs {shown(typed)} (command line): must be a path at the host")
     if typed is not None and typed.startswith("/"):
@@ -309,11 +301,7 @@ def clean(host: str, older_than: int | None, yes: bool) -> int | None:
 
 
 def _confirmed(question: str) -> bool:
-    """Ask a question.
-
-    Raises:
-        JobgenError: there is no terminal.
-    """
+    """Ask a question; refuse to go on without a terminal."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise JobgenError("host clean: there is no terminal to ask on: --yes removes the runs")
     return click.confirm(question, err=True)

@@ -228,11 +228,7 @@ def _next_command(site: Site, path: str, shared: str | None) -> str:
 
 
 def _site_name(typed: str | None, cluster: str) -> str:
-    """Return the name of a new site: as typed, with or without .toml, or that of the cluster.
-
-    Raises:
-        JobgenError: it cannot be the name of a file.
-    """
+    """Return the name of a new site, which can be that of a file: as typed, or that of the cluster."""
     name = cluster if typed is None else typed.removesuffix(".toml")
     if re.fullmatch(r"\w[\w.-]*", name):
         return name

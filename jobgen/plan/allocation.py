@@ -182,11 +182,7 @@ def _device_number(spec: Specification, scheduler: Scheduler) -> str:
 
 
 def _cores(spec: Specification, scheduler: Scheduler, ranks: int) -> Cores:
-    """Return the cores of a job; a number that is not given follows from the others.
-
-    Raises:
-        JobgenError: the ranks do not fit what is allocated, or the lists do not fit the ranks.
-    """
+    """Return the cores of a job: a number that is not given follows from the others, and all must agree."""
     bind, lists = spec.cpu_bind or (None, ())
     node = spec.cpus_per_node
     if node is not None and node < ranks:
@@ -217,11 +213,7 @@ def _default_cores(scheduler: Scheduler, ranks: int, node: int | None, lists: tu
 
 
 def _device_selection(spec: Specification, ranks: int) -> DeviceSelection:
-    """Return the nodes and ranks that the filter of devices selects.
-
-    Raises:
-        JobgenError: the filter names what does not exist, leaves nothing, or would be ignored.
-    """
+    """Return the nodes and ranks that the filter of devices selects; refuse one without effect."""
     if spec.include and spec.exclude:
         raise spec.refuse("exclude", "cannot be used with --include; remove one of the two")
     key = "include" if spec.include else "exclude"

@@ -84,11 +84,7 @@ def directives(spec: Specification, scheduler: Scheduler, points: int) -> JobDir
 
 
 def _array(spec: Specification, scheduler: Scheduler, points: int) -> str | None:
-    """Return the directive of the array, None if there is none; ``points`` are those of a sweep, or 0.
-
-    Raises:
-        JobgenError: the scheduler cannot express it, or it contradicts another option.
-    """
+    """Return the directive of the array, None if there is none; ``points`` are those of a sweep, or 0."""
     array = points_of(spec, scheduler, points)
     if array is None:
         return None

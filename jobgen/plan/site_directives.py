@@ -120,11 +120,7 @@ def _kinds_of_job(spec: Specification) -> list[str]:
 
 
 def _network_words(spec: Specification) -> NetworkWords:
-    """Return the settings of the site for every job, and those of the network that the job chooses.
-
-    Raises:
-        JobgenError: the job has no site, or the site offers no network of this name.
-    """
+    """Return the settings of the site for every job, and of its network of the name that the job chooses."""
     if spec.site is None and spec.network is not None:
         raise spec.refuse("network", "is the name of a network setting of a site: add --site, or remove it")
     if spec.site is None:

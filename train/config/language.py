@@ -11,7 +11,7 @@ from ..errors import CommonMistake
 from .converters import fraction, is_hf, is_own, key, path, positive
 from .engines import spec_of
 from .option_groups import Group
-from .settings import Settings
+from .settings import Settings, only
 
 TEXT_OPTIONS = ("tokenizer", "text_key", "learn", "chat_template", "documents", "held_out")
 GPT_OPTIONS = ("size", "layers", "width", "heads", "mlp")
@@ -137,13 +137,7 @@ def check(settings: Settings) -> None:
             f"--model {settings.model} is a language model: it needs --task text, or your own --dataset, not "
             f"{settings.task}"
         )
-    _only(settings, (*TEXT_OPTIONS, "context"), settings.task == "text", "--task text", settings.task)
-    _only(settings, GPT_OPTIONS, settings.model == "gpt", "--model gpt", settings.model)
+    only(settings, (*TEXT_OPTIONS, "context"), settings.task == "text", "--task text", settings.task)
+    only(settings, GPT_OPTIONS, settings.model == "gpt", "--model gpt", settings.model)
     recomputes = settings.model == "gpt" or is_hf(settings.model)
-    _only(settings, ("recompute",), recomputes, "--model gpt and hf:DIR", settings.model)
-
-
-def _only(settings: Settings, options: tuple[str, ...], fits: bool, what: str, instead: str) -> None:
-    for name in options:
-        if getattr(settings, name) is not None and not fits:
-            raise CommonMistake(f"--{name.replace('_', '-')} is for {what}, not for {instead}")
+    only(settings, ("recompute",), recomputes, "--model gpt and hf:DIR", settings.model)
