@@ -14,6 +14,7 @@ import click
 from jobgen.commands.job_input import JobInput, job_file
 from jobgen.commands.job_options import JobCommand, file_options, job_options, template_option
 from jobgen.commands.job_plan import plan_of, print_notes, print_warnings, template_dirs
+from jobgen.commands.output import check_force, put
 from jobgen.commands.parameter_types import FILE, OptionType
 from jobgen.errors import BAD_INPUT, INTERRUPTED, JobgenError, nearest, one_of, shown, visible
 from jobgen.jobfile.tables import JOB_FILE
@@ -239,8 +240,7 @@ def _generate(scheduler: str) -> Callable[..., None]:
         **given: Any,
     ) -> None:
         _check_json(json, explain)
-        if force and output is None:
-            raise JobgenError("--force is only for -o FILE; without -o nothing is overwritten")
+        check_force(output, force)
         output = None if output == "-" else output
         layer = job_file(job, no_job, settings, program)
         plan = plan_of(JobInput(scheduler, given, program, layer, site, job))
@@ -249,14 +249,10 @@ def _generate(scheduler: str) -> Callable[..., None]:
 
             raise JobgenError(log_advice(plan.scheduler, output))
         text = _explanation(plan, json, explain == "all") if explain else _script(plan, template_dir, output)
-        if output is None:
-            click.echo(text, nl=False)
-            return
-        from jobgen.rendering.script_file import write_script
-
-        write_script(output, text, force=force, executable=not explain)
-        if plan.spec.runtime == "beside" and not explain:
+        put(text, output, force, executable=not explain)
+        if output and plan.spec.runtime == "beside" and not explain:
             from jobgen.rendering.runtime import runtime
+            from jobgen.rendering.script_file import write_script
 
             beside = runtime(plan)
             path = os.path.join(os.path.dirname(output), beside.file)

@@ -201,6 +201,7 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @host.command("list", help="List the hosts.")
 @_JSON
 def list_hosts(as_json: bool) -> None:
+    from jobgen.commands.terminal import aligned
     from jobgen.sites import host_file
 
     rows = [_fields(name, host_file.read(name)) for name in host_file.names()]
@@ -208,11 +209,8 @@ def list_hosts(as_json: bool) -> None:
         click.echo(json.dumps(rows, indent=2))
         return
     heads = ("NAME", "SCHEDULER", "SITE", "RUNS")
-    cells = [heads, *(tuple(str(row[key.lower()] or "-") for key in heads) for row in rows)]
-    widths = [max(len(cell[i]) for cell in cells) for i in range(3)]
-    for cell in cells:
-        padded = (text.ljust(width) for text, width in zip(cell, widths, strict=False))
-        click.echo(visible("  ".join((*padded, cell[3]))))
+    for line in aligned([heads, *(tuple(str(row[key.lower()] or "-") for key in heads) for row in rows)]):
+        click.echo(visible(line))
 
 
 @host.command("show", help="Print what is known of a host, and where it is written. It is not connected to.")
