@@ -14,24 +14,13 @@ from .settings import MOE_OPTIONS, PATHS, Settings, only
 
 # Options of DeepSpeed's and ColossalAI's examples, and ours.
 FOREIGN = {
-    "-b": "--batch-size",
-    "-e": "--epochs",
-    "-r": "--resume",
-    "-p": "--plugin",
-    "-c": "--checkpoint-dir",
-    "-i": "--save-every-epochs",
-    "--use_ema": "--ema 0.999",
+    "-b": "--batch-size", "-e": "--epochs", "-r": "--resume", "-p": "--plugin", "-c": "--checkpoint-dir",
+    "-i": "--save-every-epochs", "--use_ema": "--ema 0.999",
     "--with_cuda": "not needed: the best device is used, or that of JOBGEN_ACCELERATOR",
-    "--target_acc": "--target-accuracy",
-    "--log-interval": "--log-every",
-    "--stage": "--zero-stage",
-    "--dtype": "--precision",
-    "--moe": "--model moe",
-    "--num-experts": "--experts",
-    "--ep-world-size": "--expert-parallel",
-    "--noisy-gate-policy": "--noisy-gate",
-    "--mlp-type": "--residual",
-}
+    "--target_acc": "--target-accuracy", "--log-interval": "--log-every", "--stage": "--zero-stage",
+    "--dtype": "--precision", "--moe": "--model moe", "--num-experts": "--experts",
+    "--ep-world-size": "--expert-parallel", "--noisy-gate-policy": "--noisy-gate", "--mlp-type": "--residual",
+}  # fmt: skip
 
 
 def parse(argv: Sequence[str]) -> Settings:
