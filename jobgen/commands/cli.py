@@ -158,14 +158,16 @@ class _Group(click.Group):
         formatter.write(_EXAMPLES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name in _ELSEWHERE:
-            module, _, name = _ELSEWHERE[cmd_name].partition(":")
-            command: click.Command = getattr(import_module(module), name or cmd_name)
-            command.format_epilog = partial(_format_epilog, command)  # type: ignore[method-assign]
-            return command
         if cmd_name == "submit":
             return _submit_command()
-        return _job_command(cmd_name) if cmd_name in COMMANDS else None
+        if cmd_name in COMMANDS:
+            return _job_command(cmd_name)
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        module, _, name = _ELSEWHERE.get(cmd_name, f"{cmd_name}:{cmd_name}").partition(":")
+        command: click.Command = getattr(import_module(f"jobgen.commands.{module}"), name)
+        command.format_epilog = partial(_format_epilog, command)  # type: ignore[method-assign]
+        return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         name = args[0]
@@ -421,27 +423,13 @@ def _report(job: Submission, wait: bool) -> int | None:
     return until_end(job.directory)
 
 
-# Commands in other modules: the module of each, and the name of the function if it differs.
+# The places below jobgen.commands of commands that are not in a module of their name.
 _ELSEWHERE = {
-    "check": "jobgen.commands.check",
-    "completion": "jobgen.commands.completion.shells",
-    "convert": "jobgen.commands.convert",
-    "cancel": "jobgen.commands.runs",
-    "diff": "jobgen.commands.runs",
-    "doctor": "jobgen.commands.doctor",
-    "fetch": "jobgen.commands.fetch",
-    "help": "jobgen.commands.help:help_command",
-    "host": "jobgen.commands.host",
-    "image": "jobgen.commands.image",
-    "init": "jobgen.commands.init",
-    "list": "jobgen.commands.runs:list_runs",
-    "logs": "jobgen.commands.runs",
-    "man": "jobgen.commands.man",
-    "report": "jobgen.commands.report",
-    "schema": "jobgen.commands.schema",
-    "site": "jobgen.commands.site",
-    "status": "jobgen.commands.runs",
-    "web": "jobgen.commands.web.command",
+    **{name: f"runs:{name}" for name in ("cancel", "diff", "logs", "status")},
+    "completion": "completion.shells:completion",
+    "help": "help:help_command",
+    "list": "runs:list_runs",
+    "web": "web.command:web",
 }
 # The commands in the order of the help, by what people do.
 _GROUPS = {

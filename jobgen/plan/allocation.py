@@ -135,9 +135,8 @@ def devices_and_ranks(spec: Specification, scheduler: Scheduler) -> tuple[str, i
     gpus = gpus or ranks or 1
     ranks = ranks or gpus
     if ranks > gpus:
-        raise spec.refuse(
-            "ranks_per_node", f"{ranks} ranks do not fit {gpus} accelerators a node: each needs its own"
-        )
+        why = f"{ranks} ranks do not fit {gpus} accelerators a node: each needs its own"
+        raise spec.refuse("ranks_per_node", why)
     return name, gpus, ranks
 
 
@@ -145,9 +144,8 @@ def _check_telemetry(spec: Specification, accelerator: Accelerator) -> None:
     of_site = spec.is_of_site("gpu_telemetry")  # for its jobs with devices
     if spec.gpu_telemetry and not accelerator.telemetry and not of_site:
         able = one_of(row.title for row in ACCELERATORS.values() if row.telemetry)
-        raise spec.refuse(
-            "gpu_telemetry", f"measures {able}; the devices of this job are {accelerator.title}"
-        )
+        why = f"measures {able}; the devices of this job are {accelerator.title}"
+        raise spec.refuse("gpu_telemetry", why)
 
 
 def device_warnings(spec: Specification) -> tuple[str, ...]:

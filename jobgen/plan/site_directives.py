@@ -174,9 +174,8 @@ def _check_request(spec: Specification, scheduler: Scheduler) -> None:
                 raise spec.refuse(key, "the site has its own request of nodes; remove it")
     asks_for_memory = names & {"mem", "mem_total"}
     if request and scheduler.behaviour.memory_in_request and spec.mem is not None and not asks_for_memory:
-        raise spec.refuse(
-            "mem", f"{file.title} does not support it: memory is allocated with the nodes; remove it"
-        )
+        why = f"{file.title} does not support it: memory is allocated with the nodes; remove it"
+        raise spec.refuse("mem", why)
 
 
 def _check_nodes(spec: Specification, nodes: int) -> None:
