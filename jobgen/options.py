@@ -5,6 +5,7 @@ The command line, the error messages and ``--explain`` are generated from this t
 
 import shlex
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from jobgen.errors import JobgenError, one_of, setting, shown
@@ -29,7 +30,6 @@ class Option(NamedTuple):
     """An option: ``--name-with-dashes`` on the command line, ``key`` in a JobSpec."""
 
     key: str
-    group: str
     parse: Callable[[str], Any]
     metavar: str
     help: str
@@ -46,6 +46,8 @@ class Option(NamedTuple):
     """True if a scheduler without a directive for it refuses it."""
     place: str = ""
     """For a path, the machine that it is of with --host: HERE, where it is read, or THERE, the host."""
+    group: str = ""
+    """The title of its group in the help and in the documentation."""
 
     @property
     def flag(self) -> str:
@@ -97,14 +99,16 @@ def _parse(option: Option, value: str, origin: str) -> Any:
         raise JobgenError(text, option.key) from None
 
 
-_RESOURCES = "Resources"
-_LAUNCH = "Launch"
-_ENVIRONMENT = "Environment"
-_CONTAINER = "Container"
-_BLOCKS = "Blocks"
-_FILES = "Directories"
-_SURVIVAL = "Survival"
-_SCHEDULER = "Scheduler"
+_repeated = partial(Option, default=(), multiple=True)
+
+
+def _switch(key: str, help: str, **more: Any) -> Option:
+    return Option(key, parsers.switch, "", help, switch=True, example=True, **more)
+
+
+def _block(key: str, help: str, example: str, in_file: str = "") -> Option:
+    return Option(key, parsers.block(in_file or key), "BASH", help, in_file=in_file, example=example)
+
 
 _WORD = parsers.text("one word of letters, digits and . _ + - : @ , /", r"[A-Za-z0-9][\w.+:@,/-]{0,254}")
 _CONDA = parsers.text(
@@ -123,21 +127,12 @@ _LICENSE = r"[A-Za-z]\w*(@\w+)?(:[1-9]\d{0,5})?"
 _LICENSES = f"{_LICENSE}(,{_LICENSE})*"
 _COMMENT = r"(?!.*\s#)[^\x00-\x1f\x7f\u2028\u2029\"'`\\]{1,200}"
 
-OPTIONS = (
-    Option("name", _SCHEDULER, parsers.text("a job name", r"(?s).*"), "NAME", "Name of the job.", "jobgen"),
-    Option(
-        "queue",
-        _SCHEDULER,
-        _WORD,
-        "QUEUE",
-        "Queue (a partition on Slurm).",
-        alias="--partition",
-        example="gpu",
-    ),
-    Option("account", _SCHEDULER, _WORD, "ACCOUNT", "Account or project that pays.", example="proj42"),
+_SCHEDULER = (
+    Option("name", parsers.text("a job name", r"(?s).*"), "NAME", "Name of the job.", "jobgen"),
+    Option("queue", _WORD, "QUEUE", "Queue (a partition on Slurm).", alias="--partition", example="gpu"),
+    Option("account", _WORD, "ACCOUNT", "Account or project that pays.", example="proj42"),
     Option(
         "walltime",
-        _SCHEDULER,
         parsers.time_limit,
         "TIME",
         "Time limit: 2h30m, 90m, HH:MM:SS or D-HH:MM:SS, or the word queue for the limit of the queue.  "
@@ -146,7 +141,6 @@ OPTIONS = (
     ),
     Option(
         "mail",
-        _SCHEDULER,
         _MAIL,
         "ADDRESS",
         "Send mail at the start and the end of the job and on failure.",
@@ -154,7 +148,6 @@ OPTIONS = (
     ),
     Option(
         "array",
-        _SCHEDULER,
         arrays.array,
         "INDICES",
         "Array of tasks: 0-9, 0-20:5 or 1,3,7; 0-9%3 runs at most 3 at a time. JOBGEN_TASK is the index.",
@@ -163,32 +156,25 @@ OPTIONS = (
     ),
     Option(
         "pack",
-        _SCHEDULER,
         parsers.whole(1, 1024),
         "K",
         "Run K points of the array or the sweep side by side in each task: each has its part of the nodes, "
         "devices and cores, and its own run directory. %N counts points.",
         example=4,
     ),
-    Option(
+    _repeated(
         "after",
-        _SCHEDULER,
         dependencies.dependency,
         "[KIND:]ID",
         "Start after job ID has ended with status 0; KIND is another condition: afterany, afternotok, after. "
         "Repeatable.",
-        (),
-        multiple=True,
         example=["afterok:1234"],
         directive=True,
     ),
-    Option(
-        "reservation", _SCHEDULER, _WORD, "NAME", "Run in this reservation.", example="night", directive=True
-    ),
-    Option("qos", _SCHEDULER, _WORD, "NAME", "Quality of service.", example="high", directive=True),
+    Option("reservation", _WORD, "NAME", "Run in this reservation.", example="night", directive=True),
+    Option("qos", _WORD, "NAME", "Quality of service.", example="high", directive=True),
     Option(
         "constraint",
-        _SCHEDULER,
         parsers.text("features of nodes without blanks", r"[^\s\"'`$\\#;%{}<>!-][^\s\"'`$\\#;%{}<>!]{0,254}"),
         "FEATURE",
         "Required node feature: a100 or a100&ib (Slurm), NAME=VALUE (PBS Pro), a property (Torque).",
@@ -196,7 +182,6 @@ OPTIONS = (
     ),
     Option(
         "licenses",
-        _SCHEDULER,
         parsers.text("licenses such as matlab:2,ansys", _LICENSES),
         "NAME:N",
         "Licenses that the job needs.",
@@ -205,7 +190,6 @@ OPTIONS = (
     ),
     Option(
         "comment",
-        _SCHEDULER,
         parsers.text("printable text without quotes, backslash and # behind a blank", _COMMENT),
         "TEXT",
         "Comment on the job, stored by the scheduler.",
@@ -214,7 +198,6 @@ OPTIONS = (
     ),
     Option(
         "mail_on",
-        _SCHEDULER,
         parsers.choices("begin", "end", "fail", "none"),
         "EVENTS",
         "Events that send mail: a list of begin, end and fail; or none.  [default: all three, with --mail]",
@@ -222,7 +205,6 @@ OPTIONS = (
     ),
     Option(
         "log",
-        _SCHEDULER,
         parsers.log,
         "PATTERN",
         "Output file; its directory must exist. %x is the job name, %j the job id, %A and %a are the id and "
@@ -232,7 +214,6 @@ OPTIONS = (
     ),
     Option(
         "begin",
-        _SCHEDULER,
         parsers.begin,
         "TIME",
         "Earliest start time: 2030-01-31T20:00, 20:00, or +2h (Slurm).",
@@ -241,32 +222,28 @@ OPTIONS = (
     ),
     Option(
         "priority",
-        _SCHEDULER,
         parsers.whole(-1024, 1023),
         "N",
         "Priority among your own jobs, from -1024 to 1023; Slurm can only lower it (--nice).",
         example=-10,
         directive=True,
     ),
-    Option(
+    _repeated(
         "directive",
-        _SCHEDULER,
         _LINE,
         "TEXT",
         "Additional directive, such as '-l filesystems=home'. It overrides those of jobgen. Repeatable.",
-        (),
-        multiple=True,
     ),
     Option(
         "dialect",
-        _SCHEDULER,
         parsers.choice("pbspro", "torque"),
         "pbspro|torque",
         "Variant of PBS: OpenPBS and PBS Pro, or Torque.  [default: pbspro]",
     ),
+)
+_RESOURCES = (
     Option(
         "nodes",
-        _RESOURCES,
         node_groups.NodeCount(1),
         "N",
         "Number of nodes. 2x4+1x8 is 2 nodes of 4 ranks and 1 of 8. The word submitted leaves the number to "
@@ -275,7 +252,6 @@ OPTIONS = (
     ),
     Option(
         "ranks",
-        _RESOURCES,
         parsers.whole(1),
         "N",
         "Processes in all. The number of nodes follows from the devices of a node, or from --ranks-per-node.",
@@ -283,7 +259,6 @@ OPTIONS = (
     ),
     Option(
         "hostfile",
-        _RESOURCES,
         hosts.hosts,
         "FILE",
         "File with the hosts of a job without a scheduler, one a line: HOST, HOST slots=N, HOST:N or HOST*N. "
@@ -293,7 +268,6 @@ OPTIONS = (
     ),
     Option(
         "gpus_per_node",
-        _RESOURCES,
         devices.DeviceCount(0),
         "[TYPE:]N",
         "Accelerators (GPUs or NPUs) per node; a100:4 requests 4 of the type a100.  [default: one per rank]",
@@ -301,7 +275,6 @@ OPTIONS = (
     ),
     Option(
         "ranks_per_node",
-        _RESOURCES,
         parsers.whole(1),
         "N",
         "Processes per node.  [default: one per accelerator]",
@@ -309,7 +282,6 @@ OPTIONS = (
     ),
     Option(
         "cpus_per_rank",
-        _RESOURCES,
         parsers.whole(1),
         "N",
         "Cores per rank, also OMP_NUM_THREADS.  [default: 2; local: 1]",
@@ -317,7 +289,6 @@ OPTIONS = (
     ),
     Option(
         "cpus_per_node",
-        _RESOURCES,
         parsers.whole(1),
         "N",
         "Cores allocated per node, if more than the ranks use.  [default: the cores of the ranks]",
@@ -325,32 +296,22 @@ OPTIONS = (
     ),
     Option(
         "mem",
-        _RESOURCES,
         parsers.memory,
         "SIZE",
         "Memory per node, with a unit: 64G.  [default: the queue's]",
         example="64G",
     ),
-    Option(
-        "exclusive",
-        _RESOURCES,
-        parsers.switch,
-        "",
-        "Request the nodes exclusively.",
-        switch=True,
-        example=True,
-        directive=True,
-    ),
+    _switch("exclusive", "Request the nodes exclusively.", directive=True),
     Option(
         "accelerator",
-        _RESOURCES,
         parsers.choice(*ACCELERATORS, gpu="cuda", nvidia="cuda", amd="rocm", intel="xpu", ascend="npu"),
         "|".join(ACCELERATORS),
         "Device of the ranks.  [default: cuda; cpu with --gpus-per-node 0, and in jobgen local without it]",
     ),
+)
+_LAUNCH = (
     Option(
         "launcher",
-        _LAUNCH,
         parsers.choice(*LAUNCHERS),
         "|".join(LAUNCHERS),
         f"Program that starts the ranks.  [default: that of the site, else {defaults_text()}]",
@@ -358,41 +319,27 @@ OPTIONS = (
     ),
     Option(
         "mpi",
-        _LAUNCH,
         parsers.choice(*MPI_FLAVOURS),
         "|".join(MPI_FLAVOURS),
         "MPI implementation.  [default: openmpi, for mpirun]",
     ),
     Option(
         "remote",
-        _LAUNCH,
         parsers.choice("auto", "ssh", "scheduler"),
         "auto|ssh|scheduler",
         "How processes are started on the other nodes; auto uses the scheduler if it can start them.",
         "auto",
     ),
-    Option(
+    _repeated(
         "launcher_arg",
-        _LAUNCH,
         parsers.text("an option of the launcher", r"[^\x00]+"),
         "ARG",
         "Additional argument of the launcher. Repeatable.",
-        (),
-        multiple=True,
         example=["--verbose"],
     ),
-    Option(
-        "expand",
-        _LAUNCH,
-        parsers.switch,
-        "",
-        "Replace $NAME, ${NAME} and $1 to $9 in the words of the program when the job runs.",
-        switch=True,
-        example=True,
-    ),
+    _switch("expand", "Replace $NAME, ${NAME} and $1 to $9 in the words of the program when the job runs."),
     Option(
         "cpu_bind",
-        _LAUNCH,
         parsers.cpu_bind,
         "none|cores|numa|LISTS",
         "CPUs that each rank is bound to: an equal part of the cores, its NUMA nodes, or one of the lists of "
@@ -401,7 +348,6 @@ OPTIONS = (
     ),
     Option(
         "interface",
-        _LAUNCH,
         parsers.interfaces,
         "[^]NAME,...",
         "Network interfaces for NCCL, HCCL and Open MPI over TCP, such as hsn0,hsn1; Gloo and others use the "
@@ -410,7 +356,6 @@ OPTIONS = (
     ),
     Option(
         "network",
-        _LAUNCH,
         parsers.text("one word, such as plugin", r"[A-Za-z0-9][\w.-]*"),
         "NAME",
         "Network setting of the site, by its name, such as plugin; jobgen site show SITE lists them.",
@@ -418,7 +363,6 @@ OPTIONS = (
     ),
     Option(
         "include",
-        _LAUNCH,
         parsers.device_filter,
         "FILTER",
         "Hosts and devices to use, in the form of DeepSpeed's filter: host:0,1@host2.",
@@ -426,7 +370,6 @@ OPTIONS = (
     ),
     Option(
         "exclude",
-        _LAUNCH,
         parsers.device_filter,
         "FILTER",
         "Hosts and devices to leave out, in the same form.",
@@ -434,7 +377,6 @@ OPTIONS = (
     ),
     Option(
         "master_addr",
-        _LAUNCH,
         parsers.master_addr,
         "NAME|interface:NAME|ADDRESS",
         "Address on the first node at which the ranks meet: a name in which {host} is the name of the node, "
@@ -444,15 +386,15 @@ OPTIONS = (
     ),
     Option(
         "master_port",
-        _LAUNCH,
         parsers.whole(1024, 65535),
         "PORT",
         "Port of the rendezvous.  [default: a free port, derived from the job id]",
         example=29500,
     ),
+)
+_SURVIVAL = (
     Option(
         "grace",
-        _SURVIVAL,
         parsers.walltime,
         "TIME",
         "Time before the time limit at which the ranks are asked to save and exit; --signal NAME@TIME sets "
@@ -461,7 +403,6 @@ OPTIONS = (
     ),
     Option(
         "signal",
-        _SURVIVAL,
         parsers.signal,
         "NAME[@TIME]",
         "Signal that asks the ranks to save and exit, USR1 or USR2, and its time before the time limit.  "
@@ -470,7 +411,6 @@ OPTIONS = (
     ),
     Option(
         "requeue",
-        _SURVIVAL,
         parsers.whole(1, 1000),
         "N",
         "Requeue the job, up to N times, if it ends with status 75 (not finished) and has made progress.",
@@ -478,7 +418,6 @@ OPTIONS = (
     ),
     Option(
         "requeue_on",
-        _SURVIVAL,
         parsers.choice("saved", "limit"),
         "saved|limit",
         "When --requeue requeues the job. saved: it ends with status 75; limit: it reaches the time limit, "
@@ -486,19 +425,13 @@ OPTIONS = (
         "saved",
         example="limit",
     ),
-    Option(
+    _switch(
         "preflight",
-        _SURVIVAL,
-        parsers.switch,
-        "",
         "Check hosts, devices, network and directories before the program starts.  [default: with more "
         "than one node]",
-        switch=True,
-        example=True,
     ),
     Option(
         "spare_nodes",
-        _SURVIVAL,
         parsers.whole(1, 1000),
         "K",
         "Request K more nodes, to replace nodes on which the preflight fails, or that --restarts finds lost.",
@@ -506,7 +439,6 @@ OPTIONS = (
     ),
     Option(
         "restarts",
-        _SURVIVAL,
         parsers.whole(1, 1000),
         "N",
         "Start the ranks again in the same allocation, up to N times, after a rank has failed or hangs, or a "
@@ -515,7 +447,6 @@ OPTIONS = (
     ),
     Option(
         "min_nodes",
-        _SURVIVAL,
         parsers.whole(1),
         "M",
         "With --restarts, go on with fewer nodes, M at least, if too few are left. The program must support "
@@ -524,7 +455,6 @@ OPTIONS = (
     ),
     Option(
         "hang_timeout",
-        _SURVIVAL,
         parsers.walltime,
         "TIME",
         "End a training that makes no step for this time, and keep the stacks of all ranks; or your own "
@@ -532,123 +462,88 @@ OPTIONS = (
         "[default: 30m, for a training]",
         example="30m",
     ),
-    Option(
+    _switch(
         "gpu_telemetry",
-        _SURVIVAL,
-        parsers.switch,
-        "",
         "Measure the use and the memory of the devices on every node, for jobgen report and status.",
-        switch=True,
-        example=True,
     ),
     Option(
         "node_limit",
-        _SURVIVAL,
         parsers.walltime,
         "TIME",
         "Time in which shell code must end on each node, and a file be staged there.  [default: 10m]",
         example="30m",
     ),
-    Option(
+)
+_ENVIRONMENT = (
+    _repeated(
         "module_init",
-        _ENVIRONMENT,
         parsers.file_of_job,
         "FILE",
         "Shell script to source before all modules, such as one that defines the command module, as an "
         "absolute path, ~/FILE, or ./FILE in the working directory; with arguments as --source. Repeatable, "
         "in order.",
-        (),
-        multiple=True,
         example=["/opt/site/modules/init/bash"],
         place=THERE,
     ),
-    Option(
+    _switch(
         "module_purge",
-        _ENVIRONMENT,
-        parsers.switch,
-        "",
         "Unload all modules first, also those that were loaded when the job was submitted.",
-        switch=True,
-        example=True,
     ),
-    Option(
+    _repeated(
         "module_use",
-        _ENVIRONMENT,
         parsers.path_of_job,
         "DIR",
         "Folder of modulefiles, as an absolute path or ~/DIR; the last one is searched first. Repeatable.",
-        (),
-        multiple=True,
         example=["/opt/site/modulefiles"],
         place=THERE,
     ),
-    Option(
+    _repeated(
         "module",
-        _ENVIRONMENT,
         parsers.module_step,
         "NAME",
         "Module to load. Repeatable, in order. NAME may also be another command of module: purge, reset, "
         "list, 'swap OLD NEW', 'unload NAME', 'use /DIR', 'restore NAME'. It may contain $VARIABLE, as of a "
         "file of module_init; so may the folders and files of the environment.",
-        (),
-        multiple=True,
         example=["cuda/12.4"],
     ),
-    Option(
+    _repeated(
         "source",
-        _ENVIRONMENT,
         parsers.file_of_job,
         "FILE",
         "Shell script to source, as an absolute path, ~/FILE, or ./FILE in the working directory; behind a "
         "name that ends with .sh, its arguments. Repeatable, in order.",
-        (),
-        multiple=True,
         example=["/etc/profile.d/site.sh"],
         place=THERE,
     ),
-    Option(
-        "conda",
-        _ENVIRONMENT,
-        _CONDA,
-        "ENV",
-        "Conda environment, by name or path.",
-        example="train",
-        place=THERE,
-    ),
+    Option("conda", _CONDA, "ENV", "Conda environment, by name or path.", example="train", place=THERE),
     Option(
         "venv",
-        _ENVIRONMENT,
         parsers.directory,
         "DIR",
         "Python virtual environment, or ~/DIR.",
         example=".venv",
         place=THERE,
     ),
-    Option(
+    _repeated(
         "env",
-        _ENVIRONMENT,
         parsers.assignment,
         "NAME[=VALUE]",
         "Environment variable of every rank. NAME alone has the value of your environment at the submission, "
         "in a file that only you can read. Repeatable.",
-        (),
-        multiple=True,
         example={"NCCL_DEBUG": "WARN"},
     ),
-    Option(
+    _repeated(
         "env_file",
-        _ENVIRONMENT,
         parsers.env_file,
         "FILE",
         "File of lines NAME=VALUE: environment variables whose values no script contains. Repeatable.",
-        (),
-        multiple=True,
         example=["tokens.env"],
         place=HERE,
     ),
+)
+_CONTAINER = (
     Option(
         "container",
-        _CONTAINER,
         parsers.choice(*RUNTIMES),
         "|".join(RUNTIMES),
         "Container runtime of the ranks.",
@@ -656,145 +551,104 @@ OPTIONS = (
     ),
     Option(
         "image",
-        _CONTAINER,
         _IMAGE,
         "IMAGE",
         "Container image: a file, or a name that the runtime accepts.",
         example="/images/train.sif",
         place=THERE,
     ),
-    Option(
+    _repeated(
         "bind",
-        _CONTAINER,
         parsers.bind,
         "SRC[:DST[:ro]]",
         "Directory or file of the host to mount in the container. Repeatable.",
-        (),
-        multiple=True,
         example=["/data:/data:ro"],
         place=THERE,
     ),
-    Option(
+    _repeated(
         "container_arg",
-        _CONTAINER,
         parsers.text("an option of the container runtime", r"-[^\x00]*"),
         "ARG",
         "Additional option of the container runtime. Repeatable.",
-        (),
-        multiple=True,
         example=["--no-home"],
     ),
-    Option(
+)
+_BLOCKS = (
+    _block(
         "early_setup",
-        _BLOCKS,
-        parsers.block("early_setup"),
-        "BASH",
         "Shell code to run before the modules, files and environments of the job.",
-        example="unset PYTHONPATH",
+        "unset PYTHONPATH",
     ),
-    Option(
+    _block(
         "setup",
-        _BLOCKS,
-        parsers.block("setup"),
-        "BASH",
         "Shell code to run after the environment is set up, before anything is checked.",
-        example="ulimit -l unlimited",
+        "ulimit -l unlimited",
     ),
-    Option(
+    _block(
         "before",
-        _BLOCKS,
-        parsers.block("before"),
-        "BASH",
         "Shell code to run on the first node before the ranks start.",
-        example='cp -r "$HOME/data" "$JOBGEN_RUN_DIR"',
+        'cp -r "$HOME/data" "$JOBGEN_RUN_DIR"',
     ),
-    Option(
+    _block(
         "after_block",
-        _BLOCKS,
-        parsers.block("after"),
-        "BASH",
         "Shell code to run on the first node after the ranks have ended; JOBGEN_STATUS is their status.",
+        'echo "it ended with status $JOBGEN_STATUS"',
         in_file="after",
-        example='echo "it ended with status $JOBGEN_STATUS"',
     ),
-    Option(
+    _block(
         "on_each_node",
-        _BLOCKS,
-        parsers.block("on_each_node"),
-        "BASH",
         "Shell code to run once on each node before the ranks start; a node where it fails is left out, or "
         "ends the job.",
-        example='cp "$HOME/data.bin" "$JOBGEN_LOCAL_DIR"',
+        'cp "$HOME/data.bin" "$JOBGEN_LOCAL_DIR"',
     ),
-    Option(
+    _block(
         "after_on_each_node",
-        _BLOCKS,
-        parsers.block("after_on_each_node"),
-        "BASH",
         "Shell code to run once on each node after the ranks have ended; JOBGEN_STATUS is their status.",
-        example='cp "$JOBGEN_LOCAL_DIR"/*.out "$JOBGEN_RUN_DIR"',
+        'cp "$JOBGEN_LOCAL_DIR"/*.out "$JOBGEN_RUN_DIR"',
     ),
+)
+_FILES = (
     Option(
         "workdir",
-        _FILES,
         parsers.directory,
         "DIR",
         "Working directory of the program, or ~/DIR.  [default: the directory of submission]",
         example="/scratch/me",
         place=THERE,
     ),
-    Option(
+    _repeated(
         "stage",
-        _FILES,
         parsers.stage,
         "PATH[:DEST]",
         "File to copy to DEST in the folder $JOBGEN_STAGE on the disk of each node, or archive (.tar, .zip, "
         ".tar.gz, .tar.zst...) to unpack in the folder DEST there. Repeatable.",
-        (),
-        multiple=True,
         example=["/data/train.tar:data"],
         place=THERE,
     ),
     Option(
         "local_dir",
-        _FILES,
         parsers.local_folder,
         "DIR|$NAME[/DIR]",
         "Folder on the disk of each node, in which the job makes its own.  [default: $SLURM_TMPDIR, $TMPDIR "
         "or /tmp]",
         example="$TMPDIR",
     ),
-    Option(
+    _switch(
         "local_caches",
-        _FILES,
-        parsers.switch,
-        "",
         "Keep the caches of Triton, Inductor, torch extensions, MIOpen, CUDA and Hugging Face's modules on "
         "the disk of each node while the job runs.",
-        switch=True,
-        example=True,
     ),
     Option(
         "runs_dir",
-        _FILES,
         parsers.path,
         "DIR",
         "Parent of the run directories; each job creates NAME-JOBID in it.",
         "runs",
         place=HERE,
     ),
-    Option(
-        "group_readable",
-        _FILES,
-        parsers.switch,
-        "",
-        "Let your group read the run directory. Only you can read it otherwise.",
-        switch=True,
-        example=True,
-    ),
+    _switch("group_readable", "Let your group read the run directory. Only you can read it otherwise."),
     Option(
         "rank_logs",
-        _FILES,
         parsers.choice("node", "rank", "failed", "none"),
         "node|rank|failed|none",
         "Which output of the ranks is kept: one file per node, one file per rank, only that of failed "
@@ -803,15 +657,25 @@ OPTIONS = (
     ),
     Option(
         "runtime",
-        _FILES,
         parsers.choice("embedded", "beside"),
         "embedded|beside",
         "Place of the script's runtime: in the script, or in a second file next to it.",
         "embedded",
     ),
 )
+_GROUPS = {
+    "Scheduler": _SCHEDULER,
+    "Resources": _RESOURCES,
+    "Launch": _LAUNCH,
+    "Survival": _SURVIVAL,
+    "Environment": _ENVIRONMENT,
+    "Container": _CONTAINER,
+    "Blocks": _BLOCKS,
+    "Directories": _FILES,
+}
+OPTIONS = tuple(row._replace(group=title) for title, rows in _GROUPS.items() for row in rows)
 
 BY_KEY = {option.key: option for option in OPTIONS}
-CODE = tuple(option.key for option in OPTIONS if option.group == _BLOCKS)  # their values are shell code
+CODE = tuple(option.key for option in _BLOCKS)  # their values are shell code
 # In the values of these the script replaces variables, each when the job has come to it.
 OPEN = ("module_init", "module_use", "module", "source", "conda", "venv")

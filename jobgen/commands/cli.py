@@ -14,6 +14,7 @@ import click
 from jobgen.commands.job_input import JobInput, job_file
 from jobgen.commands.job_options import JobCommand, file_options, job_options, template_option
 from jobgen.commands.job_plan import plan_of, print_notes, print_warnings, template_dirs
+from jobgen.commands.output import check_force, put
 from jobgen.commands.parameter_types import FILE, OptionType
 from jobgen.errors import BAD_INPUT, INTERRUPTED, JobgenError, nearest, one_of, shown, visible
 from jobgen.jobfile.tables import JOB_FILE
@@ -157,14 +158,16 @@ class _Group(click.Group):
         formatter.write(_EXAMPLES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name in _ELSEWHERE:
-            module, _, name = _ELSEWHERE[cmd_name].partition(":")
-            command: click.Command = getattr(import_module(module), name or cmd_name)
-            command.format_epilog = partial(_format_epilog, command)  # type: ignore[method-assign]
-            return command
         if cmd_name == "submit":
             return _submit_command()
-        return _job_command(cmd_name) if cmd_name in COMMANDS else None
+        if cmd_name in COMMANDS:
+            return _job_command(cmd_name)
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        module, _, name = _ELSEWHERE.get(cmd_name, f"{cmd_name}:{cmd_name}").partition(":")
+        command: click.Command = getattr(import_module(f"jobgen.commands.{module}"), name)
+        command.format_epilog = partial(_format_epilog, command)  # type: ignore[method-assign]
+        return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         name = args[0]
@@ -239,8 +242,7 @@ def _generate(scheduler: str) -> Callable[..., None]:
         **given: Any,
     ) -> None:
         _check_json(json, explain)
-        if force and output is None:
-            raise JobgenError("--force is only for -o FILE; without -o nothing is overwritten")
+        check_force(output, force)
         output = None if output == "-" else output
         layer = job_file(job, no_job, settings, program)
         plan = plan_of(JobInput(scheduler, given, program, layer, site, job))
@@ -249,14 +251,10 @@ def _generate(scheduler: str) -> Callable[..., None]:
 
             raise JobgenError(log_advice(plan.scheduler, output))
         text = _explanation(plan, json, explain == "all") if explain else _script(plan, template_dir, output)
-        if output is None:
-            click.echo(text, nl=False)
-            return
-        from jobgen.rendering.script_file import write_script
-
-        write_script(output, text, force=force, executable=not explain)
-        if plan.spec.runtime == "beside" and not explain:
+        put(text, output, force, executable=not explain)
+        if output and plan.spec.runtime == "beside" and not explain:
             from jobgen.rendering.runtime import runtime
+            from jobgen.rendering.script_file import write_script
 
             beside = runtime(plan)
             path = os.path.join(os.path.dirname(output), beside.file)
@@ -372,11 +370,7 @@ def _echo(remarks: Sequence[str]) -> None:
 
 
 def _upload(host: str | None, paths: tuple[str, ...], no_upload: bool, limit: int | None) -> Upload | None:
-    """Return what the options say on the code of a job; None if none is sent.
-
-    Raises:
-        JobgenError: they need a host, or each other's absence.
-    """
+    """Return what the options say on the code of a job, None if none is sent; refuse contradictions."""
     from jobgen.runs.code.selection import LIMIT, Upload
 
     given = {"--upload": paths, "--no-upload": no_upload, "--upload-limit": limit}
@@ -393,11 +387,7 @@ def _upload(host: str | None, paths: tuple[str, ...], no_upload: bool, limit: in
 def _of_host(
     name: str, scheduler: str | None, site: str | None, given: dict[str, Any]
 ) -> tuple[str, str | None, dict[str, Any]]:
-    """Return the scheduler and the site of a host, and the options with its dialect.
-
-    Raises:
-        JobgenError: there is no such host, or another scheduler is typed.
-    """
+    """Return the scheduler and site of a host, and the options with its dialect; refuse another scheduler."""
     from jobgen.sites.host_file import scheduler_of
 
     scheduler, dialect, of_host = scheduler_of(name, scheduler)
@@ -433,27 +423,13 @@ def _report(job: Submission, wait: bool) -> int | None:
     return until_end(job.directory)
 
 
-# Commands in other modules: the module of each, and the name of the function if it differs.
+# The places below jobgen.commands of commands that are not in a module of their name.
 _ELSEWHERE = {
-    "check": "jobgen.commands.check",
-    "completion": "jobgen.commands.completion.shells",
-    "convert": "jobgen.commands.convert",
-    "cancel": "jobgen.commands.runs",
-    "diff": "jobgen.commands.runs",
-    "doctor": "jobgen.commands.doctor",
-    "fetch": "jobgen.commands.fetch",
-    "help": "jobgen.commands.help:help_command",
-    "host": "jobgen.commands.host",
-    "image": "jobgen.commands.image",
-    "init": "jobgen.commands.init",
-    "list": "jobgen.commands.runs:list_runs",
-    "logs": "jobgen.commands.runs",
-    "man": "jobgen.commands.man",
-    "report": "jobgen.commands.report",
-    "schema": "jobgen.commands.schema",
-    "site": "jobgen.commands.site",
-    "status": "jobgen.commands.runs",
-    "web": "jobgen.commands.web.command",
+    **{name: f"runs:{name}" for name in ("cancel", "diff", "logs", "status")},
+    "completion": "completion.shells:completion",
+    "help": "help:help_command",
+    "list": "runs:list_runs",
+    "web": "web.command:web",
 }
 # The commands in the order of the help, by what people do.
 _GROUPS = {

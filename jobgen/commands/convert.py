@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from jobgen.commands.output import check_force, put
 from jobgen.commands.parameter_types import FILE, OptionType
 from jobgen.errors import PROGRAM_CHANGED, JobgenError, one_of, shown
 from jobgen.schedulers.table import SCHEDULERS
@@ -94,7 +95,8 @@ def convert(
     if reason is not None:
         raise JobgenError(f"{shown(file)}, line {reason[0]}: {reason[1]}")
     done = translation.convert(script) if target == "toml" else conversion.convert(script, target)
-    _write(done.text, output, force, executable=target != "toml")
+    check_force(output, force)
+    put(done.text, output, force, executable=target != "toml")
     if ours:
         click.echo(
             f"{file}: was made by jobgen: the job file has its directives and its launcher; for the rest see "
@@ -128,14 +130,3 @@ def _report(file: str, remarks: Sequence[Remark]) -> int:
     if any(remark.of_program for remark in remarks):
         return PROGRAM_CHANGED
     return int(any(remark.lost for remark in remarks))
-
-
-def _write(text: str, output: str | None, force: bool, executable: bool) -> None:
-    if force and output is None:
-        raise JobgenError("--force is only for -o FILE; without -o nothing is overwritten")
-    if output is None:
-        click.echo(text, nl=False)
-        return
-    from jobgen.rendering.script_file import write_script
-
-    write_script(output, text, force=force, executable=executable)

@@ -61,11 +61,7 @@ def _option_text(words: Sequence[str]) -> str:
 
 
 def _foreign_option_text(words: Sequence[str]) -> str:
-    """Return the options of jobgen for options of other programs.
-
-    Raises:
-        JobgenError: no program has the first one.
-    """
+    """Return the options of jobgen for options of other programs; refuse one that no program has."""
     from jobgen.commands.cli import cli
     from jobgen.commands.foreign_options import hint, programs_with
 

@@ -137,11 +137,7 @@ def _reached(command: str, name: str, target: str) -> tuple[SshHost, Login, Remo
 
 
 def _scheduler(name: str | None) -> str | None:
-    """Return the name of a scheduler as typed.
-
-    Raises:
-        JobgenError: there is no such scheduler.
-    """
+    """Return the name of a scheduler as typed; refuse one that does not exist."""
     known = [one for one, row in SCHEDULERS.items() if not row.behaviour.one_host]
     if name is None or name in known:
         return name
@@ -167,11 +163,7 @@ def _account(known: KnownSite | None) -> str:
 
 
 def _folder(typed: str | None, machine: RemoteMachine) -> str:
-    """Return the absolute path of the folder of the runs; typed paths are relative to the home there.
-
-    Raises:
-        JobgenError: it cannot be a path, or the user has no home there.
-    """
+    """Return the absolute path of the folder of the runs; typed paths are relative to the home there."""
     if typed is not None and (not typed.isprintable() or not typed):
         raise JobgenError(f"--runs {shown(typed)} (command line): must be a path at the host")
     if typed is not None and typed.startswith("/"):
@@ -209,6 +201,7 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @host.command("list", help="List the hosts.")
 @_JSON
 def list_hosts(as_json: bool) -> None:
+    from jobgen.commands.terminal import aligned
     from jobgen.sites import host_file
 
     rows = [_fields(name, host_file.read(name)) for name in host_file.names()]
@@ -216,11 +209,8 @@ def list_hosts(as_json: bool) -> None:
         click.echo(json.dumps(rows, indent=2))
         return
     heads = ("NAME", "SCHEDULER", "SITE", "RUNS")
-    cells = [heads, *(tuple(str(row[key.lower()] or "-") for key in heads) for row in rows)]
-    widths = [max(len(cell[i]) for cell in cells) for i in range(3)]
-    for cell in cells:
-        padded = (text.ljust(width) for text, width in zip(cell, widths, strict=False))
-        click.echo(visible("  ".join((*padded, cell[3]))))
+    for line in aligned([heads, *(tuple(str(row[key.lower()] or "-") for key in heads) for row in rows)]):
+        click.echo(visible(line))
 
 
 @host.command("show", help="Print what is known of a host, and where it is written. It is not connected to.")
@@ -309,11 +299,7 @@ def clean(host: str, older_than: int | None, yes: bool) -> int | None:
 
 
 def _confirmed(question: str) -> bool:
-    """Ask a question.
-
-    Raises:
-        JobgenError: there is no terminal.
-    """
+    """Ask a question; refuse to go on without a terminal."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise JobgenError("host clean: there is no terminal to ask on: --yes removes the runs")
     return click.confirm(question, err=True)

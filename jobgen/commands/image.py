@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import click
 
+from jobgen.commands.output import put
 from jobgen.commands.parameter_types import FILE, OptionType
 from jobgen.errors import JobgenError, shown
 from jobgen.values.parsers import choice, text
@@ -92,10 +93,4 @@ def image(
     made = base(accelerator, cuda or CUDA, cann or CANN, chip or CHIP)
     if image is not None:
         made = made._replace(image=image)
-    text = recipe(kind, accelerator, made)
-    if output is None:
-        click.echo(text, nl=False)
-        return
-    from jobgen.rendering.script_file import write_script
-
-    write_script(output, text, force=force, executable=False)
+    put(recipe(kind, accelerator, made), output, force, executable=False)

@@ -37,7 +37,8 @@ def ask(scheduler: str, site: Site | None) -> Replies:
     ``scheduler`` and ``site`` are those of this machine, the defaults of the first question.
     """
     kind, site = _ask("Scheduler or site", site.name if site else scheduler, _place)
-    options = _ask("Nodes x GPUs of each node (0: CPUs only)", _first_nodes(kind), _nodes)
+    size = "1x0" if SCHEDULERS[kind].behaviour.one_host else "2x4"
+    options = _ask("Nodes x GPUs of each node (0: CPUs only)", size, _nodes)
     options |= _ask("Time limit", "1h", lambda text: {"walltime": _value("walltime", text)})
     needs = {key for key in ("queue", "account") if site and key in site.file.mandatory}
     which = "Queue ('-' for the default one) and account" if needs else "Queue, and account ('-' for none)"
@@ -45,10 +46,6 @@ def ask(scheduler: str, site: Site | None) -> Replies:
     options |= _ask("Environment: module NAME, conda NAME or venv DIR ('-' for none)", "-", _environment)
     program = _ask("Program and its arguments ('-' for the training module)", "-", _program)
     return Replies(kind, site, options, program)
-
-
-def _first_nodes(kind: str) -> str:
-    return "1x0" if SCHEDULERS[kind].behaviour.one_host else "2x4"
 
 
 def _ask(question: str, default: str | None, parse: Callable[[str], Any]) -> Any:

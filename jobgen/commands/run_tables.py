@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jobgen.commands.terminal import Paint, plain
+from jobgen.commands.terminal import Paint, aligned, plain
 from jobgen.errors import visible
 from jobgen.runs.remote import place as places
 from jobgen.runs.states import State
@@ -52,8 +52,7 @@ def table(
     """Return a line of titles and a line for each run, of ``width`` characters at most."""
     rows = [columns, *([visible(_COLUMNS[column](state)) for column in columns] for state in states)]
     widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
-    joined = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
-    title, *lines = (line[:width] for line in joined)
+    title, *lines = (line[:width] for line in aligned(rows))
     at = sum(widths[: columns.index("STATE")]) + 2 * columns.index("STATE")
     return [title, *(paint(line, state.state, at) for line, state in zip(lines, states, strict=True))]
 

@@ -180,11 +180,7 @@ def cancel(
 
 
 def _confirmed(run: Path) -> bool:
-    """Ask whether to cancel the newest run.
-
-    Raises:
-        JobgenError: it has ended, or nobody can be asked.
-    """
+    """Ask whether to cancel the newest run; refuse one that has ended, or if nobody can be asked."""
     from jobgen.runs import cancellation
 
     state = cancellation.cancellable(run)[0]

@@ -39,6 +39,7 @@ def site() -> None:
 @site.command("list", help="List the sites: yours, then those that come with jobgen.")
 @_JSON
 def list_sites(as_json: bool) -> None:
+    from jobgen.commands.terminal import aligned
     from jobgen.sites.display import summary
     from jobgen.sites.loader import load
     from jobgen.sites.search import names
@@ -47,14 +48,9 @@ def list_sites(as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(rows, indent=2))
         return
-    cells = [
-        ("NAME", "SCHEDULER", "DATE", "SITE"),
-        *((row["name"], row["scheduler"], row["date"] or "-", row["title"]) for row in rows),
-    ]
-    widths = [max(len(cell[i]) for cell in cells) for i in range(3)]
-    for cell in cells:
-        padded = (text.ljust(width) for text, width in zip(cell, widths, strict=False))
-        click.echo(visible("  ".join((*padded, cell[3]))))
+    cells = ((row["name"], row["scheduler"], row["date"] or "-", row["title"]) for row in rows)
+    for line in aligned([("NAME", "SCHEDULER", "DATE", "SITE"), *cells]):
+        click.echo(visible(line))
 
 
 @site.command(
@@ -228,11 +224,7 @@ def _next_command(site: Site, path: str, shared: str | None) -> str:
 
 
 def _site_name(typed: str | None, cluster: str) -> str:
-    """Return the name of a new site: as typed, with or without .toml, or that of the cluster.
-
-    Raises:
-        JobgenError: it cannot be the name of a file.
-    """
+    """Return the name of a new site, which can be that of a file: as typed, or that of the cluster."""
     name = cluster if typed is None else typed.removesuffix(".toml")
     if re.fullmatch(r"\w[\w.-]*", name):
         return name

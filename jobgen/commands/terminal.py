@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO, TypeVar
 
@@ -50,6 +50,12 @@ def coloured(line: str, state: str, at: int) -> str:
     end = at + len(state)
     colour = _COLOURS.get(state)
     return line if colour is None else f"{line[:at]}\x1b[{colour}m{line[at:end]}\x1b[0m{line[end:]}"
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield the rows of a table as lines."""
+    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+    return ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
 
 
 class Counter:

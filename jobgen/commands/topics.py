@@ -60,18 +60,8 @@ STOP = frozenset(
 )
 # Questions about a term, of which the page of concepts has most.
 _DEFINITION = r"^what (is|are)\b|\bdifference\b|\bmean(s|ing)?\b|^explain\b"
-_WHOLE = (  # words without an ending, or with one that changes what they say
-    "killed",
-    "stopped",
-    "ended",
-    "process",
-    "always",
-    "does",
-    "access",
-    "address",
-    "class",
-    "loss",
-)
+# Words without an ending, or with one that changes what they say.
+_WHOLE = (*("killed", "stopped", "ended", "process", "always", "does", "access", "address", "class", "loss"),)
 # Words of one meaning.
 _SAME = (
     "cancel kill stop delete abort terminate remove",

@@ -36,9 +36,8 @@ def torch(case: Case) -> Iterator[Verdict]:
         yield from _cuda(case, facts["cuda"], facts["archs"], facts["devices"], facts.get("warnings", []))
         if not facts["nccl"]:
             why = "the ranks of several devices communicate with it"
-            yield Verdict(
-                "NCCL", PROBLEM, "torch was built without it", why, f"install a build with it: {_WHEELS}"
-            )
+            remedy = f"install a build with it: {_WHEELS}"
+            yield Verdict("NCCL", PROBLEM, "torch was built without it", why, remedy)
 
 
 def _cuda(
@@ -53,20 +52,14 @@ def _cuda(
         else:
             yield nothing_here(case, "GPUs", libraries[0] if libraries else "torch finds none on this host")
         return
-    yield Verdict(
-        "GPUs", OK, f"{len(devices)}: {devices[0][0]}, compute capability {devices[0][1]}.{devices[0][2]}"
-    )
+    found = f"{len(devices)}: {devices[0][0]}, compute capability {devices[0][1]}.{devices[0][2]}"
+    yield Verdict("GPUs", OK, found)
     for major, minor in sorted({(int(str(one[1])), int(str(one[2]))) for one in devices}):
         if archs and not runs_on(archs, major, minor):
             why = "CUDA error: no kernel image is available for execution on the device"
             remedy = f"install a torch whose list has sm_{major}{minor}: {_WHEELS}"
-            yield Verdict(
-                "kernels",
-                PROBLEM,
-                f"torch has {' '.join(archs)}, the device is sm_{major}{minor}",
-                why,
-                remedy,
-            )
+            found = f"torch has {' '.join(archs)}, the device is sm_{major}{minor}"
+            yield Verdict("kernels", PROBLEM, found, why, remedy)
 
 
 def runs_on(archs: list[str], major: int, minor: int) -> bool:
@@ -89,14 +82,12 @@ def nothing_here(case: Case, check: str, found: str) -> Verdict:
     """Return the verdict on a host without devices: normal on a login node, a problem in a job."""
     if case.in_job:
         why = "jobgen doctor runs in a job, which should have devices"
-        return Verdict(
-            check, PROBLEM, found, why, "request them with --gpus-per-node N, or ask the site's support"
-        )
+        remedy = "request them with --gpus-per-node N, or ask the site's support"
+        return Verdict(check, PROBLEM, found, why, remedy)
     why = "a login node often has none: run jobgen doctor on a compute node to check them"
     words = case.plan.scheduler.devices(case.plan.resources.accelerator) or ""
-    return Verdict(
-        check, NOTE, found, why, case.plan.scheduler.help.interactive.format(one=words.format(n=1))
-    )
+    remedy = case.plan.scheduler.help.interactive.format(one=words.format(n=1))
+    return Verdict(check, NOTE, found, why, remedy)
 
 
 def cann(case: Case) -> Iterator[Verdict]:
@@ -150,9 +141,8 @@ def _torch_npu(case: Case) -> Iterator[Verdict]:
         yield Verdict("torch_npu", PROBLEM, f"{mine} with torch {torch}", why, remedy)
     elif not case.facts("torch_npu"):
         remedy = "source the set_env.sh of the CANN release that torch_npu's README requires"
-        yield Verdict(
-            "torch_npu", PROBLEM, f"cannot be imported: {case.results['torch_npu'].last}", "", remedy
-        )
+        found = f"cannot be imported: {case.results['torch_npu'].last}"
+        yield Verdict("torch_npu", PROBLEM, found, "", remedy)
     else:
         yield Verdict("torch_npu", OK, mine)
 

@@ -15,24 +15,9 @@ from jobgen.rendering.runtime import DOCTOR
 
 # In the order of the script.
 _JUDGEMENTS: tuple[Callable[[Case], Iterator[Verdict]], ...] = (
-    software.environment,
-    software.shell,
-    software.scheduler,
-    queues.queue,
-    queues.nodes,
-    software.python,
-    software.libc,
-    software.mpi,
-    software.srun_mpi,
-    devices.torch,
-    devices.cann,
-    binding.binding,
-    adapters.adapters,
-    ops.ops,
-    machine.reach,
-    machine.interfaces,
-    machine.limits,
-    machine.directories,
+    *(software.environment, software.shell, software.scheduler, queues.queue, queues.nodes, software.python),
+    *(software.libc, software.mpi, software.srun_mpi, devices.torch, devices.cann, binding.binding),
+    *(adapters.adapters, ops.ops, machine.reach, machine.interfaces, machine.limits, machine.directories),
 )
 
 

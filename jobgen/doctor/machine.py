@@ -68,21 +68,15 @@ def limits(case: Case) -> Iterator[Verdict]:
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if 0 <= files < 4096:
         why = "every rank and data worker has sockets and files open"
-        yield Verdict(
-            "open files", WARNING, f"at most {files}", why, "ulimit -n 65536 at the start of the job"
-        )
+        remedy = "ulimit -n 65536 at the start of the job"
+        yield Verdict("open files", WARNING, f"at most {files}", why, remedy)
     else:
         yield Verdict("open files", OK, "no limit" if files < 0 else f"at most {files}")
     locked = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
     if locked >= 0 and any(Path("/sys/class/infiniband").glob("*")):
         why = "InfiniBand registers its buffers as locked memory"
-        yield Verdict(
-            "locked memory",
-            WARNING,
-            f"at most {locked >> 10} KiB",
-            why,
-            "ulimit -l unlimited; the site must allow it in jobs",
-        )
+        remedy = "ulimit -l unlimited; the site must allow it in jobs"
+        yield Verdict("locked memory", WARNING, f"at most {locked >> 10} KiB", why, remedy)
     try:
         size = shutil.disk_usage("/dev/shm").total
     except OSError:
@@ -100,23 +94,13 @@ def directories(case: Case) -> Iterator[Verdict]:
     listed = Path(case.here.cwd, case.plan.spec.runs_dir)
     place = nearest_directory(listed)
     if not place.is_dir() or not os.access(place, os.W_OK):
-        yield Verdict(
-            "run directory",
-            WARNING,
-            f"{listed} cannot be written",
-            "the job writes its files there",
-            "use --runs-dir DIR",
-        )
+        why = "the job writes its files there"
+        yield Verdict("run directory", WARNING, f"{listed} cannot be written", why, "use --runs-dir DIR")
         return
     if (free := shutil.disk_usage(place).free) < _LEAST:
         why = "checkpoints are written there, and a full disk ends the training"
-        yield Verdict(
-            "run directory",
-            WARNING,
-            f"{place} has {free / _GIB:.1f} GiB left",
-            why,
-            "use --runs-dir DIR on a larger disk",
-        )
+        found = f"{place} has {free / _GIB:.1f} GiB left"
+        yield Verdict("run directory", WARNING, found, why, "use --runs-dir DIR on a larger disk")
     else:
         yield Verdict("run directory", OK, f"{listed}: {free / _GIB:.0f} GiB left")
     with tempfile.NamedTemporaryFile(dir=place, prefix=".jobgen-") as file:
@@ -125,12 +109,7 @@ def directories(case: Case) -> Iterator[Verdict]:
         skew = os.stat(file.name).st_mtime - time.time()
     if abs(skew) > _SKEW:
         why = "ninja compares times of files, and the deadline is computed from the clock"
-        yield Verdict(
-            "clock",
-            WARNING,
-            f"{skew:+.0f} s between {place} and this host",
-            why,
-            "tell the site's support: the clocks are not synchronized",
-        )
+        remedy = "tell the site's support: the clocks are not synchronized"
+        yield Verdict("clock", WARNING, f"{skew:+.0f} s between {place} and this host", why, remedy)
     else:
         yield Verdict("clock", OK, f"agrees with that of {place}")

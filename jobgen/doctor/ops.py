@@ -26,13 +26,8 @@ def ops(case: Case) -> Iterator[Verdict]:
     table = report(case.text("ds_report"))
     if not table:
         remedy = "python3 -m deepspeed.env_report prints the whole report"
-        yield Verdict(
-            "ds_report",
-            PROBLEM if case.wants_deepspeed else WARNING,
-            case.results["ds_report"].last,
-            "",
-            remedy,
-        )
+        found = case.results["ds_report"].last
+        yield Verdict("ds_report", PROBLEM if case.wants_deepspeed else WARNING, found, "", remedy)
     else:
         built = [name for name, (installed, _) in table.items() if installed]
         cannot = [name for name, (installed, compatible) in table.items() if not (installed or compatible)]
@@ -40,13 +35,8 @@ def ops(case: Case) -> Iterator[Verdict]:
             f"; cannot be compiled: {', '.join(cannot)}" if cannot else ""
         )
         why = "the others are compiled at first use: a minute or two each, on every node"
-        yield Verdict(
-            "ds_report",
-            OK if built else NOTE,
-            found,
-            why,
-            "" if built else "jobgen doctor --recipe prints how to build them before",
-        )
+        remedy = "" if built else "jobgen doctor --recipe prints how to build them before"
+        yield Verdict("ds_report", OK if built else NOTE, found, why, remedy)
     yield from _compiler(case)
     yield from _nvcc(case)
     yield from _cache(case)
@@ -75,13 +65,8 @@ def _compiler(case: Case) -> Iterator[Verdict]:
     if not version:
         yield Verdict("compiler", WARNING, answer.last, why, remedy)
     elif "clang" not in name and (int(version[1]), int(version[2] or 0)) < _LEAST_GCC:
-        yield Verdict(
-            "compiler",
-            WARNING,
-            f"{name} {text.strip()}",
-            f"torch's headers need gcc 9 or later; {why}",
-            remedy,
-        )
+        reason = f"torch's headers need gcc 9 or later; {why}"
+        yield Verdict("compiler", WARNING, f"{name} {text.strip()}", reason, remedy)
     elif "clang" not in name and most and int(version[1]) >= most:
         found = f"{name} {version[0]} is newer than nvcc supports (below {most})"
         yield Verdict("compiler", WARNING, found, why, f"load gcc {most - 1}, or set CXX and CC to it")
@@ -108,13 +93,8 @@ def _nvcc(case: Case) -> Iterator[Verdict]:
     home = case.facts("torch").get("cuda_home") or case.here.env.get("CUDA_HOME")
     theirs = ".".join(cuda.split(".")[:2])
     if mine is None:
-        yield Verdict(
-            "nvcc",
-            WARNING,
-            "is not on PATH",
-            why,
-            f"load the module of CUDA {theirs}; torch has its libraries, but no compiler",
-        )
+        remedy = f"load the module of CUDA {theirs}; torch has its libraries, but no compiler"
+        yield Verdict("nvcc", WARNING, "is not on PATH", why, remedy)
     elif mine != theirs and not (
         mine.split(".")[0] == theirs.split(".")[0] and int(mine.split(".")[0]) in _SAME_MAJOR
     ):
@@ -123,13 +103,8 @@ def _nvcc(case: Case) -> Iterator[Verdict]:
         remedy = (
             f"load the module of CUDA {theirs}, or install torch for CUDA {mine}; DS_SKIP_CUDA_CHECK=1 tries"
         )
-        yield Verdict(
-            "nvcc",
-            WARNING,
-            found,
-            why if skip else "the compilation of ops fails: CUDAMismatchException",
-            remedy,
-        )
+        reason = why if skip else "the compilation of ops fails: CUDAMismatchException"
+        yield Verdict("nvcc", WARNING, found, reason, remedy)
     else:
         yield Verdict("nvcc", OK, f"CUDA {mine}, torch's is {cuda}")
     if home and not (Path(home) / "include/cuda_runtime.h").is_file() and mine:
@@ -148,14 +123,12 @@ def _cache(case: Case) -> Iterator[Verdict]:
     )
     above = nearest_directory(place)
     if not above.is_dir() or not os.access(above, os.W_OK):
-        yield Verdict(
-            "TORCH_EXTENSIONS_DIR", PROBLEM, f"{place} cannot be written", "the ops are compiled in it", local
-        )
+        why = "the ops are compiled in it"
+        yield Verdict("TORCH_EXTENSIONS_DIR", PROBLEM, f"{place} cannot be written", why, local)
     elif shared and case.plan.resources.nodes > 1:
         why = "all nodes compile there under one lock, and the ops of one may not run on another"
-        yield Verdict(
-            "TORCH_EXTENSIONS_DIR", WARNING, f"{place} is on a file system that nodes share", why, local
-        )
+        found = f"{place} is on a file system that nodes share"
+        yield Verdict("TORCH_EXTENSIONS_DIR", WARNING, found, why, local)
     elif not text:
         why = "all your environments share it, and ops compiled for one torch fail in another"
         yield Verdict("TORCH_EXTENSIONS_DIR", NOTE, f"is not set: {place}", why, local)
@@ -201,13 +174,8 @@ def _arch_list(case: Case) -> Iterator[Verdict]:
     if lacking := [one for one in sorted(devices) if archs and not runs_on(archs, *one)]:
         found = f"{text} does not include {lacking[0][0]}.{lacking[0][1]} of this device"
         why = "compiled ops fail: no kernel image is available"
-        yield Verdict(
-            "TORCH_CUDA_ARCH_LIST",
-            PROBLEM,
-            found,
-            why,
-            f"add {lacking[0][0]}.{lacking[0][1]}, or unset it in the job",
-        )
+        remedy = f"add {lacking[0][0]}.{lacking[0][1]}, or unset it in the job"
+        yield Verdict("TORCH_CUDA_ARCH_LIST", PROBLEM, found, why, remedy)
     else:
         yield Verdict("TORCH_CUDA_ARCH_LIST", OK, text)
 

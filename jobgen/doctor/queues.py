@@ -26,13 +26,8 @@ def queue(case: Case) -> Iterator[Verdict]:
     there, command = queues.get(name), case.plan.scheduler.command
     if there is None:
         remedy = f"use {one_of(queues)}"
-        yield Verdict(
-            "queue",
-            PROBLEM,
-            f"there is no {shown(name)}{nearest(name, queues)}",
-            f"{command} refuses it",
-            remedy,
-        )
+        found = f"there is no {shown(name)}{nearest(name, queues)}"
+        yield Verdict("queue", PROBLEM, found, f"{command} refuses it", remedy)
         return
     limits = {
         key: there.get(key) or server.get(key, "")
@@ -52,9 +47,8 @@ def _server(case: Case) -> Mapping[str, str]:
 
 def _shut(name: str, there: Mapping[str, str], command: str) -> Iterator[Verdict]:
     if there.get("enabled") != "True":
-        yield Verdict(
-            "queue", PROBLEM, f"{name} is not enabled", f"{command} refuses the job", "use another --queue"
-        )
+        why = f"{command} refuses the job"
+        yield Verdict("queue", PROBLEM, f"{name} is not enabled", why, "use another --queue")
     elif there.get("started") != "True":
         remedy = "use another --queue, or wait until it is started"
         yield Verdict("queue", WARNING, f"{name} is not started", "jobs wait there and do not start", remedy)
@@ -69,9 +63,8 @@ def _beyond(case: Case, name: str, limits: Mapping[str, str]) -> Iterator[Verdic
         yield Verdict("queue", PROBLEM, f"{name} takes at most {time}", why, f"use --walltime {time} or less")
     if nodes.isdecimal() and resources.allocated > int(nodes):
         why = f"the job requests {resources.allocated}"
-        yield Verdict(
-            "queue", PROBLEM, f"{name} takes at most {nodes} nodes", why, f"use --nodes {nodes} or less"
-        )
+        found = f"{name} takes at most {nodes} nodes"
+        yield Verdict("queue", PROBLEM, found, why, f"use --nodes {nodes} or less")
 
 
 def nodes(case: Case) -> Iterator[Verdict]:
@@ -82,9 +75,8 @@ def nodes(case: Case) -> Iterator[Verdict]:
     nodes, title = case.plan.resources.allocated, case.plan.scheduler.title
     if nodes > len(known):
         remedy = f"use --nodes {len(known)} or less"
-        yield Verdict(
-            "nodes", PROBLEM, f"{title} has {len(known)} nodes, and the job requests {nodes}", _NEVER, remedy
-        )
+        found = f"{title} has {len(known)} nodes, and the job requests {nodes}"
+        yield Verdict("nodes", PROBLEM, found, _NEVER, remedy)
         return
     has_devices = any(map(number_of, known))  # otherwise the site uses another name for devices
     for chunk in case.plan.resources.chunks:

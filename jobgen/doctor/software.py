@@ -66,18 +66,12 @@ def scheduler(case: Case) -> Iterator[Verdict]:
         yield Verdict("scheduler", OK, f"{title}: {output}; jobgen is tested with {scheduler.help.tested}")
     if later and not missing:
         why = "the script starts the other nodes with it; compute nodes may differ from this host"
-        yield Verdict(
-            "scheduler", WARNING, f"{' and '.join(later)} not on PATH", why, "check a compute node, too"
-        )
+        found = f"{' and '.join(later)} not on PATH"
+        yield Verdict("scheduler", WARNING, found, why, "check a compute node, too")
     if scheduler is PBSPRO and (output := case.text("qsub")) and "pbs_version" not in output.lower():
         why = "Torque refuses select= and place="
-        yield Verdict(
-            "scheduler",
-            WARNING,
-            f"qsub says {output.strip()[:40]}",
-            why,
-            "if it is Torque, use --dialect torque",
-        )
+        remedy = "if it is Torque, use --dialect torque"
+        yield Verdict("scheduler", WARNING, f"qsub says {output.strip()[:40]}", why, remedy)
 
 
 PYTHON, TESTED_PYTHON = "3.10", "3.11"
@@ -134,9 +128,8 @@ def python(case: Case) -> Iterator[Verdict]:
         yield Verdict("jobgen.train", PROBLEM, found, "the job runs it, because no program is given", remedy)
     elif train["version"] != __version__:
         found = f"is of jobgen {train['version']}, this is {__version__}"
-        yield Verdict(
-            "jobgen.train", WARNING, found, "options may differ", "install the same version in both"
-        )
+        remedy = "install the same version in both"
+        yield Verdict("jobgen.train", WARNING, found, "options may differ", remedy)
     else:
         yield Verdict("jobgen.train", OK, __version__)
     if DEEPSPEED not in packages and case.wants_deepspeed:
@@ -160,9 +153,8 @@ def mpi(case: Case) -> Iterator[Verdict]:
     if needed and flavour and launch.mpi_name != flavour:
         title = MPI_FLAVOURS[flavour].title
         why = f"it does not support the options of {launch.mpi.title if launch.mpi else 'another MPI'}"
-        yield Verdict(
-            "mpirun", PROBLEM, f"is that of {title}", why, f"use --mpi {flavour}, or load another module"
-        )
+        remedy = f"use --mpi {flavour}, or load another module"
+        yield Verdict("mpirun", PROBLEM, f"is that of {title}", why, remedy)
     yield from _mpi4py(case, flavour, version, library, PROBLEM if needed else WARNING)
 
 
@@ -184,21 +176,16 @@ def _mpi4py(case: Case, flavour: str | None, version: str, library: str, bad: st
         yield Verdict("mpi4py", bad, f"uses {library}, but it is {version}", why, rebuild)
     elif set(worlds) - {"2"}:  # an mpirun of another release may lose the line of a rank
         why = "two ranks were started and did not connect"
-        yield Verdict(
-            "mpi4py", bad, f"uses {library}: world sizes {' and '.join(worlds)}, not 2", why, rebuild
-        )
+        found = f"uses {library}: world sizes {' and '.join(worlds)}, not 2"
+        yield Verdict("mpi4py", bad, found, why, rebuild)
     elif flavour and _major(library) != _major(version):
         two = "connected" if worlds else f"could not be started: {case.results['world'].last}"
         found = f"uses {library}, but it is {version}; two ranks {two}"
         yield Verdict("mpi4py", WARNING, found, "different releases may be incompatible", rebuild)
     elif not worlds:
         why = "a login node may forbid it"
-        yield Verdict(
-            "mpi4py",
-            NOTE,
-            f"uses {library}; two ranks could not be started: {case.results['world'].last}",
-            why,
-        )
+        found = f"uses {library}; two ranks could not be started: {case.results['world'].last}"
+        yield Verdict("mpi4py", NOTE, found, why)
     else:
         yield Verdict("mpi4py", OK, f"uses {library}: two ranks connect")
 
@@ -213,13 +200,8 @@ def srun_mpi(case: Case) -> Iterator[Verdict]:
         yield Verdict("srun", OK, f"has --mpi={plugin}")
     else:
         why = "with another plug-in each rank has a world size of 1"
-        yield Verdict(
-            "srun",
-            PROBLEM,
-            f"has no --mpi={plugin}: {' '.join(output.split())[:80]}",
-            why,
-            "use --launcher mpirun",
-        )
+        found = f"has no --mpi={plugin}: {' '.join(output.split())[:80]}"
+        yield Verdict("srun", PROBLEM, found, why, "use --launcher mpirun")
 
 
 def _flavour(output: str) -> str | None:

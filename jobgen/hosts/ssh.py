@@ -38,14 +38,9 @@ _SSH_FAILED = 255
 _LONGEST = 104 - 1 - 40 - 18  # bytes of a folder: those of a socket's path, less %C and what ssh appends
 _FOLDER = re.compile(r"""/[^"'\\$\x00-\x1f]*""")
 _OPTIONS = {
-    "ClearAllForwardings": "yes",
-    "ForwardX11": "no",
-    "PermitLocalCommand": "no",
-    "RemoteCommand": "none",
-    "RequestTTY": "no",
-    "ServerAliveInterval": "5",
-    "ServerAliveCountMax": "3",
-}
+    "ClearAllForwardings": "yes", "ForwardX11": "no", "PermitLocalCommand": "no", "RemoteCommand": "none",
+    "RequestTTY": "no", "ServerAliveInterval": "5", "ServerAliveCountMax": "3",
+}  # fmt: skip
 
 
 class UnreachableError(SchedulerError):

@@ -286,11 +286,7 @@ def _option(key: str, value: Any, overriding: set[str], origin: Callable[[Path],
 
 
 def _components(job: Any, origin: Callable[[Path], str]) -> tuple[Component, ...]:
-    """Return the components in their order; none without [[component]].
-
-    Raises:
-        JobgenError: a key is unknown, a value is wrong, or there is only one.
-    """
+    """Return the components in order, none without [[component]]; refuse wrong tables, or only one."""
     if job.component is msgspec.UNSET:
         return ()
     where = origin(("component",))

@@ -13,18 +13,8 @@ _OPEN_MPI = (
 # Then those of MPICH's and Intel MPI's mpiexec (hydra) and of PALS.
 MPI = (
     *(dashes + name for name in _OPEN_MPI for dashes in ("-", "--")),
-    *(
-        "-s",
-        "-V",
-        "-h",
-        "-verbose",
-        "-info",
-        "-print-rank-map",
-        "-prepend-rank",
-        "-genvall",
-        "-genvnone",
-        "-l",
-    ),
+    *("-s", "-V", "-h", "-verbose", "-info", "-print-rank-map", "-prepend-rank", "-genvall", "-genvnone"),
+    "-l",
     *("-envall", "-envnone", "-disable-x", "-enable-x", "-disable-auto-cleanup", "-print-all-exitcodes"),
     *("-disable-hostname-propagation", "-check_mpi", "-localonly", "--label", "--line-buffer"),
     *("-trace", "-trace-imbalance", "-trace-pt2pt", "-trace-collectives", "-ordered-output", "-aps", "-mps"),

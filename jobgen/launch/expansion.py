@@ -66,12 +66,6 @@ def of_ranks() -> frozenset[str]:
     own = [word for row in LAUNCHERS.values() if row.ranks for word in (row.ranks.rank, row.ranks.local_rank)]
     own += [word for row in MPI_FLAVOURS.values() for word in row.ranks]
     common = (
-        "RANK",
-        "WORLD_SIZE",
-        "LOCAL_RANK",
-        "LOCAL_WORLD_SIZE",
-        "NODE_RANK",
-        "GROUP_RANK",
-        "SLURM_NODEID",
+        *("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "GROUP_RANK", "SLURM_NODEID"),
     )
     return frozenset(name for word in own for name in re.findall(r"\$\{?(\w+)", word)).union(common)

@@ -316,12 +316,8 @@ LAUNCHERS = {
                 *("--zero_stage", "--zero3_init_flag", "--use_fsdp", "--fsdp_sharding_strategy"),
                 *("--gradient_accumulation_steps", "--gradient_clipping", "--dynamo_backend", "--debug"),
                 *("--offload_optimizer_device", "--offload_param_device", "--fsdp_offload_params"),
-                *(
-                    "--fsdp_auto_wrap_policy",
-                    "--fsdp_transformer_layer_cls_to_wrap",
-                    "--fsdp_state_dict_type",
-                ),
-                *("--num_cpu_threads_per_process", "--downcast_bf16"),
+                *("--fsdp_auto_wrap_policy", "--fsdp_transformer_layer_cls_to_wrap"),
+                *("--fsdp_state_dict_type", "--num_cpu_threads_per_process", "--downcast_bf16"),
             ),
             remarks={
                 "--cpu": "use --accelerator cpu; --cpu starts one rank only",

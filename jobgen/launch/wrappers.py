@@ -61,36 +61,23 @@ _NSYS = Wrapper(
 )
 _IMAGE = re.compile(r"://|\.(sif|simg|img|sqsh)$")
 WRAPPERS = {
-    "eval": Wrapper(),
+    **dict.fromkeys(("eval", "nohup", "command", "setsid", "dumb-init", "tini", "catchsegv"), Wrapper()),
+    **dict.fromkeys(("valgrind", "unbuffer", "builtin", "coproc"), Wrapper()),
     "exec": Wrapper(("-a",)),
     "time": Wrapper(("-f", "--format", "-o", "--output")),
-    "nohup": Wrapper(),
-    "command": Wrapper(),
-    "setsid": Wrapper(),
     "env": Wrapper(("-u", "--unset", "-C", "--chdir"), directory=("-C", "--chdir")),
     "numactl": Wrapper(
         (
-            *("-i", "--interleave", "-N", "--cpunodebind", "-m", "--membind", "-C", "--physcpubind"),
-            *(
-                "-p",
-                "--preferred",
-                "-P",
-                "--preferred-many",
-                "-w",
-                "--weighted-interleave",
-                "-c",
-                "--cpubind",
-            ),
+            *("-i", "--interleave", "-N", "--cpunodebind", "-m", "--membind", "-C", "--physcpubind", "-p"),
+            *("--preferred", "-P", "--preferred-many", "-w", "--weighted-interleave", "-c", "--cpubind"),
         )
     ),
     "nice": Wrapper(("-n", "--adjustment")),
     "ionice": Wrapper(("-c", "--class", "-n", "--classdata")),
     "stdbuf": Wrapper(("-i", "--input", "-o", "--output", "-e", "--error")),
-    "taskset": Wrapper(operands=1),
+    **dict.fromkeys(("taskset", "chrt"), Wrapper(operands=1)),
     "timeout": Wrapper(("-k", "--kill-after", "-s", "--signal"), operands=1),
-    "conda": _CONDA,
-    "mamba": _CONDA,
-    "micromamba": _CONDA,
+    **dict.fromkeys(("conda", "mamba", "micromamba"), _CONDA),
     "uv": Wrapper(
         (
             *("--with", "-w", "--with-editable", "--with-requirements", "--extra", "--no-extra", "--group"),
@@ -105,19 +92,15 @@ WRAPPERS = {
     ),
     "pipenv": Wrapper(subcommand=("run",)),
     "pixi": Wrapper(("-e", "--environment", "--manifest-path"), subcommand=("run",)),
-    "singularity": _CONTAINER,
-    "apptainer": _CONTAINER,
-    "docker": _DOCKER,
-    "podman": _DOCKER,
-    "podman-hpc": _DOCKER,
+    **dict.fromkeys(("singularity", "apptainer"), _CONTAINER),
+    **dict.fromkeys(("docker", "podman", "podman-hpc"), _DOCKER),
     "ch-run": Wrapper(
         ("-b", "--bind", "-c", "--cd", "-m", "-s", "--storage", "--join-ct"), image=True, container=True
     ),
     "nsys": _NSYS,
     "ncu": Wrapper(("-o", "--export", "-k", "--kernel-name", "-s", "-c", "--section", "--metrics", "--set")),
     "rocprof": Wrapper(("-i", "-o", "-d", "-t", "-m")),
-    "rocprofv2": Wrapper(("-i", "-o", "-d")),
-    "rocprofv3": Wrapper(("-i", "-o", "-d")),
+    **dict.fromkeys(("rocprofv2", "rocprofv3"), Wrapper(("-i", "-o", "-d"))),
     "perf": Wrapper(("-e", "--event", "-o", "--output", "-F"), subcommand=("stat", "record")),
     "strace": Wrapper(("-e", "-o", "-p", "-s")),
     "xvfb-run": Wrapper(
@@ -126,33 +109,23 @@ WRAPPERS = {
             *("--wait", "-p", "--xauth-protocol"),
         )
     ),
-    "dumb-init": Wrapper(),
-    "tini": Wrapper(),
     "hwloc-bind": Wrapper(("--cpubind", "--membind", "--mempolicy"), image=True),
     "likwid-pin": Wrapper(("-c", "-s", "-d")),
     "shifter": Wrapper(
         ("-i", "--image", "-V", "--volume", "-m", "--module", "-w", "--workdir", "-e", "--env"),
         container=True,
     ),
-    "chrt": Wrapper(operands=1),
     "py-spy": Wrapper(
         ("-o", "--output", "-d", "--duration", "-r", "--rate", "-f", "--format"), subcommand=("record", "top")
     ),
-    "gdb": Wrapper(("-ex", "-x", "--command", "-iex")),
-    "cuda-gdb": Wrapper(("-ex", "-x", "--command", "-iex")),
-    "catchsegv": Wrapper(),
-    "valgrind": Wrapper(),
-    "unbuffer": Wrapper(),
-    "builtin": Wrapper(),
-    "coproc": Wrapper(),
+    **dict.fromkeys(("gdb", "cuda-gdb"), Wrapper(("-ex", "-x", "--command", "-iex"))),
     "sudo": Wrapper(("-u", "--user", "-g", "--group", "-D", "--chdir"), directory=("-D", "--chdir")),
 }
 
 # Commands that run another command on other nodes; the image is the host.
 REMOTE = {
     "ssh": Wrapper(tuple(f"-{letter}" for letter in "BbcDEeFIiJLlmOopQRSWw"), image=True),
-    "rsh": Wrapper(("-l",), image=True),
-    "pbs_tmrsh": Wrapper(("-l",), image=True),
+    **dict.fromkeys(("rsh", "pbs_tmrsh"), Wrapper(("-l",), image=True)),
     "pdsh": Wrapper(("-w", "-x", "-f", "-t", "-u", "-R", "-l", "-g", "-j")),
     "clush": Wrapper(("-w", "-x", "-f", "-l", "-g", "-t", "-u", "-o", "-R")),
     "pbsdsh": Wrapper(("-n", "-c", "-h")),

@@ -135,9 +135,8 @@ def devices_and_ranks(spec: Specification, scheduler: Scheduler) -> tuple[str, i
     gpus = gpus or ranks or 1
     ranks = ranks or gpus
     if ranks > gpus:
-        raise spec.refuse(
-            "ranks_per_node", f"{ranks} ranks do not fit {gpus} accelerators a node: each needs its own"
-        )
+        why = f"{ranks} ranks do not fit {gpus} accelerators a node: each needs its own"
+        raise spec.refuse("ranks_per_node", why)
     return name, gpus, ranks
 
 
@@ -145,9 +144,8 @@ def _check_telemetry(spec: Specification, accelerator: Accelerator) -> None:
     of_site = spec.is_of_site("gpu_telemetry")  # for its jobs with devices
     if spec.gpu_telemetry and not accelerator.telemetry and not of_site:
         able = one_of(row.title for row in ACCELERATORS.values() if row.telemetry)
-        raise spec.refuse(
-            "gpu_telemetry", f"measures {able}; the devices of this job are {accelerator.title}"
-        )
+        why = f"measures {able}; the devices of this job are {accelerator.title}"
+        raise spec.refuse("gpu_telemetry", why)
 
 
 def device_warnings(spec: Specification) -> tuple[str, ...]:
@@ -182,11 +180,7 @@ def _device_number(spec: Specification, scheduler: Scheduler) -> str:
 
 
 def _cores(spec: Specification, scheduler: Scheduler, ranks: int) -> Cores:
-    """Return the cores of a job; a number that is not given follows from the others.
-
-    Raises:
-        JobgenError: the ranks do not fit what is allocated, or the lists do not fit the ranks.
-    """
+    """Return the cores of a job: a number that is not given follows from the others, and all must agree."""
     bind, lists = spec.cpu_bind or (None, ())
     node = spec.cpus_per_node
     if node is not None and node < ranks:
@@ -217,11 +211,7 @@ def _default_cores(scheduler: Scheduler, ranks: int, node: int | None, lists: tu
 
 
 def _device_selection(spec: Specification, ranks: int) -> DeviceSelection:
-    """Return the nodes and ranks that the filter of devices selects.
-
-    Raises:
-        JobgenError: the filter names what does not exist, leaves nothing, or would be ignored.
-    """
+    """Return the nodes and ranks that the filter of devices selects; refuse one without effect."""
     if spec.include and spec.exclude:
         raise spec.refuse("exclude", "cannot be used with --include; remove one of the two")
     key = "include" if spec.include else "exclude"

@@ -85,9 +85,8 @@ def _check(spec: Specification, runtime: ContainerRuntime, accelerator: str, sta
     if spec.container == "shifter" and not re.fullmatch(r"[\w.:/@+-]+", spec.image, re.ASCII):
         raise spec.refuse("image", "Shifter's images are words such as docker:user/name:tag")
     if spec.container == "edf" and not re.fullmatch(r"\.{0,2}/.*|[\w.-]+(?<!\.toml)", spec.image):
-        raise spec.refuse(
-            "image", "must be a path that begins with / or ./, or the name of an EDF without .toml"
-        )
+        why = "must be a path that begins with / or ./, or the name of an EDF without .toml"
+        raise spec.refuse("image", why)
     if runtime.image_option:
         _check_plugin(spec, runtime)
 

@@ -84,18 +84,13 @@ def directives(spec: Specification, scheduler: Scheduler, points: int) -> JobDir
 
 
 def _array(spec: Specification, scheduler: Scheduler, points: int) -> str | None:
-    """Return the directive of the array, None if there is none; ``points`` are those of a sweep, or 0.
-
-    Raises:
-        JobgenError: the scheduler cannot express it, or it contradicts another option.
-    """
+    """Return the directive of the array, None if there is none; ``points`` are those of a sweep, or 0."""
     array = points_of(spec, scheduler, points)
     if array is None:
         return None
     if not array.ranges:
-        raise spec.refuse(
-            "array", "limits an array without indices; add them, as in 0-9%5 (only a sweep needs none)"
-        )
+        why = "limits an array without indices; add them, as in 0-9%5 (only a sweep needs none)"
+        raise spec.refuse("array", why)
     if spec.requeue and not scheduler.behaviour.requeues_tasks:
         raise spec.refuse("requeue", f"{scheduler.title} would submit the whole array again; remove it")
     tasks = tasks_of(spec, array)

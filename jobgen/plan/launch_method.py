@@ -107,9 +107,8 @@ def _mpi(spec: Specification, scheduler: Scheduler, launcher: Launcher) -> str |
     if not launcher.starts(spec.scheduler):
         others = one_of(name for name, other in LAUNCHERS.items() if other.starts(spec.scheduler))
         titles = one_of(named(one, None).title for one in launcher.schedulers)
-        raise spec.refuse(
-            "launcher", f"{spec.launcher} is only for {titles}; with {spec.scheduler} use {others}"
-        )
+        why = f"{spec.launcher} is only for {titles}; with {spec.scheduler} use {others}"
+        raise spec.refuse("launcher", why)
     own_step = bool(scheduler.component_line) and launcher.command == scheduler.node_step
     if not isinstance(spec.nodes, int) and not (launcher.mixes_nodes or own_step):
         step = scheduler.node_step if scheduler.component_line else None

@@ -50,9 +50,8 @@ def check_open_number(spec: Specification, scheduler: Scheduler) -> None:
     if spec.site is not None:
         raise spec.refuse("nodes", f"the limits of {spec.site.title} need a number")
     if spec.mem is not None and scheduler.memory(spec.mem, 1) != scheduler.memory(spec.mem, 2):
-        raise spec.refuse(
-            "mem", f"{scheduler.title} counts the memory of all nodes, whose number is not known"
-        )
+        why = f"{scheduler.title} counts the memory of all nodes, whose number is not known"
+        raise spec.refuse("mem", why)
     for key in ("spare_nodes", "min_nodes", "include", "exclude"):
         if getattr(spec, key):
             raise spec.refuse(key, "needs the number of nodes; use --nodes N")
@@ -100,6 +99,5 @@ def check_groups(spec: Specification, scheduler: Scheduler) -> None:
             nodes = f"--nodes {groups_text(spec.nodes)}" if not spec.components else "[[component]]"
             raise spec.refuse(key, reason.replace("--nodes {nodes}", nodes))
     if spec.components and spec.hostfile is not None:
-        raise spec.refuse(
-            "hostfile", "has the nodes of the job, and so has [[component]]; remove one of the two"
-        )
+        why = "has the nodes of the job, and so has [[component]]; remove one of the two"
+        raise spec.refuse("hostfile", why)

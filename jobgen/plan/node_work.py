@@ -10,14 +10,10 @@ NODE_LIMIT = 600  # s; for each part on a node
 KEYS = ("on_each_node", "after_on_each_node", "stage", "local_caches")
 # The variables that name the folders of caches, and the folders of the job for them.
 CACHES = {
-    "TRITON_CACHE_DIR": "triton",
-    "TORCHINDUCTOR_CACHE_DIR": "inductor",
-    "TORCH_EXTENSIONS_DIR": "torch_extensions",
-    "MIOPEN_USER_DB_PATH": "miopen_db",
-    "MIOPEN_CUSTOM_CACHE_DIR": "miopen",
-    "CUDA_CACHE_PATH": "cuda_kernels",
-    "HF_MODULES_CACHE": "hf_modules",
-}
+    "TRITON_CACHE_DIR": "triton", "TORCHINDUCTOR_CACHE_DIR": "inductor",
+    "TORCH_EXTENSIONS_DIR": "torch_extensions", "MIOPEN_USER_DB_PATH": "miopen_db",
+    "MIOPEN_CUSTOM_CACHE_DIR": "miopen", "CUDA_CACHE_PATH": "cuda_kernels", "HF_MODULES_CACHE": "hf_modules",
+}  # fmt: skip
 
 
 def works_on_nodes(spec: Specification) -> bool:

@@ -90,9 +90,8 @@ def with_own_request(spec: Specification, scheduler: Scheduler) -> Specification
     values = {key: one for key, one in values.items() if one not in (None, getattr(spec, key))}
     for key, value in values.items():
         if key in spec.origins:
-            raise spec.refuse(
-                key, f"--directive requests {groups_text(value) or value or 'a range'}; remove one of the two"
-            )
+            why = f"--directive requests {groups_text(value) or value or 'a range'}; remove one of the two"
+            raise spec.refuse(key, why)
     origins = {**spec.origins, **dict.fromkeys(values, spec.origin("directive"))}
     return spec._replace(**values, origins=origins)
 
@@ -131,9 +130,8 @@ def _check_parts(spec: Specification, scheduler: Scheduler, given: Mapping[str, 
     }
     for key, is_part in inside.items():
         if is_part and scheduler.keys.nodes in given and getattr(spec, key) is not None:
-            raise spec.refuse(
-                key, f"is a part of {scheduler.keys.nodes}, which --directive replaces: add it there"
-            )
+            why = f"is a part of {scheduler.keys.nodes}, which --directive replaces: add it there"
+            raise spec.refuse(key, why)
 
 
 def _check_devices(spec: Specification, scheduler: Scheduler, given: Mapping[str, str]) -> None:

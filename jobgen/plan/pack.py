@@ -57,9 +57,8 @@ def check_pack(spec: Specification) -> None:
             raise spec.refuse(key, "is for one program on all nodes of the job, and --pack has several")
     for key in KEYS:
         if getattr(spec, key):
-            raise spec.refuse(
-                key, "is once a node, and the points of --pack begin and end alone; use --setup"
-            )
+            why = "is once a node, and the points of --pack begin and end alone; use --setup"
+            raise spec.refuse(key, why)
     if not spec.nodes:
         raise spec.refuse("nodes", "the points of a task need a number of equal nodes")
     if not isinstance(spec.nodes, int):  # check_groups refuses them
@@ -229,9 +228,8 @@ def _check_side_by_side(own: Specification, scheduler: Scheduler, part: NodePart
     if own.cpu_bind and own.cpu_bind[0] == "list":
         raise own.refuse("cpu_bind", "lists are for whole nodes, and a point of --pack has a part of one")
     if own.master_port:
-        raise own.refuse(
-            "master_port", "is one port, and the points of --pack on a node need one each: remove it"
-        )
+        why = "is one port, and the points of --pack on a node need one each: remove it"
+        raise own.refuse("master_port", why)
     if start_nodes(own, scheduler) == LAUNCHERS[own.launcher].remote_shell:
         raise own.refuse(
             "remote",

@@ -153,9 +153,8 @@ def _on_hosts(spec: Specification, ranks: int) -> Specification:
         each, rest = divmod(ranks, len(hosts))
         if rest or each == 0 or spec.ranks_per_node not in (None, each):
             near = f"use --ranks {max(each, 1) * len(hosts)} or {(max(each, 1) + 1) * len(hosts)}"
-            raise spec.refuse(
-                "ranks", f"does not divide by the {counted(len(hosts), 'host')} of the hostfile; {near}"
-            )
+            why = f"does not divide by the {counted(len(hosts), 'host')} of the hostfile; {near}"
+            raise spec.refuse("ranks", why)
         return spec._replace(ranks_per_node=each, origins={**spec.origins, "ranks_per_node": "--ranks"})
     chosen, left = list[tuple[str, int]](), ranks
     for host, slots in hosts:
@@ -163,9 +162,8 @@ def _on_hosts(spec: Specification, ranks: int) -> Specification:
             chosen.append((host, min(slots or 1, left)))
             left -= chosen[-1][1]
     if left:
-        raise spec.refuse(
-            "ranks", f"the hosts of the hostfile have {ranks - left} slots; use --ranks {ranks - left}"
-        )
+        why = f"the hosts of the hostfile have {ranks - left} slots; use --ranks {ranks - left}"
+        raise spec.refuse("ranks", why)
     return spec._replace(
         hostfile=tuple(chosen), nodes=1, origins={k: v for k, v in spec.origins.items() if k != "nodes"}
     )

@@ -120,11 +120,7 @@ def _kinds_of_job(spec: Specification) -> list[str]:
 
 
 def _network_words(spec: Specification) -> NetworkWords:
-    """Return the settings of the site for every job, and those of the network that the job chooses.
-
-    Raises:
-        JobgenError: the job has no site, or the site offers no network of this name.
-    """
+    """Return the settings of the site for every job, and of its network of the name that the job chooses."""
     if spec.site is None and spec.network is not None:
         raise spec.refuse("network", "is the name of a network setting of a site: add --site, or remove it")
     if spec.site is None:
@@ -178,9 +174,8 @@ def _check_request(spec: Specification, scheduler: Scheduler) -> None:
                 raise spec.refuse(key, "the site has its own request of nodes; remove it")
     asks_for_memory = names & {"mem", "mem_total"}
     if request and scheduler.behaviour.memory_in_request and spec.mem is not None and not asks_for_memory:
-        raise spec.refuse(
-            "mem", f"{file.title} does not support it: memory is allocated with the nodes; remove it"
-        )
+        why = f"{file.title} does not support it: memory is allocated with the nodes; remove it"
+        raise spec.refuse("mem", why)
 
 
 def _check_nodes(spec: Specification, nodes: int) -> None:

@@ -244,9 +244,8 @@ def _add_ports(
     for port, of_master in fixed:
         other = ports.get((*place, port))
         if other and of_master:
-            raise spec.refuse(
-                "master_port", f"is a port of [[step]] {other} on the same node, too; remove it"
-            )
+            why = f"is a port of [[step]] {other} on the same node, too; remove it"
+            raise spec.refuse("master_port", why)
         if other:
             raise JobgenError(
                 f"port = {port} ([[step]] {number}, ready): is that of [[step]] {other} on the same node, "

@@ -118,9 +118,8 @@ def _preflight(spec: Specification, program: Program) -> str | None:
 
 def _check(spec: Specification) -> None:
     if spec.spare_nodes and spec.preflight is False:
-        raise spec.refuse(
-            "spare_nodes", "the preflight finds the node that a spare one replaces; leave out --no-preflight"
-        )
+        why = "the preflight finds the node that a spare one replaces; leave out --no-preflight"
+        raise spec.refuse("spare_nodes", why)
     for key, other in product(("spare_nodes", "min_nodes"), ("include", "exclude")):
         if getattr(spec, key) and getattr(spec, other):
             raise spec.refuse(key, f"cannot be used with --{other}, which names the hosts")

@@ -81,9 +81,8 @@ def _indices(spec: Specification, counts: list[int]) -> tuple[int, list[str]]:
     if spec.sweep.mode == "zip":
         if len(set(counts)) > 1:
             lengths = one_of(f"{key} has {n}" for (key, _), n in zip(spec.sweep.values, counts, strict=True))
-            raise spec.refuse(
-                "sweep", f"zip takes lists of one length, but {lengths.replace(' or ', ' and ')}"
-            )
+            why = f"zip takes lists of one length, but {lengths.replace(' or ', ' and ')}"
+            raise spec.refuse("sweep", why)
         return counts[0], ["job_index"] * len(counts)
     points, indices = 1, []
     for count in reversed(counts):
@@ -97,9 +96,8 @@ def _check(spec: Specification, program: Program, parameters: Sequence[Parameter
     seen: dict[str, str] = {}
     for one in parameters:
         if other := seen.get(one.variable):
-            raise spec.refuse(
-                "sweep", f"{other} and {one.key} would be one variable, JOBGEN_SWEEP_{one.variable}"
-            )
+            why = f"{other} and {one.key} would be one variable, JOBGEN_SWEEP_{one.variable}"
+            raise spec.refuse("sweep", why)
         seen[one.variable] = one.key
         if any(word == one.option or word.startswith(f"{one.option}=") for word in program.words):
             raise spec.refuse("sweep", f"the program is given {one.option} already; leave one of the two out")

@@ -27,13 +27,8 @@ if TYPE_CHECKING:
 
 PACKAGED = jobgen.templates.__path__[0]
 _OF_JOB = (
-    "job_steps",
-    "job_parallel_steps",
-    "job_cpus_per_node",
-    "job_faster_networks",
-    "job_preflight_mode",
-    "job_preflight_seconds",
-    "job_needed_nodes",
+    *("job_steps", "job_parallel_steps", "job_cpus_per_node", "job_faster_networks", "job_preflight_mode"),
+    *("job_preflight_seconds", "job_needed_nodes"),
 )  # settings that the steps do not change
 
 

@@ -92,11 +92,7 @@ def _parts(run: Path, state: State, answer: QueryResult) -> Iterator[_Part]:
 
 
 def _jobs(state: State, answer: QueryResult) -> list[Job]:
-    """Return the tasks of an array that have not ended.
-
-    Raises:
-        SchedulerError: the scheduler cannot be asked for them.
-    """
+    """Return the tasks of an array that have not ended; an error if the scheduler cannot be asked."""
     queue = HostScheduler(state.scheduler or "", state.host or "")
     known = answer.of(queue, state.id or "")
     if known is None:

@@ -37,9 +37,8 @@ def without_met_dependencies(spec: Specification, root: Path, host: Host) -> Spe
     for kind, job in spec.after:
         ends = _ends(job, jobs, root, host)
         if not ends:
-            raise spec.refuse(
-                "after", f"{scheduler.title} does not know job {job}, and the new one would never begin"
-            )
+            why = f"{scheduler.title} does not know job {job}, and the new one would never begin"
+            raise spec.refuse("after", why)
         if any(end in LIVE for end in ends) or set(ends) & set(_UNCLEAR):
             waits.append((kind, job))
             continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -86,13 +86,8 @@ def _requests(left: PlanFile, right: PlanFile) -> Iterator[Difference]:
         one, other = (plan.options.get(key, PlanValue(None, "")) for plan in (left, right))
         if one.value != other.value:
             yield Difference("options", key, _items(one.value, other.value), (one.origin, other.origin))
-    yield from _facts("program", _words(left.program.value), _words(right.program.value))
-    yield from _facts("sweep", _sweep(left), _sweep(right))
-    yield from _facts("job", _job(left), _job(right))
-    yield from _facts("files", _sources(left), _sources(right))
-    yield from _facts("git", _git(left), _git(right))
-    yield from _facts("versions", _made_by(left), _made_by(right))
-    yield from _facts("packages", left.packages, right.packages)
+    for section, facts in _SECTIONS.items():
+        yield from _facts(section, facts(left), facts(right))
 
 
 def _items(one: Any, other: Any) -> tuple[Any, Any]:
@@ -123,18 +118,6 @@ def _words(words: Sequence[str]) -> dict[str, str]:
     return table
 
 
-def _job(plan: PlanFile) -> dict[str, Any]:
-    return {"scheduler": plan.scheduler, "submitted from": plan.directory, "site": plan.site}
-
-
-def _sweep(plan: PlanFile) -> dict[str, Any]:
-    return {"mode": plan.sweep.mode, **dict(plan.sweep.values)} if plan.sweep else {}
-
-
-def _sources(plan: PlanFile) -> dict[str, Any]:
-    return {one.path: (one.sha256 or "unreadable")[:12] for one in plan.sources}
-
-
 def _git(plan: PlanFile) -> dict[str, Any]:
     if plan.git is None:
         return {}
@@ -144,8 +127,15 @@ def _git(plan: PlanFile) -> dict[str, Any]:
     return {"commit": plan.git.commit, "branch": plan.git.branch, "files": changes}
 
 
-def _made_by(plan: PlanFile) -> dict[str, Any]:
-    return {"jobgen": plan.jobgen, "python": plan.python}
+_SECTIONS: Mapping[str, Callable[[PlanFile], Mapping[str, Any]]] = {
+    "program": lambda plan: _words(plan.program.value),
+    "sweep": lambda plan: {"mode": plan.sweep.mode, **dict(plan.sweep.values)} if plan.sweep else {},
+    "job": lambda plan: {"scheduler": plan.scheduler, "submitted from": plan.directory, "site": plan.site},
+    "files": lambda plan: {one.path: (one.sha256 or "unreadable")[:12] for one in plan.sources},
+    "git": _git,
+    "versions": lambda plan: {"jobgen": plan.jobgen, "python": plan.python},
+    "packages": lambda plan: plan.packages,
+}
 
 
 def _began(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -191,11 +191,7 @@ def follow(run: Path, which: Which) -> None:
 
 
 def _look(run: Path) -> None:
-    """Fetch what is new of a run on a host.
-
-    Raises:
-        JobgenError: the host does not answer, or was removed, and nothing of its output is here.
-    """
+    """Fetch what is new of a run on a host; an error if that fails, and nothing of its output is here."""
     for error in mirror.refresh(places.of_all([run])).values():
         if find(run, Which())[1] is None:
             raise error

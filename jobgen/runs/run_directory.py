@@ -19,6 +19,7 @@ from jobgen.runs import node_files, regular_file
 from jobgen.runs.exit_statuses import RESUMABLE as RESUMABLE
 from jobgen.runs.exit_statuses import meaning as meaning
 from jobgen.runs.node_files import Log, Rank
+from jobgen.values.parsers import count
 
 SCRIPT, PLAN = "job.sh", "plan.json"
 START = "submitted-from"  # it names the directory that the job starts in
@@ -115,7 +116,7 @@ def _attempt(directory: Path, number: int) -> Attempt:
     events = tuple(_events(regular_file.text(directory / "events")))
     began = _began(events)
     ended = _end(events)
-    status = _integer(ended.value) if ended else None
+    status = count(ended.value) if ended else None
     ranks = node_files.ranks(directory, complete=status in (0, RESUMABLE))
     signs = [time for rank in ranks for time in (rank.began, rank.ended) if time is not None]
     return Attempt(
@@ -217,10 +218,6 @@ def number(value: Any) -> float | None:
     except (TypeError, ValueError, OverflowError):
         return None
     return result if abs(result) < 1e300 else None  # so that differences are finite, too
-
-
-def _integer(word: str) -> int | None:
-    return int(word) if re.fullmatch(r"[0-9]{1,9}", word) else None
 
 
 def _bad_hosts(lines: str) -> Iterator[tuple[str, str]]:

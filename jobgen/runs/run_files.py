@@ -87,11 +87,7 @@ def mode_of(name: str, group: bool) -> int:
 
 
 def _environment(spec: Specification) -> bytes:
-    """Return NAME=VALUE and a NUL for each variable; the values are of this process and of ``--env-file``.
-
-    Raises:
-        JobgenError: a variable is not set, or a file cannot be read any more.
-    """
+    """Return NAME=VALUE and a NUL for each variable; the values are of this process and of ``--env-file``."""
     read = {name: value for path, _ in spec.env_file for name, value in _variables(spec, path).items()}
     named = dict(spec.env)
     found = {name: os.environ.get(name) if name in named else read.get(name) for name in spec.secrets}

@@ -123,11 +123,7 @@ def again(name: str, templates: tuple[str, ...] = ()) -> Order:
 
 
 def _script_of(run: Path, file: PlanFile) -> str:
-    """Return the script of a run.
-
-    Raises:
-        JobgenError: it is not the one that plan.json describes.
-    """
+    """Return the script of a run, which must be the one that plan.json describes."""
     text = run_directory.script(run)
     if plan_file.sha256(text.encode()) != file.script_sha256:
         keys = ", ".join(plan_file.masked_keys(file))
@@ -265,11 +261,7 @@ def explanation(order: Order) -> list[str]:
 
 
 def _code(order: Order) -> Selection | None:
-    """Return the code that travels to the host, and print what it is; None if none does.
-
-    Raises:
-        JobgenError: it cannot travel, or nothing says where the program starts without it.
-    """
+    """Return the code that travels to the host, and print what it is; None if none has to."""
     spec = order.plan.spec
     if order.upload is None:
         if not is_whole(spec.workdir or ""):

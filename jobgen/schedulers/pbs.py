@@ -55,6 +55,7 @@ class Pbs(Scheduler):
     lacks_in_component: Mapping[str, str] = {"queue": "a job of PBS is in one queue; use that of [job]"}
     prefix = "#PBS"
     submit_commands = ("qsub", "qstat")
+    of_other_dialect: tuple[str, str]  # a pattern of directives of the other PBS, and why they are wrong
     features: tuple[str, str]  # a pattern of what may be requested of a node, and the rule
 
     def jobs(self) -> JobCommands:
@@ -75,11 +76,10 @@ class Pbs(Scheduler):
     def misplaced(self, line: str) -> str | None:
         if re.search(r"\s#", line):
             return "PBS supports no comment after a directive; remove it"
-        return (
-            "is a directive of Slurm; PBS has options such as -l filesystems=home"
-            if line.startswith("--")
-            else None
-        )
+        if line.startswith("--"):
+            return "is a directive of Slurm; PBS has options such as -l filesystems=home"
+        pattern, why = self.of_other_dialect
+        return why if re.search(pattern, line) else None
 
     def value(self, key: str, value: object) -> object:
         if key == "begin":

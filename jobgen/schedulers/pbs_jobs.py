@@ -16,27 +16,17 @@ from jobgen.values.parsers import seconds
 
 _OVER = r"has finished|nonexistent|unknown job id|state of job"  # messages of qdel for a job that has ended
 _STATES = {
-    "Q": "pending",
-    "T": "pending",
-    "W": "pending",
+    **dict.fromkeys("QTWM", "pending"),
     "H": "held",
-    "M": "pending",
-    "R": "running",
-    "B": "running",
-    "S": "suspended",
-    "U": "suspended",
+    **dict.fromkeys("RB", "running"),
+    **dict.fromkeys("SU", "suspended"),
     "E": "ending",
 }
 _ENDED = "FXC"
 # The status of a job that a signal ended is 256 plus its number (271 after qdel, 265 by force, 266 after
 # USR1), or 128 plus its number if the script ended before its shell.
-_SENT = (
-    "SIGHUP",
-    "SIGINT",
-    "SIGTERM",
-    "SIGUSR1",
-    "SIGUSR2",
-)  # sent to end a job; other signals are errors of its program
+# The signals that end a job; others are errors of its program.
+_SENT = ("SIGHUP", "SIGINT", "SIGTERM", "SIGUSR1", "SIGUSR2")
 _CANCELLED = {256 + signal.SIGKILL, *(signal.Signals[name] + base for name in _SENT for base in (128, 256))}
 _BY_THE_KERNEL = {base + number for base in (128, 256) for number in (signal.SIGKILL, signal.SIGXCPU)}
 _DELETED = "91"  # the substate on PBS Pro after qdel

@@ -66,20 +66,14 @@ class PbsPro(Pbs):
     reservation_queue = RESERVATION
     agent = "pbs_tmrsh"
     node_commands = ("pbs_tmrsh",)
+    of_other_dialect = (
+        r"\bnodes=|\bppn=|\bgpus=|^-t\b",
+        "is a directive of Torque; PBS Pro has select=, place= and -J (or use --dialect torque)",
+    )
 
     def check(self, spec: Specification) -> None:
         if spec.reservation and spec.queue:
             raise spec.refuse("reservation", "is a queue in PBS Pro; remove --queue")
-
-    def misplaced(self, line: str) -> str | None:
-        if (why := super().misplaced(line)) is not None:
-            return why
-        wrong = re.search(r"\bnodes=|\bppn=|\bgpus=|^-t\b", line)
-        return (
-            "is a directive of Torque; PBS Pro has select=, place= and -J (or use --dialect torque)"
-            if wrong
-            else None
-        )
 
     def lines(self, key: str, value: object) -> list[str]:
         if key != "licenses":

@@ -77,15 +77,10 @@ class Slurm(Scheduler):
     tolerance = "--no-kill"
     constant_directives = ("--open-mode=append",)
     forms = {
-        "reservation": "--reservation={}",
-        "qos": "--qos={}",
-        "constraint": "--constraint={}",
-        "licenses": "--licenses={}",
-        "comment": '--comment="{}"',
-        "begin": "--begin={}",
-        "priority": "--nice={}",
-        "exclusive": "--exclusive",
-    }
+        "reservation": "--reservation={}", "qos": "--qos={}", "constraint": "--constraint={}",
+        "licenses": "--licenses={}", "comment": '--comment="{}"', "begin": "--begin={}",
+        "priority": "--nice={}", "exclusive": "--exclusive",
+    }  # fmt: skip
     grammar = Grammar(
         letters="a:A:b:B:c:C:d:D:e:F:G:hHi:J:kL:m:M:n:N:o:Op:q:QsS:t:vVw:Wx:",
         long_options=LONG_OPTIONS,

@@ -5,7 +5,6 @@ advres, qos and naccesspolicy are resources of Moab.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from jobgen.schedulers.base import Grammar, matches, size
@@ -81,16 +80,10 @@ class Torque(Pbs):
     features = (r"[A-Za-z][\w.-]*(:[A-Za-z][\w.-]*)*", "a property of a node in Torque, such as a100")
     agent = "pbsdsh"
     node_commands = ("pbsdsh",)
-
-    def misplaced(self, line: str) -> str | None:
-        if (why := super().misplaced(line)) is not None:
-            return why
-        wrong = re.search(r"\b(select|place|ngpus|mpiprocs|ncpus)=|^-J\b", line)
-        return (
-            "is a directive of PBS Pro; Torque has nodes=N:ppn=M and -t (or use --dialect pbspro)"
-            if wrong
-            else None
-        )
+    of_other_dialect = (
+        r"\b(select|place|ngpus|mpiprocs|ncpus)=|^-J\b",
+        "is a directive of PBS Pro; Torque has nodes=N:ppn=M and -t (or use --dialect pbspro)",
+    )
 
     def devices(self, accelerator: Accelerator, kind: str = "") -> str | None:
         return accelerator.torque

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -85,13 +85,8 @@ def taking_jobs(facts: Facts) -> Facts:
     while more := {route for name in enabled for route in there[name].routes_to if route in there} - enabled:
         enabled |= more
     kept = [one for name, one in there.items() if name in enabled]
-    return facts._replace(
-        queues=tuple(one._replace(routes_to=_among(one.routes_to, enabled)) for one in kept)
-    )
-
-
-def _among(routes: tuple[str, ...], names: Collection[str]) -> tuple[str, ...]:
-    return tuple(name for name in routes if name in names)
+    routes = {one.name: tuple(name for name in one.routes_to if name in enabled) for one in kept}
+    return facts._replace(queues=tuple(one._replace(routes_to=routes[one.name]) for one in kept))
 
 
 def site_file(

@@ -16,13 +16,7 @@ from jobgen.site_making.host_facts import without_virtual
 
 # What the commands of schedulers, of rsync and of tar need of a login shell; SBATCH_* are added to them.
 _VARIABLES = (
-    "PATH",
-    "LD_LIBRARY_PATH",
-    "SLURM_CONF",
-    "PBS_CONF_FILE",
-    "PBS_SERVER",
-    "PBS_DEFAULT",
-    "PBS_EXEC",
+    *("PATH", "LD_LIBRARY_PATH", "SLURM_CONF", "PBS_CONF_FILE", "PBS_SERVER", "PBS_DEFAULT", "PBS_EXEC"),
 )
 _SCRATCH = ("SCRATCH", "PSCRATCH", "WORK")
 _TOOLS = ("awk", "cat", "cp", "df", "find", "head", "mkdir", "mv", "rm", "tail", "tar", "wc")

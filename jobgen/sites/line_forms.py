@@ -6,19 +6,8 @@ import re
 
 # The numbers that the lines of a site may name, in braces.
 NUMBERS = (
-    "nodes",
-    "ranks_per_node",
-    "cpus_per_rank",
-    "cpus_per_task",
-    "cpus_per_node",
-    "gpus_per_node",
-    "cores_per_node",
-    "gpus_total",
-    "cores_total",
-    "cpu_lists",
-    "cpu_masks",
-    "constraint",
-    "mem",
+    *("nodes", "ranks_per_node", "cpus_per_rank", "cpus_per_task", "cpus_per_node", "gpus_per_node"),
+    *("cores_per_node", "gpus_total", "cores_total", "cpu_lists", "cpu_masks", "constraint", "mem"),
     "mem_total",
 )
 

@@ -61,11 +61,7 @@ def _is_file(path: str) -> bool:
 
 
 def _absent(error: OSError, path: str) -> None:
-    """Return if there is no such file or folder.
-
-    Raises:
-        JobgenError: it cannot be read: otherwise a packaged site would replace the user's without a message.
-    """
+    """Return if there is no such file; refuse others: a packaged site would replace them silently."""
     if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP):
         raise JobgenError(f"site files: {shown(path)} cannot be read: {error.strerror}") from None
 

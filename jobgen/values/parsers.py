@@ -308,18 +308,9 @@ def log(text: str) -> str:
     return text
 
 
-def absolute_path(text: str) -> str:
-    """Parse an absolute path: the job starts in another directory than this command."""
-    if not text.startswith("/"):
-        raise ValueError("must be an absolute path; the job starts elsewhere, or would look it up on PATH")
-    return text
-
-
-def path_of_job(text: str) -> str:
-    """Parse a path that holds in the job: an absolute one, ``~/PATH``, or one that begins with a variable."""
-    if not re.match(r"/|~/.|\$(\{[A-Za-z_]\w*\}|[A-Za-z_]\w*)", text, re.ASCII):
-        raise ValueError("must be an absolute path, ~/DIR or $NAME/DIR")
-    return text
+absolute_path = text("an absolute path; the job starts elsewhere, or would look it up on PATH", r"(?s)/.*")
+# A path that holds in the job.
+path_of_job = text("an absolute path, ~/DIR or $NAME/DIR", r"(?s)(/|~/.|\$(\{[A-Za-z_]\w*\}|[A-Za-z_]\w*)).*")
 
 
 def file_of_job(text: str) -> str:
@@ -387,13 +378,10 @@ def cpu_bind(text: str) -> tuple[str, tuple[str, ...]]:
     return "list", lists
 
 
-def interfaces(text: str) -> str:
-    """Parse names of network interfaces, separated by commas: ``hsn0,hsn1``; ``^`` excludes the names."""
-    if not re.fullmatch(r"(?:\^=?)?[A-Za-z][\w.-]{0,14}(?:,[A-Za-z][\w.-]{0,14})*", text, re.ASCII):
-        raise ValueError(
-            "must be network interfaces such as ib0 or hsn0,hsn1, or those to exclude: ^lo,docker"
-        )
-    return text
+interfaces = text(
+    "network interfaces such as ib0 or hsn0,hsn1, or those to exclude: ^lo,docker",
+    r"(?:\^=?)?[A-Za-z][\w.-]{0,14}(?:,[A-Za-z][\w.-]{0,14})*",
+)
 
 
 def master_addr(text: str) -> str:
@@ -416,15 +404,12 @@ def master_addr(text: str) -> str:
     return text
 
 
-def bind(text: str) -> str:
-    """Parse ``SRC[:DST[:ro]]``, paths on the host and in the container: absolute, or behind a variable."""
-    path = r"(?:/|\$[A-Za-z_]\w*(?:/|(?=:|$))|\$\{[A-Za-z_]\w*\}(?:/|(?=:|$)))[^:,\x00-\x1f\x7f]*"
-    if not re.fullmatch(rf"{path}(?::{path}(?::r[ow])?)?", text, re.ASCII):
-        raise ValueError(
-            "must be SRC, SRC:DST or SRC:DST:ro, with absolute paths, or $NAME/DIR with a variable of the "
-            "job, without colons and commas"
-        )
-    return text
+_BOUND = r"(?:/|\$[A-Za-z_]\w*(?:/|(?=:|$))|\$\{[A-Za-z_]\w*\}(?:/|(?=:|$)))[^:,\x00-\x1f\x7f]*"
+bind = text(
+    "SRC, SRC:DST or SRC:DST:ro, with absolute paths, or $NAME/DIR with a variable of the job, without "
+    "colons and commas",
+    rf"{_BOUND}(?::{_BOUND}(?::r[ow])?)?",
+)
 
 
 _UNPACKED = r".*\.(?:tar|tar\.(?:gz|bz2|xz|zst)|tgz|tbz2?|txz|tzst|zip)"

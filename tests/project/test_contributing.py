@@ -109,7 +109,7 @@ def complete(copy: Path, name: str) -> None:
 
 def add_option(copy: Path) -> str:
     section = "Add an option"
-    insert(copy / "jobgen/options.py", "\nOPTIONS = (\n", block(section, "text", 0))
+    insert(copy / "jobgen/options.py", "\n_SCHEDULER = (\n", block(section, "text", 0))
     insert(copy / "jobgen/spec.py", "    comment: str | None\n", block(section, "text", 1))
     insert(copy / "jobgen/schedulers/slurm.py", "    forms = {\n", block(section, "text", 2))
     insert(copy / "docs/jobfile.md", "`comment`, ", "`wckey`, ")

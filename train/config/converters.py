@@ -88,18 +88,32 @@ def wholes(text: str) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def real(above: float | None = None) -> Callable[[str], float]:
-    rule = "a number above 0" if above is not None else "a number of at least 0"
+def _number_that(fits: Callable[[float], bool], rule: str, **schema: object) -> Callable[[str], float]:
+    """Return a converter for the numbers that fit a rule; nan fits none."""
 
-    @accepts(rule, type="number", **{"minimum" if above is None else "exclusiveMinimum": above or 0})
+    @accepts(rule, type="number", **schema)
     def convert(text: str) -> float:
-        value = _number(text)
-        # The comparison is False for nan, so nan is rejected, too.
-        if not (0 <= value < float("inf")) or (above is not None and value <= above):
+        if not fits(value := _number(text)):
             raise argparse.ArgumentTypeError(f"{text!r} is not {rule}")
         return value
 
     return convert
+
+
+real = _number_that(lambda value: 0 <= value < math.inf, "a number of at least 0", minimum=0)
+positive = _number_that(lambda value: 0 < value < math.inf, "a number above 0", exclusiveMinimum=0)
+decay = _number_that(
+    lambda value: 0 < value < 1, "a number between 0 and 1", exclusiveMinimum=0, exclusiveMaximum=1
+)
+below_one = _number_that(
+    lambda value: 0 <= value < 1, "a number from 0 to below 1, such as 0.05", minimum=0, exclusiveMaximum=1
+)
+fraction = _number_that(
+    lambda value: 0 < value <= 1,
+    "a fraction above 0 and up to 1, such as 0.97",
+    exclusiveMinimum=0,
+    maximum=1,
+)
 
 
 @accepts("two numbers from 0 to below 1, such as 0.9,0.95", pattern=r"\s*0?\.?\d+\s*,\s*0?\.?\d+\s*")
@@ -109,13 +123,6 @@ def betas(text: str) -> tuple[float, ...]:
     if len(numbers) != 2 or not all(0 <= number < 1 for number in numbers):
         raise argparse.ArgumentTypeError(f"{text!r} is not two numbers from 0 to below 1, such as 0.9,0.95")
     return numbers
-
-
-@accepts("a number between 0 and 1", type="number", exclusiveMinimum=0, exclusiveMaximum=1)
-def decay(text: str) -> float:
-    if not 0 < _number(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number between 0 and 1")
-    return float(text)
 
 
 _SECONDS = r"(\d{1,9}(?:\.\d{1,3})?)([smhd]?)"
@@ -130,25 +137,11 @@ def seconds(text: str) -> float:
     return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]]
 
 
-@accepts("a number from 0 to below 1, such as 0.05", type="number", minimum=0, exclusiveMaximum=1)
-def below_one(text: str) -> float:
-    if not 0 <= _number(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to below 1, such as 0.05")
-    return float(text)
-
-
 @accepts("a list of names, such as q_proj,v_proj", pattern=r"[\w.]+(,[\w.]+)*")
 def names(text: str) -> tuple[str, ...]:
     if not re.fullmatch(r"[\w.]+(,[\w.]+)*", text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a list of names, such as q_proj,v_proj")
     return tuple(text.split(","))
-
-
-@accepts("a fraction above 0 and up to 1, such as 0.97", type="number", exclusiveMinimum=0, maximum=1)
-def fraction(text: str) -> float:
-    if not 0 < _number(text) <= 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a fraction above 0 and up to 1, such as 0.97")
-    return float(text)
 
 
 @accepts("a file or a directory; several are separated by blanks or commas", pattern=r"(?s).+")

@@ -12,6 +12,11 @@ def _reasons(config: Config, settings: Settings) -> Iterator[str]:
     stage = config["zero_optimization"]["stage"]
     if stage:
         yield f"ZeRO stage {stage} needs --engine deepspeed: plain torch keeps all states on every rank"
+    yield from optimizer_reasons(config, settings)
+
+
+def optimizer_reasons(config: Config, settings: Settings) -> Iterator[str]:
+    """Yield the reason why plain torch does not have the optimizer."""
     name = optimizer_name(config)
     if name in ("lamb", "lion"):
         optimizer = origin.name(settings, "optimizer.type")

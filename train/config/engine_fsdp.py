@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from .deepspeed import origin
-from .deepspeed.query import Config, optimizer_name
+from .deepspeed.query import Config
 from .engine import EngineSpec
+from .engine_ddp import optimizer_reasons
 from .settings import Settings
 
 CUDA_GRAPHS = ("reduce-overhead", "max-autotune")
@@ -27,10 +28,7 @@ def _reasons(config: Config, settings: Settings) -> Iterator[str]:
             "optimizer states: 3, or 2 to keep gathered weights from the forward to the backward pass; "
             f"--engine {'deepspeed' if stage else 'ddp'} has stage {stage}"
         )
-    name = optimizer_name(config)
-    if name in ("lamb", "lion"):
-        optimizer = origin.name(settings, "optimizer.type")
-        yield f"{optimizer} {name} needs --engine deepspeed: plain torch does not have it for all parameters"
+    yield from optimizer_reasons(config, settings)
     if settings.compile in CUDA_GRAPHS:
         yield (
             f"--compile {settings.compile} records CUDA graphs, and --engine fsdp gathers the weights at "

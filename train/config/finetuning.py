@@ -4,15 +4,15 @@ LoRA is Hu et al., arXiv 2106.09685: the weights of a model stay as they are, an
 adapter of two small matrices, of rank R, is trained. Their product is added to the layer, times alpha / R.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ..accelerators import ACCELERATORS
 from ..errors import CommonMistake
-from .converters import below_one, is_hf, is_own, names, one_of, path, real, whole
+from .converters import below_one, is_hf, is_own, names, path, positive, whole
 from .engines import option_of, spec_of
+from .option_groups import Group
 from .settings import Settings
 
 LORA_OPTIONS = ("lora_alpha", "lora_dropout", "lora_targets")
@@ -20,40 +20,31 @@ WEIGHTS = ("*.safetensors", "pytorch_model*.bin")  # files of a directory of tra
 ATTENTION = SDPA, EAGER, FLASH = ("sdpa", "eager", "flash")
 
 
-def options(add: Callable[..., Any]) -> None:
-    add(
-        "--init-from",
-        type=path,
-        metavar="PATH",
-        help="start from these weights: a checkpoint or run directory of this module, a file.pt or "
+def options(add: Group) -> None:
+    add.value(
+        "--init-from PATH",
+        path,
+        "start from these weights: a checkpoint or run directory of this module, a file.pt or "
         ".safetensors, or a directory of transformers, which is then also the --model of --task text",
     )
-    add(
-        "--lora",
-        type=whole(1),
-        metavar="R",
-        help="ddp, fsdp and deepspeed: train adapters of this rank beside the linear layers (LoRA, with the "
+    add.value(
+        "--lora R",
+        whole(1),
+        "ddp, fsdp and deepspeed: train adapters of this rank beside the linear layers (LoRA, with the "
         "package peft), not the weights themselves",
     )
-    add(
-        "--lora-alpha",
-        type=real(above=0),
-        metavar="X",
-        help="the adapters are multiplied by X / R (default: 2 R)",
-    )
-    add("--lora-dropout", type=below_one, metavar="X", help="dropout before the adapters (default: 0)")
-    add(
-        "--lora-targets",
-        type=names,
-        metavar="NAME,...",
-        help="ends of the names of the layers with adapters, such as q_proj,v_proj (default: all linear "
+    add.value("--lora-alpha X", positive, "the adapters are multiplied by X / R (default: 2 R)")
+    add.value("--lora-dropout X", below_one, "dropout before the adapters (default: 0)")
+    add.value(
+        "--lora-targets NAME,...",
+        names,
+        "ends of the names of the layers with adapters, such as q_proj,v_proj (default: all linear "
         "layers except the output layer)",
     )
-    add(
+    add.choice(
         "--attention",
-        type=one_of(ATTENTION),
-        metavar="|".join(ATTENTION),
-        help="--model hf:DIR: attention of transformers: torch's scaled_dot_product_attention (sdpa), plain "
+        ATTENTION,
+        "--model hf:DIR: attention of transformers: torch's scaled_dot_product_attention (sdpa), plain "
         "matrix products (eager), or the package flash_attn (flash: CUDA devices, not fp32)",
     )
 

@@ -5,13 +5,13 @@ the first three of GPT-2 (Radford et al., 2019, table 2), 1.3b is GPT-3 XL (Brow
 table 2.1), here with 16 heads of 128. With bytes as tokens they are smaller by the rows of the embedding.
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..errors import CommonMistake
-from .converters import fraction, is_hf, is_own, key, one_of, path, real, whole
+from .converters import fraction, is_hf, is_own, key, path, positive
 from .engines import spec_of
-from .settings import Settings
+from .option_groups import Group
+from .settings import Settings, only
 
 TEXT_OPTIONS = ("tokenizer", "text_key", "learn", "chat_template", "documents", "held_out")
 GPT_OPTIONS = ("size", "layers", "width", "heads", "mlp")
@@ -37,83 +37,59 @@ SIZES = {
 }
 
 
-def text(add: Callable[..., Any]) -> None:
-    add(
-        "--tokenizer",
-        type=path,
-        metavar="FILE|DIR",
-        help="text: a JSON file of the package tokenizers, or a directory with tokenizer.json and the chat "
+def text(add: Group) -> None:
+    add.value(
+        "--tokenizer FILE|DIR",
+        path,
+        "text: a JSON file of the package tokenizers, or a directory with tokenizer.json and the chat "
         "template (default: those of --model hf:DIR, otherwise every byte is a token)",
     )
-    add(
-        "--text-key",
-        type=key,
-        metavar="NAME",
-        help="text: key or column of records with the text or the messages, such as body or data.text "
+    add.value(
+        "--text-key NAME",
+        key,
+        "text: key or column of records with the text or the messages, such as body or data.text "
         "(default: text, messages or conversations, or prompt and completion)",
     )
-    add(
+    add.choice(
         "--learn",
-        type=one_of(("answers", "all")),
-        metavar="answers|all",
-        help="text: what is learned of chats, and of prompts with completions: answers (the assistant's "
+        ("answers", "all"),
+        "text: what is learned of chats, and of prompts with completions: answers (the assistant's "
         "messages, the completions) or all (default: answers)",
     )
-    add(
-        "--chat-template",
-        type=path,
-        metavar="FILE",
-        help="text: Jinja file that makes a text of messages (default: that of the directory of --tokenizer)",
+    add.value(
+        "--chat-template FILE",
+        path,
+        "text: Jinja file that makes a text of messages (default: that of the directory of --tokenizer)",
     )
-    add(
+    add.choice(
         "--documents",
-        type=one_of(("joined", "apart")),
-        metavar="joined|apart",
-        help="text: a token of a sequence attends to all before it (joined), or to those of its own document "
+        ("joined", "apart"),
+        "text: a token of a sequence attends to all before it (joined), or to those of its own document "
         "(apart) (default: joined)",
     )
-    add(
-        "--context",
-        type=whole(2),
-        metavar="N",
-        help="text: tokens of a sequence (default: 128, or by --size)",
-    )
-    add(
-        "--held-out",
-        type=fraction,
-        metavar="X",
-        help=f"text: fraction of the sequences, the last ones, for the evaluation (default: {HELD_OUT})",
+    add.count("--context", "text: tokens of a sequence (default: 128, or by --size)", least=2)
+    add.value(
+        "--held-out X",
+        fraction,
+        f"text: fraction of the sequences, the last ones, for the evaluation (default: {HELD_OUT})",
     )
 
 
-def gpt(add: Callable[..., Any]) -> None:
-    add(
-        "--size",
-        type=one_of(tuple(SIZES)),
-        metavar="|".join(SIZES),
-        help="size of the model (default: tiny); options override it",
-    )
-    add("--layers", type=whole(1), metavar="N", help="number of blocks")
-    add("--width", type=whole(2), metavar="N", help="size of the hidden states")
-    add("--heads", type=whole(1), metavar="N", help="heads of the attention")
-    add(
-        "--mlp",
-        type=one_of(("gelu", "swiglu")),
-        metavar="gelu|swiglu",
-        help="feed-forward part (default: gelu)",
-    )
-    add(
+def gpt(add: Group) -> None:
+    add.choice("--size", tuple(SIZES), "size of the model (default: tiny); options override it")
+    add.count("--layers", "number of blocks")
+    add.count("--width", "size of the hidden states", least=2)
+    add.count("--heads", "heads of the attention")
+    add.choice("--mlp", ("gelu", "swiglu"), "feed-forward part (default: gelu)")
+    add.flag(
         "--recompute",
-        action="store_true",
-        default=None,
-        help="activation checkpointing: keep the input of each block only, and compute the rest again in the "
+        "activation checkpointing: keep the input of each block only, and compute the rest again in the "
         "backward pass; for gpt, whose blocks with experts are kept, and hf:DIR",
     )
-    add(
-        "--peak-tflops",
-        type=real(above=0),
-        metavar="X",
-        help="peak of one device, for the model FLOP utilisation (default: for known GPUs, that of bf16)",
+    add.value(
+        "--peak-tflops X",
+        positive,
+        "peak of one device, for the model FLOP utilisation (default: for known GPUs, that of bf16)",
     )
 
 
@@ -161,13 +137,7 @@ def check(settings: Settings) -> None:
             f"--model {settings.model} is a language model: it needs --task text, or your own --dataset, not "
             f"{settings.task}"
         )
-    _only(settings, (*TEXT_OPTIONS, "context"), settings.task == "text", "--task text", settings.task)
-    _only(settings, GPT_OPTIONS, settings.model == "gpt", "--model gpt", settings.model)
+    only(settings, (*TEXT_OPTIONS, "context"), settings.task == "text", "--task text", settings.task)
+    only(settings, GPT_OPTIONS, settings.model == "gpt", "--model gpt", settings.model)
     recomputes = settings.model == "gpt" or is_hf(settings.model)
-    _only(settings, ("recompute",), recomputes, "--model gpt and hf:DIR", settings.model)
-
-
-def _only(settings: Settings, options: tuple[str, ...], fits: bool, what: str, instead: str) -> None:
-    for name in options:
-        if getattr(settings, name) is not None and not fits:
-            raise CommonMistake(f"--{name.replace('_', '-')} is for {what}, not for {instead}")
+    only(settings, ("recompute",), recomputes, "--model gpt and hf:DIR", settings.model)

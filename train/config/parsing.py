@@ -10,28 +10,17 @@ from . import finetuning, language, options
 from .converters import is_hf, is_own
 from .deepspeed import pipeline
 from .engines import ENGINES, spec_of
-from .settings import MOE_OPTIONS, PATHS, Settings
+from .settings import MOE_OPTIONS, PATHS, Settings, only
 
 # Options of DeepSpeed's and ColossalAI's examples, and ours.
 FOREIGN = {
-    "-b": "--batch-size",
-    "-e": "--epochs",
-    "-r": "--resume",
-    "-p": "--plugin",
-    "-c": "--checkpoint-dir",
-    "-i": "--save-every-epochs",
-    "--use_ema": "--ema 0.999",
+    "-b": "--batch-size", "-e": "--epochs", "-r": "--resume", "-p": "--plugin", "-c": "--checkpoint-dir",
+    "-i": "--save-every-epochs", "--use_ema": "--ema 0.999",
     "--with_cuda": "not needed: the best device is used, or that of JOBGEN_ACCELERATOR",
-    "--target_acc": "--target-accuracy",
-    "--log-interval": "--log-every",
-    "--stage": "--zero-stage",
-    "--dtype": "--precision",
-    "--moe": "--model moe",
-    "--num-experts": "--experts",
-    "--ep-world-size": "--expert-parallel",
-    "--noisy-gate-policy": "--noisy-gate",
-    "--mlp-type": "--residual",
-}
+    "--target_acc": "--target-accuracy", "--log-interval": "--log-every", "--stage": "--zero-stage",
+    "--dtype": "--precision", "--moe": "--model moe", "--num-experts": "--experts",
+    "--ep-world-size": "--expert-parallel", "--noisy-gate-policy": "--noisy-gate", "--mlp-type": "--residual",
+}  # fmt: skip
 
 
 def parse(argv: Sequence[str]) -> Settings:
@@ -118,10 +107,7 @@ def _check_scheduler(settings: Settings) -> None:
     if name == "multistep" and settings.milestones is None:
         raise CommonMistake("--scheduler multistep needs --milestones, such as --milestones 30,60")
     for option, users in USERS.items():
-        if getattr(settings, option) is not None and name not in users:
-            raise CommonMistake(
-                f"--{option} is for --scheduler {' or '.join(users)}, not for {name or 'none'}"
-            )
+        only(settings, (option,), name in users, f"--scheduler {' or '.join(users)}", name or "none")
     if name == "plateau" and settings.scheduler_unit == "epoch":
         raise CommonMistake(
             "--scheduler-unit epoch is not for --scheduler plateau, whose unit is an evaluation"
@@ -138,11 +124,7 @@ def _check_engine(settings: Settings) -> None:
             f"--amp {settings.amp} and --precision {settings.precision} both select the precision: use one"
         )
     for spec in ENGINES.values():
-        for option in spec.options:
-            if getattr(settings, option) is not None and spec.name != engine:
-                raise CommonMistake(
-                    f"--{option.replace('_', '-')} is for --engine {spec.name}, not for {engine}"
-                )
+        only(settings, spec.options, spec.name == engine, f"--engine {spec.name}", engine)
 
 
 def _check_checkpoints(settings: Settings) -> None:
@@ -162,13 +144,9 @@ def _check_checkpoints(settings: Settings) -> None:
 
 
 def _check_experts(settings: Settings) -> None:
+    models = "--model moe and for gpt with --experts"
+    only(settings, MOE_OPTIONS, settings.has_experts, models, settings.model)
     if not settings.has_experts:
-        for option in MOE_OPTIONS:
-            if getattr(settings, option) is not None:
-                raise CommonMistake(
-                    f"--{option.replace('_', '-')} is for --model moe and for gpt with --experts, not for "
-                    f"{settings.model}"
-                )
         return
     if why := spec_of(settings).no_experts:
         what = "--model moe" if settings.model == "moe" else f"--experts {settings.experts}"

@@ -1,8 +1,11 @@
 """The values of the options."""
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+from ..errors import CommonMistake
 
 
 @dataclass(frozen=True)
@@ -139,16 +142,16 @@ MOE_OPTIONS = (
 
 
 PATHS = (
-    "data",
-    "cache",
-    "tokenizer",
-    "chat_template",
-    "deepspeed_config",
-    "tensorboard",
-    "csv",
-    "checkpoint_dir",
-    "init_from",
+    *("data", "cache", "tokenizer", "chat_template", "deepspeed_config", "tensorboard", "csv"),
+    *("checkpoint_dir", "init_from"),
 )
+
+
+def only(settings: Settings, options: Iterable[str], fits: bool, what: str, instead: str) -> None:
+    """Raise CommonMistake if one of the options is given, and the run has no use for it."""
+    for name in options:
+        if getattr(settings, name) is not None and not fits:
+            raise CommonMistake(f"--{name.replace('_', '-')} is for {what}, not for {instead}")
 
 
 def to_record(settings: Settings) -> dict[str, Any]:

@@ -23,17 +23,9 @@ from ..errors import BadInput, CommonMistake
 KERNELS = {"flash": "flash_attention_2"}  # transformers' names of --attention, where they differ
 # The files of a directory that belong to its tokenizer and to the generation of text.
 COMPANIONS = (
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "added_tokens.json",
-    "tokenizer.model",
-    "vocab.json",
-    "vocab.txt",
-    "merges.txt",
-    "chat_template.jinja",
-    "chat_template.json",
-    "generation_config.json",
+    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
+    *("tokenizer.model", "vocab.json", "vocab.txt", "merges.txt", "chat_template.jinja"),
+    *("chat_template.json", "generation_config.json"),
 )
 
 

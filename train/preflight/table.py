@@ -8,15 +8,7 @@ from . import binding
 from .judge import Facts, Finding, bad_hosts, describe
 
 COLUMNS = (
-    "host",
-    "ranks",
-    "devices",
-    "binding",
-    "versions",
-    "interface",
-    "all-reduce",
-    "write",
-    "clock",
+    *("host", "ranks", "devices", "binding", "versions", "interface", "all-reduce", "write", "clock"),
     "verdict",
 )
 ALIKE = ("devices", "binding", "versions", "interface", "verdict")

@@ -103,11 +103,7 @@ def write(folder: Path, sites: Sequence[str], parts: str | None) -> int:
 
 
 def _site_entry(path: str) -> SiteEntry:
-    """Return the entry of a site file.
-
-    Raises:
-        JobgenError: it cannot be read, or something in it is wrong.
-    """
+    """Return the entry of a site file; refuse one that is wrong."""
     site = load(path, machine=False)
     return SiteEntry(site.name, site.title, scheduler(site))
 

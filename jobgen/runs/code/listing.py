@@ -60,11 +60,7 @@ def listing(start: str, paths: Sequence[str], runs: str) -> Listing:
 
 
 def _named(root: str, start: str, path: str) -> str:
-    """Return a path of ``--upload`` as one in the code.
-
-    Raises:
-        JobgenError: it does not exist, lies outside, or is an environment.
-    """
+    """Return a path of ``--upload`` as one in the code; refuse one outside of it, or an environment."""
     folder, name = os.path.split(os.path.normpath(os.path.join(start, path)))
     full = os.path.join(os.path.realpath(folder), name)
     place = os.path.relpath(full, root)

@@ -109,11 +109,7 @@ def amount(size: float) -> str:
 
 
 def _targets(root: str, links: Sequence[Entry]) -> tuple[tuple[str, str], ...]:
-    """Return the links with their targets; one that holds only on this machine becomes a relative one.
-
-    Raises:
-        JobgenError: links point out of the code.
-    """
+    """Return the links with their targets in the code; one that holds only here becomes a relative one."""
     found, outside = [], []
     for path, source, _ in links:
         target, folder = os.readlink(source), os.path.dirname(path)
@@ -136,11 +132,7 @@ def _is_outside(path: str) -> bool:
 
 
 def _check_limit(root: str, regular: Sequence[Entry], limit: int) -> None:
-    """Check that the files are small enough together.
-
-    Raises:
-        JobgenError: they are not.
-    """
+    """Refuse files that are too large together."""
     size = sum(entry.status.st_size for entry in regular)
     if size <= limit:
         return
@@ -154,11 +146,7 @@ def _check_limit(root: str, regular: Sequence[Entry], limit: int) -> None:
 
 
 def _check_secrets(start: str, paths: Iterable[str]) -> None:
-    """Check that there are no files that look like secrets.
-
-    Raises:
-        JobgenError: there are some; the message names all.
-    """
+    """Refuse files that look like secrets; the message names all."""
     if names := [os.path.relpath(path, start) for path in paths]:
         raise JobgenError(
             f"{_list(names)} {'looks' if len(names) == 1 else 'look'} like a secret: --upload FILE sends "

@@ -69,11 +69,7 @@ def travel(host: Host, runs: str, directory: str, code: Selection, progress: Pro
 
 
 def _lacking(name: str, directory: str, code: Selection, out: bytes, sent: Iterable[File]) -> list[File]:
-    """Return the files whose contents the host lacks, each content once.
-
-    Raises:
-        JobgenError: the host cannot store them.
-    """
+    """Return the files whose contents the host lacks, each once; an error if it cannot store them."""
     match = re.fullmatch(rb"(?:failed (\w+)\n)?(?:free (\d+)\n)?(.*)", out, re.DOTALL)
     assert match is not None
     step, free, rest = match.groups()

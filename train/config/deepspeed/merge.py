@@ -7,7 +7,6 @@ Does not import torch.
 import copy
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from jobgen.values import hjson_text
 
@@ -128,14 +127,12 @@ def _notes_on_others(base: Config, settings: Settings) -> list[str]:
     if not spec_of(settings).runs_deepspeed:
         quiet = (*EVERY_ENGINE, *WITHOUT_EFFECT, "pipeline")  # pipeline.py has notes on the last one
         others = {key: value for key, value in base.items() if value and key not in quiet}
-        names = [key for key, value in others.items() if not _is_off(value)]
+        names = [
+            key for key, one in others.items() if not (isinstance(one, dict) and one.get("enabled") is False)
+        ]
         if names:
             notes.append(f"--engine {settings.engine} ignores the config file's {', '.join(names)}")
     return notes
-
-
-def _is_off(value: Any) -> bool:
-    return isinstance(value, dict) and value.get("enabled") is False
 
 
 def schedule(config: Config, settings: Settings, total: int) -> Config:

@@ -17,32 +17,27 @@ Schema = dict[str, Any]
 # Names of dtypes in DeepSpeed and in torch.
 _HALF, _BRAIN = ("float16", "fp16", "half", "torch.float16"), ("bfloat16", "bf16", "torch.bfloat16")
 AUTOCAST = {alias: names[0] for names in (_HALF, _BRAIN) for alias in names}
+
+
+def _enabled(value: Any) -> bool:
+    return bool(value and value.get("enabled"))
+
+
+_OWN_FILES = "the files of checkpoints are written otherwise here"
 # Settings that are not supported: a test of the value, and the reason for the message.
 USELESS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "checkpoint.writer": (
-        lambda value: value is not None,
-        "the files of checkpoints are written otherwise here",
-    ),
+    "checkpoint.writer": (lambda value: value is not None, _OWN_FILES),
     "data_parallel_size": (lambda value: value != 1, "jobgen distributes the data over the ranks"),
-    "datastates_ckpt": (
-        lambda value: value is not False,
-        "the files of checkpoints are written otherwise here",
-    ),
+    "datastates_ckpt": (lambda value: value is not False, _OWN_FILES),
     "checkpoint.load_universal": (bool, "--resume determines whether the universal form is needed"),
-    "data_efficiency": (lambda value: value.get("enabled"), "jobgen loads the data, not DeepSpeed"),
-    "expert_parallel": (
-        lambda value: value and value.get("enabled"),
-        "experts are divided by --experts and --expert-parallel",
-    ),
+    "data_efficiency": (_enabled, "jobgen loads the data, not DeepSpeed"),
+    "expert_parallel": (_enabled, "experts are divided by --experts and --expert-parallel"),
     "fp16.auto_cast": (bool, "the inputs are already cast"),
     "gradient_allreduce_op": (
         lambda value: value.lower() == "sum",
         "'sum' would multiply the gradients by the number of ranks: the loss is a mean over all samples",
     ),
-    "hybrid_engine": (
-        lambda value: value.get("enabled"),
-        "it is for training that generates text, which there is not",
-    ),
+    "hybrid_engine": (_enabled, "it is for training that generates text, which there is not"),
     "managed_gradient_accumulation": (lambda value: not value, "DeepSpeed counts the passes of a step"),
     "pipeline.stages": (lambda value: value != "auto", "DeepSpeed ignores it: use --stages"),
     "pipeline.partition": (lambda value: value != "best", "DeepSpeed ignores it: use --partition"),
