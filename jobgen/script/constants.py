@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import operator
 import re
 from collections.abc import Collection, Mapping
 from functools import cached_property
@@ -14,6 +15,7 @@ from jobgen.script.syntax import LATER, LOOPS, Node, assignments, blanks, expans
 _NUMBERS = ("number", "simple_expansion", "expansion", "word", "string", "command_substitution")
 _PARTS = ("string", "concatenation", "command_name")
 ARGUMENTS = "@"  # the name of those of the script, among the variables
+_SUMS = {"*": operator.mul, "/": operator.floordiv, "+": operator.add, "-": operator.sub}
 _DEPTH = 8
 _LONGEST = 4000  # characters of a value; longer ones are unknown
 _MOST = 30  # assignments of a variable that is made of parts
@@ -250,10 +252,27 @@ class Constants:
             return None if total is None else str(total)
         if node.type in _PARTS:
             return self._joined(node, depth)
-        if node.type == "command_substitution" and self._counts:
-            count = self._counts.get(command_key(node.text))
+        if node.type == "command_substitution":
+            count = self._counts.get(command_key(node.text)) or self._by_expr(node, depth)
             return None if count is None else str(count)
         return None
+
+    def _by_expr(self, node: Node, depth: int) -> int | None:
+        r"""Return the number that ``$(expr A \* B)`` prints: whole numbers, with signs of one rank from left to right."""
+        command = node.children[1] if len(node.children) == 3 else node
+        words = command.children if command.type == "command" and command.text.startswith("expr ") else []
+        values = [self.value(word, depth + 1) or "" for word in words[1:]]
+        numbers, signs = values[::2], values[1::2]
+        if len(numbers) != len(signs) + 1 or not all(re.fullmatch(r"[0-9]{1,9}", one) for one in numbers):
+            return None
+        if not (set(signs) <= {"*", "/"} or set(signs) <= {"+", "-"}):
+            return None
+        total = int(numbers[0])
+        for sign, number in zip(signs, map(int, numbers[1:]), strict=True):
+            if sign == "/" and not number:
+                return None
+            total = _SUMS[sign](total, number)
+        return total if total >= 0 else None
 
     def is_dead(self, node: Node) -> bool:
         """Return whether a node is in a branch of ``if [ A = B ]`` that known values exclude."""
@@ -320,9 +339,7 @@ class Constants:
         if left is None or right is None:
             return None
         sign = inner[1].text
-        if sign == "/":
-            return left // right if right else None
-        return {"*": left * right, "+": left + right, "-": left - right}.get(sign)
+        return _SUMS[sign](left, right) if sign in _SUMS and (right or sign != "/") else None
 
 
 def _by_name(

@@ -85,3 +85,22 @@ def test_variables_of_libraries_of_rocm_name_the_devices(line: str, kind: str | 
     """Scripts for NVIDIA GPUs set those of MIOpen, too, as copies of others."""
     found = values(job_file(f"#SBATCH -t 10 -N 1 --gres=gpu:2\n{line}\nsrun ./a\n").text)
     assert found.get("accelerator") == kind
+
+
+@pytest.mark.parametrize(
+    ("number", "each"),
+    [
+        ("$(expr $SLURM_NNODES \\* $PER)", 6),
+        ("`expr $SLURM_NNODES '*' $PER`", 6),
+        ('$(expr "$PER" - 2 + 4)', 4),
+        ("$(expr $PER / 2 \\* 4)", 6),
+        ("$((SLURM_NNODES * PER / 3))", 2),
+        ("$(expr $PER + 2 \\* 3)", 2),  # of two ranks: unknown
+        ("$(expr $PER / 0)", 2),
+        ("$(expr length $PER)", 2),
+        ("$(expr $(nproc) \\* 2)", 2),
+    ],
+)
+def test_the_ranks_are_those_that_the_script_reckons(number: str, each: int) -> None:
+    found = values(job_file(f"{TWO}PER=6\nN={number}\nmpirun -np $N ./a\n").text)
+    assert (found["nodes"], found["ranks_per_node"]) == (2, each)

@@ -495,7 +495,7 @@ def world_size(script: Script) -> Iterator[Hit]:
             if has != starts:
                 reason = f"Lightning gets {name}={has}, but {one.outer.title} starts tasks for {name}={starts}: it refuses that"
                 yield Hit(one.line, reason)
-                return
+                break
 
 
 def _of_world(script: Script) -> Iterator[Hit]:
