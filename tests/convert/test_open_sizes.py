@@ -203,6 +203,8 @@ def test_a_folder_that_the_script_names_is_not_that_of_the_log() -> None:
         ("-n 8", "f() {\nB=/opt\nN=$SLURM_NTASKS\n$B/namd2 +p$((N*2)) a\n}\nf", "+p 16"),
         ("-n 8", "f() {\n$B/namd2 +p$((N*2)) a\nN=$SLURM_NTASKS\n}\nf", None),
         ("-N 1", "./a 1 &\n./a 2 &\n./a 3", "3 programs with &"),
+        ("-N 1", "apptainer exec x bash -c './a & ./b & wait'", "2 programs with &"),
+        ("-N 1 -n 2", "bash -c './a & ./b & wait'", None),
         ("-n 1", "for i in 1 2 3; do\n./a $i > $i.log &\ndone\nwait", "3 programs with &"),
         ("-n 1", "for i in $(seq 8); do ( cd $i; ./a ) & done; wait", "8 programs with &"),
         (
@@ -332,6 +334,7 @@ def test_a_script_that_counts_cores(target: str, options: str, code: str, start:
         ("cellranger count --id=b --localcores=8", False),
         ("singularity exec i.sif fmriprep b c participant", True),
         ("fmriprep b c participant --nprocs 4", False),
+        ("iqtree -s ${X}/b -m TEST -o A_B_C_D_E_F_G_H_I_J_K_L_M_N_O_P -nt AUTO", True),
     ],
 )
 @pytest.mark.parametrize("target", ["torque", "toml", "slurm"])
