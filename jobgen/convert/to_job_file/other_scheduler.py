@@ -135,7 +135,7 @@ def _code(file: JobFile) -> str:
 def _remains(what: str, code: str) -> bool:
     """Return whether the words of a remark are in one line of the job file, which has no ``python`` before a
     program, and options between the words: ``mkdir -p logs``; of an assignment the name."""
-    if name := re.match(r"\w+=(?=\$\(|`)", what):
+    if name := re.match(r"\w+=(?=[\"']?[$`])", what):
         return name[0] in code
     text = re.sub("[\"']", "", _PLAIN.sub(r"$\1", what)).lstrip("$")
     words = text.removesuffix("...").split()  # of a command that is not shown as a whole
