@@ -226,7 +226,15 @@ def _own_cores(script: Script) -> tuple[int, int, str]:
             of_program = not names.isdisjoint(_LETTERS.get(option, "").split())
             count = number(given or after) if of_program or _CORES_IN_OPTION.fullmatch(option) else None
             found.append((count or 1, line, f"{option} {count}"))
-    return max([*found, *_at_once(script)], key=lambda one: one[0])
+    return max([*found, *_at_once(script), *_at_once_in_texts(script)], key=lambda one: one[0])
+
+
+def _at_once_in_texts(script: Script) -> Iterator[tuple[int, int, str]]:
+    """Yield how many programs the shells of ``bash -c TEXT`` run at the same time with ``&``."""
+    alone = (one for one in script.started if not (one.outer or one.remote))
+    for text, line in {(one.text, one.line) for one in alone if one.text is not None}:
+        inner = Script(text.source, script.scheduler)
+        yield from ((count, line, what) for count, _, what in _at_once(inner))
 
 
 def _at_once(script: Script) -> Iterator[tuple[int, int, str]]:

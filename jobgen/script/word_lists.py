@@ -19,7 +19,7 @@ _DEFAULT = (":-", "-", ":=", "=")
 _ALTERNATIVE = (":+", "+")
 _ESCAPE = re.compile(r"\\([$`\"\\])")  # in double quotes
 # Signs in double quotes that a command line reads, and bash does not in the value of a variable.
-_SIGN = re.compile(r"(?<!\\)[\"'`();&|<>]|(^|\s)#|\\[^$`\"\\\n]|\{[^{}]*(,|\.\.)[^{}]*\}")
+_SIGN = re.compile(r"(?<!\\)[\"'`();&|<>]|(^|\s)(#|(\w+=)?~)|\\[^$`\"\\\n]|\{[^{}]*(,|\.\.)[^{}]*\}")
 _EXPANSION = re.compile(r"\$\([^)]*\)+|`[^`]*`|\$\{[^}]*\}")
 _ASSIGNMENT = re.compile(r"\s*-*\w[\w-]*=")
 _BLANK = re.compile(r"\\?\n")

@@ -195,6 +195,9 @@ def test_cores_that_only_pbs_pro_names(line: str, named: bool) -> None:
         ("source /v/bin/activate\nmodule list\npython x.py $INPUT", "$INPUT"),
         ("read a < f\nfor i in 1 2; do echo $i $a; done\npython x.py $((n + 1)) $1z", ""),
         (". ./env.sh\npython x.py $dataset", ""),
+        ("module load x\ncd $X_ROOT\npython x.py", ""),
+        ("cd $X_ROOT\npython x.py", "$X_ROOT"),
+        ("source $FOLDER/x.sh\npython x.py", "$FOLDER"),
     ],
 )
 def test_variables_of_the_submission_in_a_job_for_pbs(text: str, named: str) -> None:

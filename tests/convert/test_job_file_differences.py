@@ -781,7 +781,7 @@ def test_an_exit_behind_the_program(lines: str, named: list[int]) -> None:
         ("gmx mdrun -ntomp $OMP_NUM_THREADS", None, set()),
         ("ls | xargs -I{} sh -c 'cd {}; srun -n 1 gmx_mpi mdrun -ntomp 3'", "3", set()),
         ('A=4\nls | xargs -I{} bash -c "gmx mdrun -ntomp $A -deffnm {}"', "4", set()),
-        ('ls | xargs -I{} bash -c "gmx mdrun -ntomp $A -deffnm {}"', None, {"before"}),
+        ('ls | xargs -I{} bash -c "gmx mdrun -ntomp $A -deffnm {}"', None, {"command"}),
         ("export OMP_NUM_THREADS=$X\ngmx mdrun -ntomp $X", None, set()),
     ],
 )

@@ -734,3 +734,51 @@ def test_cores_that_ranks_cannot_share_are_for_the_scheduler_of_the_script() -> 
     text = job_file("#PBS -l select=5:ncpus=24:mpiprocs=21,walltime=1:00:00\nmpirun -np 105 ./a\n").text
     assert "[pbs]\ncpus_per_node = 24\n" in text
     assert not refusal(text, "slurm")
+
+
+@pytest.mark.parametrize(
+    ("lines", "program"),
+    [
+        ("read X < l\nY=$X\nsrun ./a $Y", "exec ./a $Y"),
+        ('for i in 1; do\n  printf -v X %s "a b"\n  Y="$X"\n  srun ./a $Y\ndone', "exec ./a $Y"),
+        ("while getopts s: f; do Y=$OPTARG; done\nsrun ./a $Y", "exec ./a $Y"),
+        ('S="--out ~/x"\nsrun ./a $S', "exec ./a $S"),
+        ('S="a=~/x b"\nsrun ./a $S', "exec ./a $S"),
+    ],
+)
+def test_words_that_only_a_shell_gets_from_a_variable(lines: str, program: str) -> None:
+    """It splits what a command has set, also in another variable, and replaces no ~ in a value."""
+    assert values(job_file(f"#!/bin/bash\n#SBATCH -N 1\n{lines}\n").text)["command"][2] == program
+
+
+def test_devices_in_front_of_a_step_are_those_of_the_launcher() -> None:
+    """Slurm replaces them in the step: in the program they would take effect."""
+    found = values(job_file("#!/bin/bash\n#SBATCH -N 1 --gres=gpu:2\nCUDA_VISIBLE_DEVICES=1 srun ./a\n").text)
+    assert "VISIBLE" not in str(found["command"])
+    assert "export CUDA_VISIBLE_DEVICES=1" in found["setup"]
+
+
+def test_hosts_that_a_shell_of_the_ranks_prints_are_no_program() -> None:
+    code = "srun -l bash -c 'hostname' | sort > hosts\nhorovodrun -np 2 -H h python t.py"
+    found = values(job_file(f"#!/bin/bash\n#SBATCH -N 2 -n 2\n{code}\n").text)
+    assert found["command"][0] == "horovodrun"
+
+
+def test_commands_after_the_program_have_the_directories_of_a_file() -> None:
+    code = "source ./env.sh\nsrun ./a\ncp b $DATA_SCRATCH $WORKDIR $HOME"
+    setup = values(job_file(f"#!/bin/bash\n#SBATCH -N 1\n{code}\n").text)["setup"]
+    assert setup.splitlines()[-2:] == ["export DATA_SCRATCH", "export WORKDIR"]
+
+
+def test_a_variable_of_a_directive_that_setup_sets_is_not_missing() -> None:
+    done = job_file("#!/bin/bash\n#SBATCH -n 4 --mem-per-cpu=2G\n./a $SLURM_MEM_PER_CPU\n")
+    assert not [one for one in done.remarks if "is not set by" in one.why]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["ls *.f | xargs -n 1 python t.py", 'cat l | xargs -I {} sh -c "{}"', "eval ${L[SLURM_ARRAY_TASK_ID]}"],
+)
+def test_a_program_that_another_command_starts(line: str) -> None:
+    found = values(job_file(f"#!/bin/bash\n#SBATCH -N 1 -a 0-1\nL=('./a x' './b')\n{line}\n").text)
+    assert found["command"][2].endswith(line)

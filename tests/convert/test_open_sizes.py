@@ -203,6 +203,8 @@ def test_a_folder_that_the_script_names_is_not_that_of_the_log() -> None:
         ("-n 8", "f() {\nB=/opt\nN=$SLURM_NTASKS\n$B/namd2 +p$((N*2)) a\n}\nf", "+p 16"),
         ("-n 8", "f() {\n$B/namd2 +p$((N*2)) a\nN=$SLURM_NTASKS\n}\nf", None),
         ("-N 1", "./a 1 &\n./a 2 &\n./a 3", "3 programs with &"),
+        ("-N 1", "apptainer exec x bash -c './a & ./b & wait'", "2 programs with &"),
+        ("-N 1 -n 2", "bash -c './a & ./b & wait'", None),
         ("-n 1", "for i in 1 2 3; do\n./a $i > $i.log &\ndone\nwait", "3 programs with &"),
         ("-n 1", "for i in $(seq 8); do ( cd $i; ./a ) & done; wait", "8 programs with &"),
         (
@@ -332,6 +334,7 @@ def test_a_script_that_counts_cores(target: str, options: str, code: str, start:
         ("cellranger count --id=b --localcores=8", False),
         ("singularity exec i.sif fmriprep b c participant", True),
         ("fmriprep b c participant --nprocs 4", False),
+        ("iqtree -s ${X}/b -m TEST -o A_B_C_D_E_F_G_H_I_J_K_L_M_N_O_P -nt AUTO", True),
     ],
 )
 @pytest.mark.parametrize("target", ["torque", "toml", "slurm"])
@@ -612,6 +615,16 @@ def test_the_mpi_of_the_branch_that_runs(line: str, start: str, exports: bool, n
         ("--gres=gpu:1", "CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES%%,*} python a.py", 0),
         ("--gres=gpu:4 --exclusive", "CUDA_VISIBLE_DEVICES=0 python a.py", 0),
         ("-N 1", "CUDA_VISIBLE_DEVICES=0 python a.py", 0),
+        ("--gres=gpu:1", "CUDA_VISIBLE_DEVICES=$1 python a.py", 1),
+        ("--gres=gpu:2", "for i in 0 1; do\nCUDA_VISIBLE_DEVICES=$i python a.py &\ndone\nwait", 1),
+        ("--gres=gpu:2", "for ((i=0; i<2; i++)); do export CUDA_VISIBLE_DEVICES=${i}; ./a & done; wait", 1),
+        ("--gres=gpu:2", 'G=1\nCUDA_VISIBLE_DEVICES="$G" python a.py', 1),
+        (
+            "--gres=gpu:2",
+            "for g in ${CUDA_VISIBLE_DEVICES//,/ }; do CUDA_VISIBLE_DEVICES=$g ./a & done; wait",
+            0,
+        ),
+        ("--gres=gpu:2", "CUDA_VISIBLE_DEVICES=$SLURM_JOB_GPUS ./a", 0),
         ("--gres=gpu:1", "HIP_VISIBLE_DEVICES=0 srun ./a", 1),
         ("--gres=gpu:1", "CUDA_VISIBLE_DEVICES=0 srun ./a", 0),
     ],

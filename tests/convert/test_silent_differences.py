@@ -1431,7 +1431,7 @@ def test_a_separator_of_words_that_is_set_with_another_variable() -> None:
     ],
 )
 def test_a_variable_that_some_branches_set(lines: str, named: bool) -> None:
-    done = job_file(SLURM.format("-N 1", f"{lines}\nsrun ./a $seed"))
+    done = job_file(SLURM.format("-N 1", f'{lines}\nsrun ./a "$seed"'))
     assert any("in a condition only" in one.why for one in done.remarks) is named
 
 

@@ -171,7 +171,7 @@ SITES = "sets CUDA_VISIBLE_DEVICES (before) at some sites only, to numbers or to
     [
         ("pbs", "./a `echo $CUDA_VISIBLE_DEVICES`", SITES),
         ("pbs", "cd $JOBSCRATCH", "does not set JOBSCRATCH (before)"),
-        ("slurm", "cd $SCRATCHDIR", "does not set SCRATCHDIR (before)"),
+        ("slurm", "cd $SCRATCHDIR", "Slurm sets SCRATCHDIR (before) at some sites to a directory of the job"),
         ("pbs --dialect torque", "cd $TMPDIR", "makes TMPDIR (before) only where pbs_mom has $tmpdir"),
         ("slurm", "cd $TMPDIR $JOBSCRATCH $CUDA_VISIBLE_DEVICES", ""),
         ("pbs", "cd $TMPDIR; echo $CUDA_VISIBLE_DEVICES ${JOBSCRATCH:-/tmp}", ""),

@@ -10,7 +10,7 @@ from jobgen.convert.result import Edit, apply, remark_on
 from jobgen.convert.to_job_file import definitions, notes
 from jobgen.convert.to_job_file.builder import END_OF_EARLY, JobFile
 from jobgen.convert.to_job_file.definitions import by_value, definitions_of, reads_set_arguments, state
-from jobgen.convert.to_job_file.effects import ENVIRONMENT, LOGIN, OF_DIRECTORY, effects_of
+from jobgen.convert.to_job_file.effects import ENVIRONMENT, LOGIN, OF_DIRECTORY, OF_SITE, effects_of
 from jobgen.convert.to_job_file.environment import AT_HOME, OF_SHELL, take
 from jobgen.convert.to_job_file.inherited import is_own_file, may_be_function, may_define_functions
 from jobgen.convert.to_job_file.statements import Split
@@ -256,7 +256,7 @@ class Body:
         if any(map(_sets, (*self.files, *statements))):
             assigned = {*self.script.values, *(name for one in later for name, _, _ in assignments(one))}
             unknown = [name for name in sorted(read - assigned) if re.fullmatch(r"[A-Za-z]\w*", name)]
-            found |= {name: None for name in unknown if not LOGIN.fullmatch(name)}
+            found |= {name: None for name in unknown if OF_SITE.fullmatch(name) or not LOGIN.fullmatch(name)}
         text = self._text(statements)
         if self.script.tree.damaged:  # assignments that tree-sitter has not read
             found |= {name: None for name in sorted(read) if re.search(rf"(?m)^\s*{re.escape(name)}=", text)}

@@ -177,6 +177,10 @@ def _options(file: JobFile, script: Script, content: ScriptRequest) -> list[str]
             why = "is left out: it is for steps, and the script has none; signal sends one to the ranks"
             file.hint(option.line, text, why)
             continue
+        if option.flag == "--input" and option.value != "none":
+            file.lose(option.line, text, "the program has no standard input")
+        elif option.flag == "--gpus" and "divisible" in why:
+            file.lose(option.line, text, why)
         if why.endswith(" number") and not re.fullmatch(r"[\dkm]+-[\dkm]+", option.value):
             file.hint(option.line, text, _NO_NUMBER)
             file.remarks += _memory(script)

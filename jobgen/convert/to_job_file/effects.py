@@ -106,9 +106,11 @@ _OF_OTHERS = re.compile(r"CC|CXX|FC|F77|F90|\w+_ROOT")
 _IN_LOWER_CASE = re.compile(r"(?!\w+_proxy)[a-z_][a-z0-9_]*")  # which modules do not set
 # Parts of the names of variables that they set.
 OF_PLACES = re.compile("PATH|HOME|DIR|ROOT|LIB|INC|BIN|PREFIX|BASE|VERSION|_proxy", re.IGNORECASE)
+# Directories of a site.
+OF_SITE = re.compile(r"\w*SCRATCH\w*|(\w+_)?WORK(\d|_?DIR)?|(PROJ|MEMBER|WORLD|GROUP)WORK")
 # Variables of the login and the scheduler, which these do not set.
 LOGIN = re.compile(
-    r"HOME|USER|LOGNAME|HOSTNAME|SHELL|PWD|TMP(DIR)?|\w*SCRATCH\w*|(\w+_)?WORK(\d|_?DIR)?|(PROJ|MEMBER|WORLD|GROUP)WORK|\w+_VISIBLE_DEVICES|NCPUS"
+    rf"HOME|USER|LOGNAME|HOSTNAME|SHELL|PWD|TMP(DIR)?|{OF_SITE.pattern}|\w+_VISIBLE_DEVICES|NCPUS"
     r"|SECONDS|RANDOM|UID|EUID|BASH\w*|PBS_\w+|(SLURM|SALLOC|SBATCH)\w*|\W|\d+"
 )
 _HARMLESS = frozenset({"text", "report", "shell", "variable", "export", "product", "function"})

@@ -77,18 +77,19 @@ def optional(script: Script) -> Iterator[Node]:
     """Yield the variables that the environment of the submission may have: scripts read them with a default,
     as in ``${NAME:-DEFAULT}`` and ``[ -z "$NAME" ]``, and do not set them before; or nothing sets them."""
     known = (*_OF_ENVIRONMENT, _OF_PBS, _OF_SLURM, LOGIN, _OF_SHELL)
-    files = (one.node.start for one in script.commands if is_own_file(one))
+    files = (one.node.end for one in script.commands if is_own_file(one))
     end = min(files, default=script.tree.end)
     others = (one.node for one in script.named("module", "ml", "source", ".", "eval"))
-    sets = (one.start for one in others if not SETS_NO_OTHERS.search(one.text))
+    sets = (one.end for one in others if not SETS_NO_OTHERS.search(one.text))
     start_of_others = min(sets, default=script.tree.end)
     given = cache(lambda name: is_set(script, name))
     for node in script.tree.all("variable_name"):
         if node.start > end or node.under("function_definition"):
             continue
-        if any(one.fullmatch(node.text) for one in known):
-            continue
         of_others = node.text.isupper() and node.start > start_of_others
+        of_no_module = node.text.endswith("_ROOT") and not of_others
+        if any(one.fullmatch(node.text) for one in known) and not of_no_module:
+            continue
         if not _may_be_unset(node) and (of_others or not _is_read(node) or given(node.text)):
             continue
         start = (node.around("variable_assignment") or node).start

@@ -109,9 +109,8 @@ def write(file: JobFile, script: Script, launch: Launch, kind: str) -> list[str]
                 file.lose(launch.line, given, _FILES[name])
         elif name in _PASSES or _of_script(launch, kind, name):
             lines += _export(file, launch, words, texts)
-            if launch.row.by_scheduler and name in _DEVICES and _sees_others(script, name, texts[-1] or ""):
-                why = "the ranks see all devices of the job on their node"
-                file.hint(launch.line, given, why)
+            if launch.row.by_scheduler and name in _DEVICES:
+                file.remarks += _of_devices(script, launch.line, given, name, texts[-1] or "")
         elif name == "--" or _container(file, launch, [option_text(script, word) for word in words]):
             continue
         elif name.startswith("--container-") and not _has_image(launch):
@@ -203,9 +202,21 @@ def _of_step(script: Script, kind: str, name: str, text: str | None) -> str:
     return "jobgen ends all ranks if one fails, and waits for those that go on"
 
 
-def _sees_others(script: Script, name: str, text: str) -> bool:
-    """Return whether a step sees other devices than the job has on a node."""
-    request, value = script.request, text.removeprefix(f"{name}=")
+def _of_devices(script: Script, line: int, given: str, name: str, text: str) -> Iterator[Remark]:
+    """Yield a remark on a step that sees other devices than the job has on a node."""
+    value = re.sub(rf"^{name}[= ]|[\"']", "", text or given)
+    given_here = [re.sub("^gres[/:]", "", one) for one in value.split(",") if not one.endswith(":0")]
+    kinds = {re.split("[:=]", one)[0] for one in given_here} - {"gpu", "none"}
+    of_job = script.heeded["--gres"].value if "--gres" in script.heeded else ""
+    if name == "--gres" and not kinds.issubset(re.findall(r"\w+", of_job)):
+        yield Remark(line, given, "the ranks have the devices of the job, which requests none of these")
+    elif _sees_others(script, name, value):
+        yield hint(line, given, "the ranks see all devices of the job on their node")
+
+
+def _sees_others(script: Script, name: str, value: str) -> bool:
+    """Return whether a step sees fewer GPUs than the job has on a node."""
+    request = script.request
     count = 0 if value == "none" else number(value.rpartition(":")[2])
     of_job = request.gpus if name in _TOTAL else request.gpus_per_node
     if name in _TOTAL and request.gpus_per_node:

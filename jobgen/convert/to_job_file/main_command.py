@@ -7,8 +7,8 @@ import re
 
 from jobgen.convert.to_job_file import launcher, wrappers
 from jobgen.convert.to_job_file.blocks import misread
-from jobgen.launch.command_line import is_python
-from jobgen.launch.wrappers import command_start
+from jobgen.launch.command_line import SHELLS, is_python
+from jobgen.launch.wrappers import command_start, inputs_start
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS
 from jobgen.script.commands import Command, commands
 from jobgen.script.launches import Launch
@@ -35,8 +35,11 @@ def last_launch(script: Script) -> Launch | None:
 
 def _prints(script: Script, launch: Launch) -> bool:
     """Return whether the ranks of a launcher only print something, such as their hosts."""
-    words = [os.path.basename(script.constants.value(word) or "") for word in launch.program]
-    return " ".join(words[:1]) in PRINT
+    words = [script.constants.value(word) or "" for word in launch.program]
+    names = [os.path.basename(words[0])] if words else [""]
+    if names[0] in SHELLS and words[1:2] == ["-c"] and len(words) == 3:
+        names = [one.name for one in commands(parse(words[2].encode()))]
+    return PRINT.issuperset(names)
 
 
 def outermost(launch: Launch | None) -> Launch | None:
@@ -74,7 +77,10 @@ def _calls_tools(script: Script, command: Command) -> bool:
 
 
 def _is_tool(script: Script, command: Command) -> bool:
-    """Return whether a command changes the shell, or runs common tools only, maybe behind a wrapper."""
+    """Return whether a command changes the shell, or runs common tools only, also by a wrapper or xargs."""
+    words = [literal(word) for word in command.words]
+    if 0 < (at := inputs_start(words, 0)) < len(words):
+        return os.path.basename(words[at] or "") in TOOLS
     return command.name in STATE | TOOLS or all(one.name in TOOLS for one in script.innermost(command))
 
 
@@ -87,11 +93,12 @@ def behind_exec(command: Command) -> Command:
 
 
 def _runs_program(command: Command) -> bool:
-    """Return whether a command is ``eval $COMMAND``, or ``env`` with a program."""
+    """Return whether a command is ``eval $COMMAND``, also of a list, or ``env`` with a program."""
     texts = [word.text.strip('"') for word in command.arguments]
     if command.name == "env":
         return any(not re.match(r"-|\w+=", text) for text in texts)
-    return command.name == "eval" and all(re.fullmatch(r"\$\w+|\$\{\w+\}", text) for text in texts)
+    value = r"\$\w+|\$\{\w+(\[[^]]+\])?\}"
+    return command.name == "eval" and all(re.fullmatch(value, text) for text in texts)
 
 
 def _named(command: Command) -> bool:

@@ -33,6 +33,8 @@ _OF_STEPS = {
     ("--label", "-l"): "writes no number of the rank before a line",
 }
 _NAME = BY_KEY["name"].default  # of a job
+_SETS = re.compile(r"(?m)^(SLURM_\w+)=")  # a variable of a directive that the job file sets
+_PLAIN = re.compile(r"\$\{(\w+)\}(?!\w)")  # ${NAME}, which is $NAME in the words of a program
 
 
 def remarks(script: Script, file: JobFile, text: str) -> Iterator[Remark]:
@@ -59,7 +61,7 @@ def remarks(script: Script, file: JobFile, text: str) -> Iterator[Remark]:
     ranks = list(_ranks(script, file))
     warned = _warned(text, target)
     found += [one for command, one in differences.commands(script, target) if command.name not in warned]
-    set_names = {*warned, *([index] if indexed else ())}
+    set_names = {*warned, *([index] if indexed else ()), *_SETS.findall("\n".join(file.blocks))}
     if file.variables.get(CORES_OF_STEP) == str(file.count("cpus_per_rank")):
         warned.add(CORES_OF_STEP)  # the job requests them
     seen = [*found, *ranks, *(Remark(0, f"${name}", "") for name in set_names)]
@@ -122,23 +124,25 @@ def _ranks(script: Script, file: JobFile) -> Iterator[Remark]:
 
 
 def _code(file: JobFile) -> str:
-    """Return the texts of a job file as they are in the script, but without quotes."""
+    """Return the texts of a job file as they are in the script, but without quotes and braces."""
     own = [value for key, value in file.values.items() if key not in _NO_CODE]
     values = [*own, *(one for part in file.components for one in part.values())]
     values += [f"export {name}={value}" for name, value in file.variables.items()]
     lines = (" ".join(map(str, one)) if isinstance(one, list) else str(one) for one in values)
-    return re.sub("[\"']", "", "\n".join(lines))
+    return re.sub("[\"']", "", _PLAIN.sub(r"$\1", "\n".join(lines)))
 
 
 def _remains(what: str, code: str) -> bool:
     """Return whether the words of a remark are in one line of the job file, which has no ``python`` before a
     program, and options between the words: ``mkdir -p logs``; of an assignment the name."""
-    if name := re.match(r"\w+=(?=\$\(|`)", what):
+    if name := re.match(r"\w+=(?=[\"']?[$`])", what):
         return name[0] in code
-    words = re.sub("[\"']", "", what).lstrip("$").split()
+    text = re.sub("[\"']", "", _PLAIN.sub(r"$\1", what)).lstrip("$")
+    words = text.removesuffix("...").split()  # of a command that is not shown as a whole
     words = words[1:] if len(words) > 1 and is_python(words[0]) else words
     code = re.sub(r"(?m)^\s*#(?![A-Z]).*", "", code) if len(words) == 1 else code
-    return re.search("[^\n]*".join(map(re.escape, words)), code) is not None
+    end = r"(?!\w)" * text.isidentifier()
+    return re.search("[^\n]*".join(map(re.escape, words)) + end, code) is not None
 
 
 def _warned(text: str, target: Dialect) -> set[str]:

@@ -318,7 +318,7 @@ def _splits(script: Script, node: Node) -> bool:
     name = re.sub(r"\W.*", "", node.text.lstrip("${#!"))
     if not name or re.search(r"[@*]|^\$\{\w+:?\+", node.text) or _OF_NODES.fullmatch(name):
         return True
-    return _has_several(script, name) or name in script.changed - counted(script.tree)
+    return _has_several(script, name)
 
 
 def _is_foreign(script: Script, text: str) -> bool:
@@ -348,7 +348,8 @@ def _has_several(script: Script, name: str, depth: int = 0) -> bool:
     elements = [child for one in of_arrays for child in one.children[1:-1] if child.type != "comment"]
     others = {other for one in values for other, _ in expansions(one)} - {name, *arrays}
     of_others = depth < _DEEPEST and any(_has_several(script, one, depth + 1) for one in others)
-    return of_others or any(map(_several, [*values, *elements]))
+    changes = name in script.changed - counted(script.tree)
+    return changes or of_others or any(map(_several, [*values, *elements]))
 
 
 def _several(value: Node) -> bool:

@@ -41,6 +41,7 @@ from jobgen.launch.expansion import names
 from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS
 from jobgen.rendering.launch_words import RANK_VARIABLES
 from jobgen.rendering.runtime import MADE_BY
+from jobgen.schedulers.table import queued
 from jobgen.script.commands import Command, commands
 from jobgen.script.constants import variable_name, whole_expansion
 from jobgen.script.dialects.base import Dialect
@@ -172,11 +173,18 @@ def _open_binding(file: JobFile, script: Script) -> None:
 
 
 def _own_index(file: JobFile, script: Script) -> None:
-    """Set the variable of the index in an array, which jobs of other schedulers do not have."""
+    """Set the variable of the index in an array, which jobs of other schedulers do not have; add a remark if
+    their arrays look it up."""
     name = script.dialect.variable("array_index")
     if "array" in file.values and name not in script.values and not _is_own(script):
         setup = file.text_of("setup")
         file.values["setup"] = f"export {name}=$JOBGEN_TASK  # also under another scheduler\n{setup}"
+    for other, own in file.of_others.items() if not _is_own(script) else ():
+        if "pack" in own:
+            title = queued()[other].title
+            why = f"is no array of {title}, whose job has a list of the indexes (pack): its log has another "
+            why += "index, and the output of a task is in task-INDEX/log of the run directory"
+            file.hint(line_of(script, "array"), f"array {file.values['array']}", why)
 
 
 def _accelerator(file: JobFile, script: Script) -> None:
@@ -421,8 +429,11 @@ def _prefixed(
     direct = plain[0].endswith(".py") and not by_launcher  # by the interpreter of its first line
     pairs = []
     ours = {*_OURS} - ({*RANK_VARIABLES} if launch is None else set())
+    of_step = script.dialect.names_of_devices if launch is not None and launch.row.by_scheduler else ()
     for name, value, node in assignments(command.node):
-        if node.parent is command.node and name not in ours:
+        if node.parent is command.node and name in of_step:
+            words.setup.append(f"export {node.text}")  # which the scheduler replaces in a step
+        elif node.parent is command.node and name not in ours:
             text = program_line.read(script, [value], words).words if value is not node else []
             pairs.append(f"{name}={''.join(text)}")
     if plain[0] == "python" and (old or pairs):  # env finds it as the script does

@@ -71,6 +71,7 @@ def remarks(
         given = words[1:] and words[0] not in _RESETS
         works = any(one.node in statement for statement in own)
         if given and not works and one.node.text not in program:
-            why = "jobgen's script has traps of its own instead: "
+            why = "acts in setup only: " * any(one.node in statement for statement in parts.before)
+            why += "jobgen's script has traps of its own instead: "
             why += "commands for the end of the job go into after"
             yield remark_on(one, why, lost=True)

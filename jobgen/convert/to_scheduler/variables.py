@@ -433,10 +433,20 @@ def _named_devices(script: Script, target: Dialect, old: str, new: str) -> Itera
     for node in [one for one in of_steps if one not in known][:1]:
         yield hint(node.line, _setting(node)[:60], f"{why}effect: delete it")
     names = {*source.names_of_devices, _OF_HIP}
-    numbers = [node for name, _, node in script.assignments if name in names and _NUMBERS.match(node.text)]
+    given = [(value, node) for name, value, node in script.assignments if name in names]
+    numbers = [node for value, node in given if _NUMBERS.match(node.text) or _counts(script, value)]
     if not request.exclusive and (others := [one for one in numbers if one not in of_steps]):
         why = f"names the job's devices if {old} hides the others, and those of the node if {new} does not"
         yield hint(others[0].line, others[0].text[:60], why)
+
+
+def _counts(script: Script, value: Node) -> bool:
+    """Return whether a value is a variable with an argument of the script, a number, or each of several."""
+    match = re.fullmatch(r"\"?\$\{?(\w+)\}?\"?", value.text)
+    name = match[1] if match else ""
+    loop = rf"\bfor\s+{name}\s+in\s+(\{{?\d|(\$\(|`)seq\b)|\(\(\s*{name}\s*=\s*\d"
+    known = re.match(r"\d", script.constants.value(value) or "") is not None
+    return bool(name) and (name.isdigit() or known or re.search(loop, script.tree.text) is not None)
 
 
 def _devices_for(script: Script, names: Collection[str], *launchers: str) -> Iterator[Node]:

@@ -174,12 +174,16 @@ class SlurmDialect(Dialect):
         **dict.fromkeys(names_of_devices, "sets it to the numbers of the job's devices"),
         "TMPDIR": "sets it to /tmp if the submission does not",  # _make_tmpdir of slurmd/slurmstepd/task.c
         "HOST": "passes on that of the submission",
-        # IDRIS, CSC, NAISS, Virginia Tech, NeSI, CESGA
+        # IDRIS, CSC, NAISS, Virginia Tech, NeSI, CESGA, Pau
         **dict.fromkeys(
-            (*("JOBSCRATCH", "LOCAL_SCRATCH", "SNIC_TMP", "TMPFS", "SCRATCH_DIR", "LUSTRE_SCRATCH"),),
+            (
+                *("JOBSCRATCH", "LOCAL_SCRATCH", "SNIC_TMP", "TMPFS", "SCRATCH_DIR", "LUSTRE_SCRATCH"),
+                "SCRATCHDIR",
+            ),
             "sets it at some sites to a directory of the job",
         ),
     }
+    at_some_sites = frozenset({"SCRATCHDIR"})  # PBS has it, too
     gpus_of_rank = ("--gpus-per-task", "--ntasks-per-gpu")
     of_no_job = frozenset({"--parsable", "--quiet", "--verbose", "--ignore-pbs", "--wait-all-nodes=1"})
     set_by_options = {  # seen with Slurm 22.05
