@@ -34,7 +34,7 @@ _GAP = re.compile(
     rf"(?:(?:time|nodes|select|ntasks[\w-]*|mem[\w-]*|array|ppn|mpiprocs|cpus[\w-]*|ngpus)[=:]|(?-i:\s-[tnca]\s))(?:(?:\d+|dd?)-)?(?-i:{_WORD}|{_LETTERS})|"
     r"[\s=]gpu:(?-i:N|X|NUM\w*|COUNT|N?GPUS?)(?![\w=])|"
     rf"(?:\s-J\s*\d+-|--(?:time|nodes|ntasks|mem|cpus|gpus)(?:-[a-z-]+)?\s+)(?-i:{_WORD})|"
-    r"(?:=|\s-\w\s)(?-i:MEMORY|MEM|TIME|WALLTIME|N?TASKS\w*|N?NODES|N?CPUS|NUM_\w+|JOB_?NAME)(?![\w=])",
+    r"(?:=|\s-(?!v)\w\s)(?-i:MEMORY|MEM|TIME|WALLTIME|N?TASKS\w*|N?NODES|N?CPUS|NUM_\w+|JOB_?NAME)(?![\w=])",
     re.I,
 )
 # A word in a time, as xTime:00:00.
@@ -75,7 +75,7 @@ def is_for_person(text: str) -> bool:
 
 
 def _without_comment(text: str) -> str:
-    return re.sub(r"\s#(?!#?\w+#).*", "", text)
+    return re.sub(r"\s(?:#(?!#?\w+#)|;\s).*", "", text)
 
 
 _SAYS_TEMPLATE = re.compile(
