@@ -196,6 +196,8 @@ def levels(text: str, rule: str) -> list[str]:
         ("no-launcher", f"{TWO}N=$(python3 count.py)\n./launch.sh $N"),
         ("no-launcher", f"{TWO}export SMARTSIM_LOG_LEVEL=debug\npython3 driver.py"),
         ("placeholder", f"{PBS}#PBS -v NUM_NODES,PLACE\n./a"),
+        ("uneven-tasks", f"{HEAD}#SBATCH -N 2 -n 4 --exclusive --gres=gpu:2\nsrun ./a"),
+        ("bad-count", f"{HEAD}#SBATCH --tasks-per-node=X\nsrun ./a"),
         ("placeholder", f"{HEAD}#SBATCH --mem=2G ; what your job needs\n./a"),
         ("no-shebang", f"#PBS -S /bin/bash\n{PBS[12:]}hostname"),
         ("mkdir-exists", f"{HEAD}mkdir results 2> /dev/null\nsrun ./a"),
@@ -289,6 +291,8 @@ def test_what_is_right_is_not_reported(rule: str, text: str) -> None:
         ("no-walltime", "#!/bin/bash\n#PBS -l nodes=1:ppn=2\n#PBS -q test\n./a", "note"),
         ("no-walltime", "#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH --partition=latest\nsrun ./a", "warning"),
         ("exclusive-memory", f"{TWO}#SBATCH --exclusive\nsrun ./a", "note"),
+        ("uneven-tasks", f"{HEAD}#SBATCH -N 2 -n 4 --gres=gpu:2\nsrun ./a", "warning"),
+        ("uneven-tasks", f"{HEAD}#SBATCH -N 2 -n 5 --exclusive\nsrun ./a", "note"),
         ("fixed-port", f"{TWO}MASTER_PORT=29500\nsrun ./a", "note"),
         ("no-launcher", f"{TWO}export OMP_NUM_THREADS=4\npython3 driver.py", "note"),
         ("repeated-count", f"{TWO}mpirun -np 2 ./a\nmpirun -np 4 ./a", "note"),
@@ -582,6 +586,12 @@ def test_a_loop_has_one_finding_on_its_input() -> None:
         ("forced-devices", f"{HEAD}CUDA_VISIBLE_DEVICES=0,1 ./a", "request the devices"),
         ("repeated-directive", f"{PBS}#PBS -m a\n#PBS -m e\n./a", "write the letters of both in one"),
         ("source-activate", f"{HEAD}. /opt/etc/profile.d/conda.sh\nsource activate a", "write conda activate"),
+        (
+            "ssh-between-nodes",
+            f"{TWO}a=$(ssh $head hostname -i | cut -f1)",
+            "many clusters do not allow ssh between nodes start it",
+        ),
+        ("ssh-between-nodes", f"{TWO}ssh $head ./server", "nodes, and its processes outlive the job"),
         ("source-activate", f"{HEAD}source activate a\n. /opt/etc/profile.d/conda.sh", "write eval"),
         *(
             ("overwritten-path", f"{HEAD}module load a\nexport PATH={value}\n./a", fix)
