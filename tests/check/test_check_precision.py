@@ -292,6 +292,9 @@ def test_what_is_right_is_not_reported(rule: str, text: str) -> None:
         ("no-walltime", "#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH --partition=latest\nsrun ./a", "warning"),
         ("exclusive-memory", f"{TWO}#SBATCH --exclusive\nsrun ./a", "note"),
         ("uneven-tasks", f"{HEAD}#SBATCH -N 2 -n 4 --gres=gpu:2\nsrun ./a", "warning"),
+        ("unexported-variable", f"{HEAD}PYTHONUNBUFFERED=1\npython3 t.py", "note"),
+        ("unexported-variable", f"{HEAD}TF_CPP_MIN_LOG_LEVEL=0\npython3 t.py", "note"),
+        ("unexported-variable", f"{HEAD}TRANSFORMERS_OFFLINE=1\npython3 t.py", "warning"),
         ("uneven-tasks", f"{HEAD}#SBATCH -N 2 -n 5 --exclusive\nsrun ./a", "note"),
         ("fixed-port", f"{TWO}MASTER_PORT=29500\nsrun ./a", "note"),
         ("no-launcher", f"{TWO}export OMP_NUM_THREADS=4\npython3 driver.py", "note"),
@@ -577,7 +580,10 @@ def test_a_loop_has_one_finding_on_its_input() -> None:
         *(
             ("download-in-job", f"{HEAD}{text}\npip install a\nsrun ./a", fix)
             for text, fix in (
-                ("cd /scratch/$SLURM_JOB_ID\npython3 -m venv e\nsource e/bin/activate", "into a shared folder"),
+                (
+                    "cd /scratch/$SLURM_JOB_ID\npython3 -m venv e\nsource e/bin/activate",
+                    "into a shared folder",
+                ),
                 ("cd $TMPDIR\nsource ~/e/bin/activate", "run it on the login node"),
                 ("cd $TMPDIR", "run it on the login node"),
             )
@@ -585,7 +591,11 @@ def test_a_loop_has_one_finding_on_its_input() -> None:
         ("forced-devices", f"{HEAD}#SBATCH --gpus-per-task=4\nCUDA_VISIBLE_DEVICES=0,1 ./a", "remove it"),
         ("forced-devices", f"{HEAD}CUDA_VISIBLE_DEVICES=0,1 ./a", "request the devices"),
         ("repeated-directive", f"{PBS}#PBS -m a\n#PBS -m e\n./a", "write the letters of both in one"),
-        ("source-activate", f"{HEAD}. /opt/etc/profile.d/conda.sh\nsource activate a", "write conda activate"),
+        (
+            "source-activate",
+            f"{HEAD}. /opt/etc/profile.d/conda.sh\nsource activate a",
+            "write conda activate",
+        ),
         (
             "ssh-between-nodes",
             f"{TWO}a=$(ssh $head hostname -i | cut -f1)",

@@ -277,4 +277,6 @@ def exclusive_memory(script: Script) -> Iterator[Hit]:
         yield Hit(option.line)
 
 
-_OF_AWS = re.compile(r"(?i)\bFI_PROVIDER=efa|/opt/(?:amazon|aws)[-/]|/fsx/|-(?:st|dy)-\S*xlarge|\bparallelcluster\b")
+_OF_AWS = re.compile(
+    r"(?i)\bFI_PROVIDER=efa|/opt/(?:amazon|aws)[-/]|/fsx/|-(?:st|dy)-\S*xlarge|\bparallelcluster\b"
+)
