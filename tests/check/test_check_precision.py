@@ -601,6 +601,8 @@ def test_a_loop_has_one_finding_on_its_input() -> None:
             f"{TWO}a=$(ssh $head hostname -i | cut -f1)",
             "many clusters do not allow ssh between nodes start it",
         ),
+        ("nodes-mismatch", f"{PBS}#PBS -l nodes=2:ppn=16\naprun -n 4 ./a", "start 2 ranks on each: -N 2"),
+        ("nodes-mismatch", f"{PBS}#PBS -l nodes=2:ppn=16\nmpirun -n 4 ./a", "--map-by ppr:2:node"),
         ("ssh-between-nodes", f"{TWO}ssh $head ./server", "nodes, and its processes outlive the job"),
         ("source-activate", f"{HEAD}source activate a\n. /opt/etc/profile.d/conda.sh", "write eval"),
         *(
