@@ -31,10 +31,10 @@ _GAP = re.compile(
     r"\byour(?:[ _-][a-z]|e?mail|name|account|project|user|dir)|\bpath/to/|"
     r"\bafter\w*:job_?id\b|\[-?at-?\]|(?-i:\b(?:SPECIFY|Specify|ENTER|Enter|INSERT|Insert)_\w)|"
     r"(?<=[=\s:@])(?-i:XX[a-z]{0,2})(?![\w=])|"
-    rf"(?:(?:time|nodes|select|ntasks[\w-]*|mem[\w-]*|array|ppn|mpiprocs|cpus[\w-]*|ngpus)[=:]|(?-i:\s-[tnca]\s))(?:(?:\d+|dd?)-)?(?-i:{_WORD}|{_LETTERS})|"
+    rf"(?:(?:time|nodes|select|n?tasks[\w-]*|mem[\w-]*|array|ppn|mpiprocs|cpus[\w-]*|ngpus)[=:]|(?-i:\s-[tnca]\s))(?:(?:\d+|dd?)-)?(?-i:{_WORD}|{_LETTERS})|"
     r"[\s=]gpu:(?-i:N|X|NUM\w*|COUNT|N?GPUS?)(?![\w=])|"
-    rf"(?:\s-J\s*\d+-|--(?:time|nodes|ntasks|mem|cpus|gpus)(?:-[a-z-]+)?\s+)(?-i:{_WORD})|"
-    r"(?:=|\s-\w\s)(?-i:MEMORY|MEM|TIME|WALLTIME|N?TASKS\w*|N?NODES|N?CPUS|NUM_\w+|JOB_?NAME)(?![\w=])",
+    rf"(?:\s-J\s*\d+-|--(?:time|nodes|n?tasks|mem|cpus|gpus)(?:-[a-z-]+)?\s+)(?-i:{_WORD})|"
+    r"(?:=|\s-(?!v)\w\s)(?-i:MEMORY|MEM|TIME|WALLTIME|N?TASKS\w*|N?NODES|N?CPUS|NUM_\w+|JOB_?NAME)(?![\w=])",
     re.I,
 )
 # A word in a time, as xTime:00:00.
@@ -75,7 +75,7 @@ def is_for_person(text: str) -> bool:
 
 
 def _without_comment(text: str) -> str:
-    return re.sub(r"\s#(?!#?\w+#).*", "", text)
+    return re.sub(r"\s(?:#(?!#?\w+#)|;\s).*", "", text)
 
 
 _SAYS_TEMPLATE = re.compile(

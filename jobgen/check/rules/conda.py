@@ -55,15 +55,19 @@ def source_activate(script: Script) -> Iterator[Hit]:
         if command.literals[:1] == ["activate"] and not (second or (moved and len(command.arguments) == 1)):
             provided = any(start < command.node.start for start in providers)
             if provided or _login(script) or of_submitter:
+                above = (one.node for one in script.commands if one.node.start < command.node.start)
+                fix = "write conda activate" if any(_DEFINES.search(node.text) for node in above) else ""
                 if not _OLD.search(script.tree.text):
-                    yield Hit.at(command.node, "conda activate has replaced source activate", level=NOTE)
+                    yield Hit.at(command.node, "conda activate has replaced source activate", fix, NOTE)
             else:
                 yield Hit(command.line)
 
 
+_DEFINES = re.compile(r"\bconda\.sh\b|\bconda\b.*\bhook\b")
+
 # Versions whose conda is older than 4.6, which has no hook, or may be.
 _OLD = re.compile(
-    r"(?i)conda[23]?[-/]?(?:[23]-)?(?:2\.\d|4\.[0-5](?!\d)|5\.[0-3])|(?:ana|mini)conda2(?![-/]?(?:\d|py))"
+    r"(?i)python/2\.\d\S*-anaconda\b|conda[23]?[-/]?(?:[23]-)?(?:2\.\d|4\.[0-5](?!\d)|5\.[0-3])|(?:ana|mini)conda2(?![-/]?(?:\d|py))"
 )
 
 

@@ -20,7 +20,7 @@ from jobgen.script.syntax import Node, expansions, is_plain
     "A number that repeats the request",
     """The launcher gets a number that the request already has. If only one of the two is changed, too
     few or too many ranks start. The scheduler has the numbers in variables, and srun takes them
-    by itself.""",
+    by itself. (A script that starts its ranks with three or more numbers measures how a program scales: it is silent.)""",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -37,6 +37,8 @@ def repeated_count(script: Script) -> Iterator[Hit]:
         return
     if any(line.startswith(MARK) for line in script.lines):
         return  # a script of jobgen compares its request with the nodes that it gets
+    if len({one.number(*one.row.line.ranks) for one in script.launches} - {None}) >= _SERIES:
+        return
     total = request.ranks or (request.nodes * request.ranks_per_node if request.ranks_per_node else None)
     for launch in script.launches:
         if launch.outer is not None:
@@ -48,6 +50,9 @@ def repeated_count(script: Script) -> Iterator[Hit]:
                 reason = f"{launch.title} gets {count}, a number that the directives have, too: they may differ after a change"
                 fix = _fix(script, launch, names is line.nodes)
                 yield Hit(launch.line, reason, fix, place=launch.place(*names))
+
+
+_SERIES = 3  # numbers of ranks
 
 
 def _by_hand(script: Script, launch: Launch, names: tuple[str, ...]) -> bool:

@@ -31,7 +31,7 @@ from jobgen.script.script import Edit, Hit, Script
     """A directive must begin with `#PBS` or `#SBATCH`, in capitals, without a blank, and on Slurm in the
     first column (`src/sbatch/opt.c`). `#pbs`, `#SBATCh`, `#SBTACH` and `#PSB` are comments, without a message.
     `# PBS` may be on purpose: it is one note for all, unless the script has no other directives; its job then runs
-    with the defaults of the queue. It is silent if a directive has the same option with another value. `##PBS` and `# #PBS` are the way to disable a directive.""",
+    with the defaults of the queue. It is silent if a directive has the same option with another value, if a comment says so, and without a value. `##PBS` and `# #PBS` are the way to disable a directive.""",
     bad="""
     #!/bin/bash
     #PBS -l select=1:ncpus=8
@@ -51,7 +51,7 @@ def inert(script: Script) -> Iterator[Hit]:
         yield Hit(command.line, reason, f"write {prefix} in front of its options, above the first command")
     given = {_begin(line) for line in (*read.live, *read.late)}
     disabled = [line for line in read.inert if re.match(rf"\s*#\s+{prefix[1:]}\s", line.text, re.I)]
-    apart = [line for line in disabled if _begin(line) not in given]
+    apart = [line for line in disabled if _begin(line) not in given and not _is_optional(script, line)]
     logs = {script.heeded[key].value for key in dialect.log_options if key in script.heeded}
     for line in read.inert:
         if line in apart[1:] or (line in disabled and line not in apart):
@@ -67,6 +67,12 @@ def inert(script: Script) -> Iterator[Hit]:
         start, end = script.start_of(line.number), script.start_of(line.number + 1)
         edit = Edit(start, end, f"{prefix} {line.rest}\n".encode())
         yield Hit(line.number, reason, f"{fix}, or remove the line", level, () if line in apart else (edit,))
+
+
+def _is_optional(script: Script, line: Line) -> bool:
+    """Return whether a comment says that a directive is disabled, or its value is still to be filled in."""
+    near = f"{script.line(line.number - 1)}\n{line.text}"
+    return line.rest.endswith("=") or re.search(r"(?i)#.*\b(comment(ed)? out|uncomment)\b", near) is not None
 
 
 def _begin(line: Line) -> str:
@@ -483,6 +489,7 @@ def _is_of_errors(name: str, other: str) -> bool:
 _JOINED = {
     "--constraint": ", or join them with &",
     "--partition": ", or join them with a comma",
+    "-m": ", or write the letters of both in one",
     **dict.fromkeys(("-l select", "-l nodes"), ", or write the parts of both in one"),
 }
 _LABELS = ("--comment", "--mail-type", "--mail-user", "-m", "-M")  # the job runs in the same way

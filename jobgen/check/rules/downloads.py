@@ -11,6 +11,7 @@ from jobgen.launch.command_line import is_python
 from jobgen.script.command_kinds import STATE, TOOLS
 from jobgen.script.commands import Command
 from jobgen.script.script import Hit, Script
+from jobgen.script.syntax import Node
 
 _DOWNLOADS = {
     "pip": ("install", "download"), "pip3": ("install", "download"), "conda": ("install", "create", "update"),
@@ -70,9 +71,15 @@ _JOB_FOLDER = re.compile(
 
 def _is_in_folder_of_job(script: Script, command: Command) -> bool:
     """Return whether a download goes to a folder that only this job has: pip installs into its environment there."""
-    moves = ("cd", "pushd") if _REMOTE.search(command.node.text) or command.name == "git" else ("source", ".")
-    before = [one for one in script.named(*moves) if one.node.start < command.node.start]
-    words = [*command.arguments, *(word for one in before[-1:] for word in one.arguments)]
+
+    def last(*names: str) -> list[Node]:
+        before = [one for one in script.named(*names) if one.node.start < command.node.start]
+        return list(before[-1].arguments) if before else []
+
+    here = command.name == "git" or _REMOTE.search(command.node.text) is not None
+    environment = [] if here else last("source", ".")
+    here |= bool(environment) and re.match(r"[\"']?[/~$]", environment[0].text) is None
+    words = [*command.arguments, *environment, *(last("cd", "pushd") if here else ())]
     return any(_JOB_FOLDER.search(script.path_text(word)) for word in words)
 
 

@@ -65,7 +65,7 @@ def personal_path(script: Script) -> Iterator[Hit]:
         for match in _HOME.finditer(node.text):
             inside = _is_inside(node, match.start()) or _is_behind(node, match.start())
             inside = inside or f"{match[0]}/".startswith(inner) or _is_unread(node, read)
-            inside = inside or _ONE_FILE.fullmatch(match[0]) is not None
+            inside = inside or _ONE_FILE.fullmatch(match[0]) is not None or _is_of_user(node, match.end())
             if not _SHARED.search(match[0]) and not inside:
                 [path] = re.findall(r"^/\w+/[^/]+(?:/[^/](?=/))?(?:/[^/]+)?", match[0])  # /home/GROUP/A/ALICE
                 reason = f"{path} is below the home directory of one user: the script depends on it"
@@ -79,7 +79,7 @@ _ONE_FILE = re.compile(
 # Directories of a group, homes in containers and on machines of clouds, and names to be filled in.
 _SHARED = re.compile(
     r"(?i)/(shared?|common|public|people|data-?_?sets?)(/|$)"
-    r"|^/\w+/(data|groups?|research|projects?|projets?|proj|soft[\w.-]*|apps?|opt|modules?|modulefiles|scratch|work|store"
+    r"|^/\w+/(data|groups?|research|projects?|projets?|proj|soft[\w.-]*|apps?|opt|modules?|modulefiles|packages|easybuild|spack|scratch|work|store"
     r"|local|user|username|usr|your\w*|my\w*|name|me|x+|ubuntu|centos|rocky|debian|fedora|ec2-user|opc|vagrant|jovyan|runner|docker|container|root|linuxbrew)(/|$)"
 )
 
@@ -120,6 +120,15 @@ def _is_behind(node: Node, start: int) -> bool:
     before = node.source[max(0, node.start - 1) : node.start].decode("latin-1")
     joined = node.parent is not None and node.parent.type == "concatenation" and node.previous() is not None
     return start == 0 and (joined or re.match(r"[\w})`]", before) is not None)
+
+
+def _is_of_user(node: Node, end: int) -> bool:
+    """Return whether the name of the user follows a part of a path: ``/home/group/$USER``."""
+    behind = node.source[node.start + len(node.text[:end].encode()) :][:_FAR].decode("latin-1")
+    return re.match(r"/(?:\$\{?(?:USER|LOGNAME)\b|(?:\$\(|`)whoami\b)", behind) is not None
+
+
+_FAR = 12  # characters
 
 
 def _is_inside(node: Node, start: int) -> bool:

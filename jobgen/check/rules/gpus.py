@@ -79,12 +79,13 @@ def forced_devices(script: Script) -> Iterator[Hit]:
         if script.has_whole_nodes or same or (own and apart):
             continue  # no other job is on the node, these are all that the job sees, or each process gets its part
         reason = f"{name} is set by hand, and the job requests no devices: another job may use these"
-        if requested:
+        given = requested or any(map(script.heeded.get, script.dialect.scheduler.keys.devices))
+        if given:
             effect = (
                 "the scheduler may have allocated other devices, and the job then uses those of another job"
             )
             reason = f"{name} is set by hand: {effect}"
-        fix = "" if requested else "request the devices: the scheduler sets it"
+        fix = "" if given else "request the devices: the scheduler sets it"
         yield Hit.at(node, reason, fix, NOTE if own else None)
 
 

@@ -132,7 +132,8 @@ def no_launcher(script: Script) -> Iterator[Hit]:
     request = script.request
     if not script.is_batch or reaches_others(script) or any(is_work(script, one) for one in script.launches):
         return
-    found = [one for one in ranks(script) if not one.chain]
+    alone = (one for one in ranks(script) if not one.chain)
+    found = [one for one in alone if not one.command.node.under("command_substitution")]
     last = found[-1] if found else None  # what stands before it prepares
     if last is None or depends_on_size(last.command.node) or last.command.node.under("function_definition"):
         return
@@ -153,8 +154,10 @@ def no_launcher(script: Script) -> Iterator[Hit]:
 
 
 _DISTRIBUTES = re.compile(
-    r"ray|dask|spark|parsl|flux|nextflow|snakemake|submit|cluster|launch|distribut|horovod|scoop|mpi", re.I
+    r"ray|dask|spark|parsl|flux|nextflow|snakemake|submit|cluster|launch|distribut|horovod|scoop|mpi|deephyper",
+    re.I,
 )
+_OF_STARTER = re.compile("SMARTSIM_|RADICAL_|DEEPHYPER_|RAY_|DASK_|PARSL_")  # its variables
 
 
 _STARTERS = ("subprocess", "submitit", "ray", "dask", "dask_mpi", "distributed", "parsl", "mpi4py")
@@ -168,6 +171,7 @@ def _starts_others(script: Script, one: RankGroup) -> bool:
         return source.imports(*_STARTERS)
     texts = script.tree.all("string_content", "raw_string")
     distributes = any(map(_DISTRIBUTES.search, (words, *(command.name for command in script.commands))))
+    distributes |= any(map(_OF_STARTER.match, script.values))
     return not one.program.file or distributes or any(_STARTS.search(node.text) for node in texts)
 
 

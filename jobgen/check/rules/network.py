@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
+from jobgen.check.ignored_failures import QUERY
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule, rule_once
 from jobgen.errors import shown
 from jobgen.launch.command_line import is_python
@@ -176,7 +177,9 @@ def ssh_nodes(script: Script) -> Iterator[Hit]:
         variable = any(word.type != "word" for word in command.arguments)
         elsewhere = command.name == "ssh" and _is_of_no_node(script, command)
         if variable and not elsewhere and not command.node.under("function_definition"):
-            yield Hit.at(command.node, fix=way)
+            words = {word for text in command.literals for word in text.split()}
+            reason = "many clusters do not allow ssh between nodes" if words & (QUERY - {"env"}) else ""
+            yield Hit.at(command.node, reason, way)
     for launch in script.launches:
         if _starts_by_ssh(launch) and script.request.several:
             reason = f"{launch.title} starts its ranks by ssh, which many clusters do not allow between nodes"

@@ -45,7 +45,7 @@ OF_LIBRARIES = re.compile(
     """A variable that is only assigned is one of the shell: programs and ranks get those that `export` names.
     Without `MASTER_ADDR` and `MASTER_PORT` `init_process_group` fails in every rank, and a setting of NCCL or
     OpenMP has no effect. The code of `bash -c '...'`, and a script that a launcher starts, are programs, too. (It is an
-    error if the Python file beside the script reads the variable.)""",
+    error if the Python file beside the script reads the variable, and a note if the variable changes only what is printed.)""",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -87,7 +87,11 @@ def unexported(script: Script) -> Iterator[Hit]:
             of_libraries.discard(name)
             who = f"{one.program.file} reads it" if name in proof else "only programs read it"
             reason = f"{name} is assigned, but not exported: {one.name} does not get it, and {who}"
-            yield Hit.at(node, reason, f"write export {name}=...", ERROR if name in proof else None)
+            mild = NOTE if _OF_OUTPUT.fullmatch(name) else None
+            yield Hit.at(node, reason, f"write export {name}=...", ERROR if name in proof else mild)
+
+
+_OF_OUTPUT = re.compile(r"PYTHONUNBUFFERED|PYTHONFAULTHANDLER|\w*_(?:DEBUG|LOG_LEVEL|VERBOSE)")
 
 
 def _of_code(script: Script) -> Iterator[Hit]:

@@ -149,6 +149,7 @@ _USUAL_PORTS = {
     *(6000, 6001, 1234, 12345, 12355, 8888, 9901, 10000, 12340, 60000),
 }
 _GPUS_OF_MANY = 4
+_MANY_NODES = 8
 _PORT_OF_JOB = "compute it from the job id: MASTER_PORT=$((20000 + JOBID % 10000"
 
 
@@ -158,7 +159,7 @@ _PORT_OF_JOB = "compute it from the job id: MASTER_PORT=$((20000 + JOBID % 10000
     "A fixed port",
     """Two jobs on one node with the same port connect to each other, or the second one cannot start. 29500
     is the default; 16 of 45 public scripts set a fixed port. (For a port that no tutorial uses this is only a note, unless the job is an array, and so it is for a job of several nodes with four GPUs each, or without a
-    number of cores in PBS, which usually are whole nodes; a job with eight GPUs, or eight ranks of a launcher, on each node shares no node, and has no finding; nor has one at a
+    number of cores in PBS, which usually are whole nodes, and none from eight nodes on; a job with eight GPUs, or eight ranks of a launcher, on each node shares no node, and has no finding; nor has one at a
     site that gives whole nodes, such as JSC, ALCF, NCAR and TACC.)""",
     fix=f"{_PORT_OF_JOB}))",
     bad="""
@@ -189,6 +190,8 @@ def fixed_port(script: Script) -> Iterator[Hit]:
     chunks, many = script.request.chunks, (script.request.gpus_per_node or 0) >= _GPUS_OF_MANY
     many |= bool(chunks) and all({"ncpus", "ppn"}.isdisjoint(chunk) for chunk in chunks)
     whole = script.request.several and many  # nodes
+    if whole and (script.request.nodes or 0) >= _MANY_NODES:
+        return
     array, fix = script.request.array or "%1", ""
     of_array = not whole and not re.search(r"%1$", array)  # one task at a time
     if of_array and script.is_pbs:  # the tasks of its arrays have one number

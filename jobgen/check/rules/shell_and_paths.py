@@ -107,8 +107,17 @@ def overwritten_path(script: Script) -> Iterator[Hit]:
         above = (one for one in script.named(*_SETS) if one.node.start < node.start)
         late = any(_sets(one, name) and not _has_directories(value, one) for one in above)
         reason = f"the old value of {name} is lost" + (", with all that was set above" if late else "")
-        fix = f"append the old one: {name}=...${{{name}:+:${name}}}"
-        yield Hit.at(node, reason, fix, level=None if late else NOTE)
+        yield Hit.at(node, reason, _fix_of_list(script, name, node), level=None if late else NOTE)
+
+
+def _fix_of_list(script: Script, name: str, assignment: Node) -> str:
+    """Return the fix: the old value may be there without its dollar sign, or in the next line of a broken one."""
+    number = assignment.line
+    if re.match(rf"[^\s=#]*:\S*\$\{{?{name}\b", script.line(number + 1)):
+        return f"join line {number + 1} to it, where the value goes on"
+    if re.search(rf"(?<![\w/.-]){name}(?![\w/.-])", assignment.text.partition("=")[2]):
+        return f"write ${name}, with the dollar sign"
+    return f"append the old one: {name}=...${{{name}:+:${name}}}"
 
 
 def _sets(command: Command, name: str) -> bool:

@@ -53,7 +53,7 @@ def gres_total(script: Script) -> Iterator[Hit]:
     "Tasks without --ntasks-per-node",
     """`--nodes=2 --ntasks=4` may put three tasks on one node and one on the other (measured on Slurm
     22.05). Ranks that each use a GPU then find too few on one node. Use `--ntasks-per-node`. (Without GPUs
-    this is only a note, and without a launcher it is silent.)""",
+    this is only a note, and without a launcher, or with equal numbers on whole nodes (measured with `--exclusive`), it is silent.)""",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -75,7 +75,8 @@ def uneven_tasks(script: Script) -> Iterator[Hit]:
     )
     placed |= any(launch.has("--ntasks-per-node") for launch in script.launches)
     starts = any(launch.row.line.reaches_nodes for launch in script.launches)
-    if starts and not placed and (request.gpus_per_node or request.ranks % request.nodes):
+    whole = request.exclusive or script.site_of_whole_nodes
+    if starts and not placed and (request.ranks % request.nodes or (request.gpus_per_node and not whole)):
         reason = f"{request.ranks} tasks on {request.nodes} nodes may be distributed unevenly"
         fix = f"add --ntasks-per-node={-(-request.ranks // request.nodes)}"
         yield Hit(totals[-1].line, reason, fix, None if request.gpus_per_node else NOTE)

@@ -246,7 +246,7 @@ def _numbers(ranges: str) -> Iterator[int]:
     "A whole node without its memory",
     """`--exclusive` gives all cores of a node, but only as much memory as the job requests, or the default of
     the site, which may be a small part: the job is killed although the node has more. `--mem=0` requests all of
-    it.""",
+    it. (It is silent on a cluster of AWS, whose Slurm does not limit memory by default.)""",
     message="--exclusive gives all cores, but the default memory of the site, which may be less than the node has",
     fix="add --mem=0",
     bad="""
@@ -273,6 +273,11 @@ def _numbers(ranges: str) -> Iterator[int]:
 def exclusive_memory(script: Script) -> Iterator[Hit]:
     option = script.heeded.get("--exclusive")
     # Jobs without devices seldom need more than the default of all cores.
-    known = any(name in script.heeded for name in _MEMORY)
+    known = any(name in script.heeded for name in _MEMORY) or _OF_AWS.search(script.tree.text)
     if option is not None and script.request.exclusive and script.request.gpus_per_node and not known:
         yield Hit(option.line)
+
+
+_OF_AWS = re.compile(
+    r"(?i)\bFI_PROVIDER=efa|/opt/(?:amazon|aws)[-/]|/fsx/|-(?:st|dy)-\S*xlarge|\bparallelcluster\b"
+)

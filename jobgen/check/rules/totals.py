@@ -110,7 +110,13 @@ def _on_fewer_nodes(script: Script) -> Iterator[Hit]:
             reason = f"{outer.title} puts {counted(each, 'rank')} on a node: its {total} fill {used} of the {nodes} nodes of the job"
             fix = "compute it from the request"
             if total % nodes == 0:
-                fix = f"write {each * nodes}, or start {counted(total // nodes, 'rank')} on each: --map-by ppr:{total // nodes}:node, or -ppn of other MPIs"
+                share = total // nodes
+                way = (
+                    f"-N {share}"
+                    if outer.title == "aprun"
+                    else f"--map-by ppr:{share}:node, or -ppn of other MPIs"
+                )
+                fix = f"write {each * nodes}, or start {counted(share, 'rank')} on each: {way}"
             yield Hit(one.line, reason, fix, WARNING)
 
 
