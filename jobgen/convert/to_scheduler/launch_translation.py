@@ -271,8 +271,8 @@ def _of_all(call: Call, line: LaunchLine, script: Script, target: Dialect) -> It
         why = "has no PMIx: --mpi=pmi2 requires one with the PMI of Slurm, else keep mpirun"
         yield call.hint(why, old)
     elif to_srun and mpi.pmi_library and several and mpi.pmi_library not in script.tree.text:
-        why = f"finds the other ranks by {mpi.pmi_library}, the path of Slurm's libpmi2.so, "
-        why += "which modules often set: without it each rank is alone"
+        why = f"finds the other ranks by {mpi.pmi_library}, the path of Slurm's libpmi2.so, or libpmi.so "
+        why += "before version 2017, which modules often set: without it each rank is alone"
         yield call.hint(why, mpi.title)
     elif to_srun and plugin == "none":
         why = "MpiDefault of the cluster must fit the MPI of the program: srun --mpi=list shows the others"
