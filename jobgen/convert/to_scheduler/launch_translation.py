@@ -121,7 +121,7 @@ def _replaced(
     if beside and not to_srun:
         yield from _beside_steps(call, line, script)
     of_all = (_of_alone if alone else _of_all)(call, line, script, target)
-    hosts = list(_hosts(call, line)) if to_srun else []
+    hosts = list(_hosts(call, line) if to_srun else launch_calls.old_hosts(call, line, script))
     for remark in (*hosts, *of_all, *late, *_environment(call, line, script, to_srun)):
         key = f"{remark.what} {remark.why}" if remark in hosts else remark.why
         if key not in general:
