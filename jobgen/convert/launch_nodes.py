@@ -35,6 +35,8 @@ EACH = ("--ppn", "-ppn", "-npernode", "--npernode", "-perhost", "--ntasks-per-no
 _CORES_IN_VARIABLE = re.compile(
     r"(?i)\w+(?<!max)_THREADS|(\w+_)?n(um)?_?(threads|cpus?|cores?|procs?|workers)"
 )
+# A launcher in a text for another program: MPIEXEC="mpirun -np 32".
+_RANKS_IN_TEXT = re.compile(r"\b(?:mpirun|mpiexec|orterun)\b[^;|&\n]*?\s--?np?[ =](\d+)(?!\S)")
 _OPEN_DEVICES = re.compile(r"(?<!\S)(--gpus(-per-node|-per-task)?[= ]|-G ?|--gres[= ]\S*gpu)\S*[$`%{]\S*")
 _CORES_IN_OPTION = re.compile(
     r"(?i)-j|-nc?t|-ntomp|-openmp|--?([a-z]+[-_])*(n|num|max|total|run)?[-_]?(number_?of)?"
@@ -222,6 +224,8 @@ def _own_cores(script: Script) -> tuple[int, int, str]:
         of_cores = _CORES_IN_VARIABLE.fullmatch(name)
         count = number(script.constants.in_function(node).value(value)) if of_cores else None
         found.append((count or 1, node.line, f"{name}={count}"))
+        if (ranks := _RANKS_IN_TEXT.search(value.unquoted)) and (script.request.nodes or 1) == 1:
+            found.append((int(ranks[1]), node.line, ranks[0]))
     programs = {one.command.node.start: one.program for one in script.launches}
     runs: list[tuple[int, Sequence[str]]] = []
     for one in script.runs:

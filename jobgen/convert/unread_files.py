@@ -64,7 +64,7 @@ _ENGINES = {
     r"merlin": r"(?<!\S)(-k|--snakemake-parameters)[ =]|^run",
     r"maestro": r"^run\b",
     r"balsam": r"^launcher\b",
-    r"toil(-(wdl|cwl)-runner)?|cactus": r"(?<!\S)--batchSystem[ =]",
+    r"toil-(wdl|cwl)-runner|cactus": r"(?<!\S)--batchSystem[ =](?!single_?machine\b)",
     r"canu": r"^(?!.*\buseGrid=(false|0)\b)(?=.*\s-\w)",  # which looks for sinfo and pbsnodes itself
     r"fsl_sub|bedpostx(_gpu)?|tbss_2_reg": "",  # fsl_sub.yml
     r"case\.submit": "",  # env_batch.xml

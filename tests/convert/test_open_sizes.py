@@ -459,6 +459,8 @@ def test_the_threads_of_all_ranks_of_whole_nodes(options: str, code: str, named:
         ("snakemake --jobs 100 --profile big", False),
         ("snakemake -j 100 --cluster 'qsub -V'", False),
         ("snakemake -n -j 100", False),
+        ("export C='mpirun -np 32 --bind-to core ./a'\npytest", True),
+        ("export C='mpirun -np 2 ./a'\npytest", False),
     ],
 )
 def test_programs_for_more_cores_than_the_cores_of_slurm(code: str, named: bool) -> None:

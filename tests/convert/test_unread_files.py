@@ -83,6 +83,8 @@ def test_the_jobs_of_a_workflow_are_for_the_scheduler_of_the_script(code: str, l
         ("pip install submitit\nsrun python c.py", "c.py"),
         ("echo smartsim\n./c d.py", ""),
         ("balsam launcher --job-mode=mpi\nbalsam rm jobs", "the configuration of balsam"),
+        ("cactus ./a b.txt --batchSystem slurm", "the configuration of cactus"),
+        ("toil-wdl-runner --batchSystem single_machine a.wdl", ""),
         ("python -u a/b_experiment_launcher.py 3", "b_experiment_launcher.py"),
         ("source a.sh\nsnakemake --cluster 'python3 b.py {threads}' --cluster-status ./c", "b.py, c, a.sh"),
         ("snakemake --drmaa ' -p long'", "the configuration of snakemake"),
