@@ -35,16 +35,24 @@ EACH = ("--ppn", "-ppn", "-npernode", "--npernode", "-perhost", "--ntasks-per-no
 _CORES_IN_VARIABLE = re.compile(
     r"(?i)\w+(?<!max)_THREADS|(\w+_)?n(um)?_?(threads|cpus?|cores?|procs?|workers)"
 )
+# A launcher in a text for another program: MPIEXEC="mpirun -np 32".
+_RANKS_IN_TEXT = re.compile(r"\b(?:mpirun|mpiexec|orterun)\b[^;|&\n]*?\s--?np?[ =](\d+)(?!\S)")
 _OPEN_DEVICES = re.compile(r"(?<!\S)(--gpus(-per-node|-per-task)?[= ]|-G ?|--gres[= ]\S*gpu)\S*[$`%{]\S*")
 _CORES_IN_OPTION = re.compile(
-    r"(?i)-j|-nt|-ntomp|--?(n|num|max|total|run)?[-_]?(threads?|threadN|cores|cpus|procs?|processes|jobs)"
+    r"(?i)-j|-nc?t|-ntomp|-openmp|--?([a-z]+[-_])*(n|num|max|total|run)?[-_]?(number_?of)?"
+    r"(threads?|threadN|cores|cpus?|procs?|processes|processors|workers|jobs)"
 )
 _LETTERS = {
-    "-t": "bwa bwa-mem2 minimap2 bfc fastqc spades.py metaspades.py megahit kallisto quast.py racon",
-    "-p": "bowtie bowtie2 hisat2 salmon pigz tophat tophat2 cufflinks cuffdiff cuffquant stringtie",
+    "-t": "bwa bwa-mem2 minimap2 bfc fastqc spades.py metaspades.py megahit kallisto quast.py racon flye"
+    " hifiasm kmc julia run-trust4 segemehl.x orthofinder metabat2 sambamba medaka_consensus",
+    "-p": "bowtie bowtie2 hisat2 salmon pigz unpigz tophat tophat2 cufflinks cuffdiff cuffquant stringtie"
+    " bamCoverage computeMatrix",
     "-@": "samtools bcftools",
     "-P": "xargs parallel angsd realSFS",
-    "-T": "featureCounts",
+    "-T": "featureCounts cd-hit cd-hit-est raxmlHPC-PTHREADS iqtree iqtree2",
+    "-c": "snakemake busco",
+    "-w": "fastp",
+    "-pa": "RepeatMasker RepeatModeler",
     "+p": "namd namd2 namd3",
 }
 # Code that counts all cores of a node; nproc alone counts those to which the job is bound.
@@ -63,13 +71,17 @@ _LIMITS = {
     "vsearch": "--?threads",
     "wsclean": "-j",
 }
+# Options with which snakemake starts no jobs here.
+_ELSEWHERE = re.compile(
+    r"(?<!\S)(--(cluster|executor|profile|slurm|drmaa|unlock|dry-?run)|-[a-z]*n[a-z]*\b|-e (?!local\b))"
+)
 # Patterns of the options with which programs use all cores that they find.
 _USES_ALL = {
     **{name: rf"(?!.*(?<!\S)({options}|--?(help|version))\b)" for name, options in _LIMITS.items()},
     "matlab": r"(?!.*(-singleCompThread|-help|maxNumCompThreads\())",
     "julia": r".*(?<!\S)(-t|--threads|-p|--procs)[= ]?auto(?!\S)",
     "parallel": r"(?!\$|.*(?<!\S)(-[a-zA-Z]*[jPS]|--(jobs|max-procs|ssh|slf|sem|version|citation|help)))",
-    "snakemake": r"(?!.*(?<!\S)(--(cluster|executor|profile|slurm|drmaa|unlock|dry-?run)|-[a-z]*n[a-z]*\b))"
+    "snakemake": rf"(?!.*{_ELSEWHERE.pattern})"
     r".*(?<!\S)(--cores|-c|--jobs|-j)(?!\S)(?![ =](?!all\b|-))|.*(?<!\S)(--cores=|-c)all\b",
     "make": r".*(?<!\S)(-j|--jobs)(?!\S)(?! *[\d$`\"])",
     "cmake": r".*(?<!\S)--build\b.*(?<!\S)(-j|--parallel)(?!\S)(?! *[\d$`\"])",
@@ -96,7 +108,7 @@ _IDLE = (
     *("gzip", "gunzip", "zip", "unzip", "tar", "sort", "awk"),
 }
 # Numbers of jobs, of other jobs, and of ranks on all nodes.
-_ENGINES = {"snakemake", "nextflow", "echo", "sbatch", "qsub", "charmrun"}
+_ENGINES = {"nextflow", "echo", "sbatch", "qsub", "charmrun"}
 
 
 def chunk_option(script: Script) -> tuple[DirectiveOption, str] | None:
@@ -212,6 +224,8 @@ def _own_cores(script: Script) -> tuple[int, int, str]:
         of_cores = _CORES_IN_VARIABLE.fullmatch(name)
         count = number(script.constants.in_function(node).value(value)) if of_cores else None
         found.append((count or 1, node.line, f"{name}={count}"))
+        if (ranks := _RANKS_IN_TEXT.search(value.unquoted)) and (script.request.nodes or 1) == 1:
+            found.append((int(ranks[1]), node.line, ranks[0]))
     programs = {one.command.node.start: one.program for one in script.launches}
     runs: list[tuple[int, Sequence[str]]] = []
     for one in script.runs:
@@ -221,10 +235,14 @@ def _own_cores(script: Script) -> tuple[int, int, str]:
     runs += [(one.line, one.texts) for one in script.started if one.text is not None and not one.remote]
     for line, words in runs:
         names = {os.path.basename(word) for word in words}
-        for word, after in pairwise([*words, ""] if names.isdisjoint(_ENGINES) else ()):
-            option, _, given = re.sub(r"^(-[j@]|\+p)(?=\d)", r"\1=", word).partition("=")
-            of_program = not names.isdisjoint(_LETTERS.get(option, "").split())
-            count = number(given or after) if of_program or _CORES_IN_OPTION.fullmatch(option) else None
+        elsewhere = not names.isdisjoint(_ENGINES)
+        elsewhere |= "snakemake" in names and _ELSEWHERE.search(" ".join(words)) is not None
+        for word, after in pairwise([*words, ""] if not elsewhere else ()):
+            option, sign, given = re.sub(r"^(-[j@]|\+p)(?=\d)", r"\1=", word).partition("=")
+            is_named = not names.isdisjoint(_LETTERS.get(option, "").split())
+            is_named |= _CORES_IN_OPTION.fullmatch(option) is not None
+            is_named |= bool(sign and _CORES_IN_VARIABLE.fullmatch(option.rpartition(".")[2]))
+            count = number(given or after) if is_named else None
             found.append((count or 1, line, f"{option} {count}"))
     return max([*found, *_at_once(script), *_at_once_in_texts(script)], key=lambda one: one[0])
 

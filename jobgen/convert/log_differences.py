@@ -115,6 +115,8 @@ def _own_log(script: Script, target: Dialect, fields: Mapping[str, str]) -> Iter
         if read := [log for log in sorted(files) if any(_names_log(log, word) for word in words)]:
             name = os.path.basename(read[0]).replace(NUMBER, "ID").replace("%j", "ID")
             why = f"{late} writes the log {name} when the job has ended, {early} while it runs"
+            whole = target.copies_logs and "%j" in read[0] and "j" in target.scheduler.log_codes
+            why += f"; in its name {target.title} writes NUMBER.SERVER" * whole
             yield remark_on(command, why, lost=target.copies_logs and name in names)
 
 

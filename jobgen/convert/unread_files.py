@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from jobgen.convert.result import Remark, hint
 from jobgen.launch.command_line import SHELLS, is_python
+from jobgen.launch.launchers import MPI_FLAVOURS
 from jobgen.script.beside import name_and_text, programs
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS
 from jobgen.script.dialects.base import Dialect
@@ -26,8 +27,13 @@ _SHELL_FILE = re.compile(
 # An argument that is a shell script, or by its name a program in another language that submits jobs, and has
 # no part that an engine replaces: {jobid}.sh
 _ARGUMENT = re.compile(
-    r"(?!.*(?<!\$)\{\w+\})(?:--?[\w-]+=)?([^-\s=*][^\s=*]*\.(?:sh|bash|ksh|zsh|slurm|sbatch|pbs)"
+    r"(?!.*(?<!\$)\{\w+\})(?:[\w.-]+=)?([^-\s=*][^\s=*]*\.(?:sh|bash|ksh|zsh|slurm|sbatch|pbs)"
     r"|(?!-)[^\s=]*(?:sbatch|slurm|qsub|pbs|submit|launcher|launch_?jobs?)[^/\s=]*\.(?:py|pl|R|rb|jl))"
+)
+# Libraries whose programs start ranks or workers by the scheduler, or submit jobs.
+_DRIVERS = re.compile(
+    r"(?i)smartsim|\bparsl|dask[-_]jobqueue|submitit|pyiron|radical[._-](pilot|entk|saga)|libensemble|colmena"
+    r"|executorlib|psij|balsam"
 )
 _SOURCES = {"source", "."}
 _READERS = {*SHELLS, *_SOURCES}
@@ -57,6 +63,8 @@ _ENGINES = {
     r"bpipe": r"(?<!\S)run(?!\S)",
     r"merlin": r"(?<!\S)(-k|--snakemake-parameters)[ =]|^run",
     r"maestro": r"^run\b",
+    r"balsam": r"^launcher\b",
+    r"toil-(wdl|cwl)-runner|cactus": r"(?<!\S)--batchSystem[ =](?!single_?machine\b)",
     r"canu": r"^(?!.*\buseGrid=(false|0)\b)(?=.*\s-\w)",  # which looks for sinfo and pbsnodes itself
     r"fsl_sub|bedpostx(_gpu)?|tbss_2_reg": "",  # fsl_sub.yml
     r"case\.submit": "",  # env_batch.xml
@@ -141,7 +149,8 @@ def of_programs(script: Script, other: str, known: Collection[str] = ()) -> Iter
     source = script.dialect
     owners = {**source.owners, **dict.fromkeys(filter(None, [source.node_step]), source.title)}
     own_names = rf"(?:[^\s\"'`]*/)?({'|'.join(owners)}|{source.variable_prefix}\w+)(?![\w.,:/=-])"
-    classes = re.compile(classes_of("|".join(titles(source).values())))
+    launchers = [source.node_step, *(key for key, mpi in MPI_FLAVOURS.items() if source.name in mpi.dialects)]
+    classes = re.compile(classes_of("|".join([*titles(source).values(), *filter(None, launchers)])))
     for program in programs(script):
         language, comment = _language(program.path)
         word = re.compile(f"{language}{own_names}")
@@ -187,8 +196,9 @@ def titles(source: Dialect) -> dict[str, str]:
 
 def classes_of(words: str) -> str:
     """Return a pattern of calls in Python, Julia and R that start workers by a scheduler of these words:
-    SLURMCluster(), addprocs_slurm()."""
-    return rf"\b(?i:{words})(?:[A-Z][a-z]+)+(?=\()|\b(?:addprocs|batchtools)_(?i:{words})\b"
+    SLURMCluster(), addprocs_slurm(), Experiment(launcher="slurm")."""
+    calls = rf"\b(?i:{words})(?:[A-Z][a-z]+)+(?=\()|\b(?:addprocs|batchtools)_(?i:{words})\b"
+    return rf"{calls}|\b(?:launcher|cluster|scheduler|executor)=[\"'](?i:{words})[\"']"
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -201,15 +211,16 @@ def files(script: Script) -> Iterator[File]:
     """Yield the shell scripts of the user that a script sources, starts or gives to a program, each once."""
     seen = {script.name, *(os.path.basename(name) for _, _, name in written(script))}
     seen |= {os.path.basename(one.path) for one in programs(script)}
+    drives = _DRIVERS.search(script.tree.text) is not None
     for start in script.started:
-        for path in _files(script, start):
+        for path in _files(script, start, drives):
             if (name := os.path.basename(path)) not in seen and re.search(r"\w", name):
                 seen.add(name)
                 yield File(path, start.line, start.shell in _SOURCES or start.texts[0] in _SOURCES)
 
 
-def _files(script: Script, start: Start) -> Iterator[str]:
-    """Yield the words of a command that name a shell script."""
+def _files(script: Script, start: Start, drives: bool) -> Iterator[str]:
+    """Yield the words of a command that name a shell script, or a program that ``drives`` others."""
     texts, name = start.texts, os.path.basename(start.texts[0])
     if start.shell:
         yield texts[0]
@@ -222,6 +233,8 @@ def _files(script: Script, start: Start) -> Iterator[str]:
         if is_python(name) and texts[1:] and texts[1].endswith(".sh"):  # a program for Python
             texts = texts[2:]
         yield from (found[1] for one in texts if (found := _ARGUMENT.fullmatch(one)))
+        if drives and is_python(name):
+            yield from islice((one for one in texts[1:] if one.endswith(".py")), 1)
 
 
 def of_engines(script: Script, *without: str) -> Iterator[File]:

@@ -30,6 +30,11 @@ def test_a_log_that_a_variable_names(options: str, text: str, named: bool) -> No
     assert ("when the job has ended" in _whys(options, text, "torque")) == named
 
 
+def test_the_name_of_a_log_of_torque_has_the_server() -> None:
+    for target, named in (("torque", True), ("pbspro", False)):  # there the script opens it
+        assert ("NUMBER.SERVER" in _whys("-o a_%j.log", "ln -s a_$SLURM_JOB_ID.log b", target)) == named
+
+
 @pytest.mark.parametrize(
     ("text", "named"),
     [
@@ -43,6 +48,9 @@ def test_a_log_that_a_variable_names(options: str, text: str, named: bool) -> No
         ("cp -r x /scratch/$SLURM_JOB_ID/x", True),
         ("mkdir -p /scratch/$SLURM_JOB_ID\nexport TMPDIR=/scratch/$SLURM_JOB_ID", False),
         ("cp a b_$SLURM_JOB_ID", False),
+        ("mkdir /scratch/$SLURM_JOB_ID/a", True),
+        ("mkdir -m 700 -p /scratch/$SLURM_JOB_ID/a", False),
+        ("mkdir /scratch/$SLURM_JOB_ID\nmkdir /scratch/$SLURM_JOB_ID/a", False),
         ("./a --out /scratch/$SLURM_JOB_ID\ncp /scratch/$SLURM_JOB_ID/x .", False),  # it may make it
     ],
 )

@@ -432,3 +432,21 @@ def test_a_command_of_two_mpis_names_none(launcher: str, guess: bool) -> None:
 def test_a_setting_of_the_network_of_cray_names_no_mpirun(launcher: str, guess: bool) -> None:
     text = SLURM.format("-N 2 -n 4", f"export MPICH_GNI_NDREG_ENTRIES=1024\n{launcher} ./a")
     assert ("is a guess" in str(job_file(text).remarks)) is guess
+
+
+@pytest.mark.parametrize(
+    ("code", "named"),
+    [
+        ("srun -w node1 ./a", "node1"),
+        ("srun --nodelist=c[01-02] ./a", "c[01-02]"),
+        ('srun -w "$H" ./a', ""),
+        ("srun -w $(hostname) ./a", ""),
+        ("mpirun --hostfile hosts -np 4 ./a", "hosts"),
+        ("srun hostname > hosts\nmpirun --hostfile hosts -np 4 ./a", ""),
+        ("cp a hosts\nmpirun -machinefile ./hosts -np 4 ./a", ""),
+        ("mpirun --hostfile $H -np 4 ./a", ""),
+    ],
+)
+def test_a_launcher_that_names_nodes_of_the_old_cluster(code: str, named: str) -> None:
+    done = convert(f"#!/bin/bash\n#SBATCH -N 1 -n 4 -t 10\n{code}\n", "pbspro")
+    assert [one.what for one in done.remarks if "of the old cluster" in one.why] == [named] * bool(named)

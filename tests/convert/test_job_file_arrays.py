@@ -43,6 +43,12 @@ def test_the_indices_under_the_other_scheduler(
     assert not foreign_variables.warnings(spec, DIALECTS[name].scheduler)
 
 
+@pytest.mark.parametrize(("array", "named"), [("1", True), ("3,5,9", True), ("1-3", False)])
+def test_the_logs_of_tasks_that_look_up_their_index(array: str, named: bool) -> None:
+    done = job_file(FROM_SLURM.format(array, "./a $SLURM_ARRAY_TASK_ID"))
+    assert [one.line for one in done.remarks if "count from 0" in one.why] == [3] * named
+
+
 def test_a_list_that_cannot_be_looked_up_stays_a_list() -> None:
     program = (
         "srun docker run i torchrun --nproc_per_node 2 t.py"  # whose container ends for all points at once

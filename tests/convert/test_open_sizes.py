@@ -446,10 +446,30 @@ def test_the_threads_of_all_ranks_of_whole_nodes(options: str, code: str, named:
     assert any(one.why.startswith(why) for one in done.remarks) == named
 
 
-@pytest.mark.parametrize("code", ["make -j 20", "bwa mem -t 20 x"])
-def test_programs_for_more_cores_than_the_cores_of_slurm(code: str) -> None:
+@pytest.mark.parametrize(
+    ("code", "named"),
+    [
+        ("make -j 20", True),
+        ("bwa mem -t 20 x", True),
+        ("python t.py --n_rollout_threads 128", True),
+        ("python t.py --dataloader-num-workers=8", True),
+        ("python t.py data.num_workers=8 a.seed=9", True),
+        ("python t.py data.seed=8 --max-jobs-per-second 9", False),
+        ("bamCoverage --numberOfProcessors 16", True),
+        ("hmmsearch --cpu 8 a", True),
+        ("RepeatMasker -pa 8 a", True),
+        ("snakemake -j 7 all", True),
+        ("snakemake --jobs 100 --profile big", False),
+        ("snakemake -j 100 --cluster 'qsub -V'", False),
+        ("snakemake -n -j 100", False),
+        ("export C='mpirun -np 32 --bind-to core ./a'\npytest", True),
+        ("export C='mpirun -np 2 ./a'\npytest", False),
+    ],
+)
+def test_programs_for_more_cores_than_the_cores_of_slurm(code: str, named: bool) -> None:
     why = "is more than the cores of the request on a node, 4, to which Slurm may bind them"
-    assert why in [one.why for one in convert(f"#PBS -l nodes=1:ppn=4\n{code}\n", "slurm").remarks]
+    found = [one.why for one in convert(f"#PBS -l nodes=1:ppn=4\n{code}\n", "slurm").remarks]
+    assert (why in found) == named
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,13 @@ def test_the_jobs_of_a_workflow_are_for_the_scheduler_of_the_script(code: str, l
         ("`conda info --base`/a.sh\nsource ~/.zshrc\nsource ~/.cshrc", ""),
         ("python run.py --script=a.sh -x b.slurm", "a.sh, b.slurm"),
         ("python ../submit_jobs.py", "submit_jobs.py"),
+        ("python a.py sim.affinity=./b.sh c=d=e.sh", "b.sh"),
+        ("conda activate /b/smartsim\npython c.py d.py\npython -m b", "c.py"),
+        ("pip install submitit\nsrun python c.py", "c.py"),
+        ("echo smartsim\n./c d.py", ""),
+        ("balsam launcher --job-mode=mpi\nbalsam rm jobs", "the configuration of balsam"),
+        ("cactus ./a b.txt --batchSystem slurm", "the configuration of cactus"),
+        ("toil-wdl-runner --batchSystem single_machine a.wdl", ""),
         ("python -u a/b_experiment_launcher.py 3", "b_experiment_launcher.py"),
         ("source a.sh\nsnakemake --cluster 'python3 b.py {threads}' --cluster-status ./c", "b.py, c, a.sh"),
         ("snakemake --drmaa ' -p long'", "the configuration of snakemake"),
@@ -278,3 +285,19 @@ def test_workers_that_a_program_starts_by_the_scheduler(code: str, named: str, t
         assert found == [f"uses {named}, for Slurm"] * bool(named)
     done = convert(SLURM.format(f"python <<'E'\n{code}\nE"), "torque")
     assert [one.what for one in done.remarks if "names Slurm" in one.why] == [named] * bool(named)
+
+
+@pytest.mark.parametrize(
+    ("code", "named"),
+    [
+        ("e = Experiment('a', launcher='slurm')", "launcher='slurm'"),
+        ("s = SrunSettings('a')", "SrunSettings"),
+        ("e = Experiment('a', launcher='pbs')", ""),
+    ],
+)
+def test_ranks_that_a_program_starts_by_the_scheduler(code: str, named: str, tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(f"import b\n{code}\n")
+    script = Script(SLURM.format("python a.py").encode(), "slurm", str(tmp_path))
+    for done in (conversion.convert(script, "torque"), translation.convert(script)):
+        found = [one.why for one in done.remarks if one.what == "a.py:2"]
+        assert found == [f"uses {named}, for Slurm"] * bool(named)

@@ -56,7 +56,7 @@ _ALONE = "none"  # the launcher of a program without one
 _NOTHING = "the script has no launcher and no program of its own: the ranks do nothing"
 # Variables that the rendered script sets itself or does not need.
 _OURS = (*launcher.OF_RANKS, "OMP_NUM_THREADS")
-
+_LOG_OF_TASK = "task-INDEX/log of the run directory"
 
 # What yields remarks on a script, on its job file, and on its program in the job file.
 _OF_SCRIPT = (
@@ -84,11 +84,19 @@ def convert(script: Script) -> Converted:
     _own_launcher(file, script)
     _open_binding(file, script)
     make_portable(file, source.scheduler.command_name)
+    _packed_tasks(file, script)
     _own_index(file, script)
     text = accepted(file, source.scheduler.command_name, partial(line_of, script))
     for one in parts if not _is_own(script) else ():
         file.remarks += other_scheduler.remarks(one, file, text)
     return Converted(text, tuple(sorted(set(file.remarks))))
+
+
+def _packed_tasks(file: JobFile, script: Script) -> None:
+    """Add a remark on the logs of an array whose tasks look up their index under another scheduler."""
+    for other in (one for one, own in file.of_others.items() if own.get("pack")):
+        why = f"with jobgen {other} the logs of its tasks count from 0, and what the program prints is in "
+        file.hint(line_of(script, "array"), f"the array {script.request.array}", f"{why}{_LOG_OF_TASK}")
 
 
 def _is_own(script: Script) -> bool:

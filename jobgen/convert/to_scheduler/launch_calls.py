@@ -23,6 +23,7 @@ from jobgen.script.mpi_of_script import mpi_of, named_mpi, of_branch, with_own_o
 from jobgen.script.script import Script
 from jobgen.script.syntax import LOOPS, Node
 from jobgen.script.word_lists import code_text, expanded
+from jobgen.script.written_files import made
 
 _HOSTS = {"--hostfile", "-hostfile", "-machinefile", "--machinefile", "-f", "-host", "--host", "-H", "-hosts"}
 MPIRUNS = tuple(name for name in mpirun_line.NAMES if name != "aprun")
@@ -189,6 +190,7 @@ def completed(
         key = mpi_of(script, given, call.start, target.name)
         mpi = MPI_FLAVOURS[key]
         yield from (call.hint(why, call.name) for why in other_options(script, key))
+        yield from old_hosts(call, line, script)
         passed = exports(call, mpi)
         counted = [] if fault else _ranks(line, given, script, target, mpi)
         by_lines = not given & mpirun_line.OF_NODE and "-ppn" not in " ".join(counted)
@@ -207,6 +209,17 @@ def completed(
             yield call.hint(why, call.name)
         yield Edit(call.word.end, call.word.end, "".join(f" {one}" for one in new))
     yield from short[max(short)]
+
+
+def old_hosts(call: Call, line: LaunchLine, script: Script) -> Iterator[Remark]:
+    """Yield a remark on nodes that a launcher names itself, or in a file that the script does not write."""
+    names = line.values.get("hosts", "").strip("\"'")
+    if not re.fullmatch(r"(?!localhost\b|127\.)[^$`()*?]+", names):
+        return
+    if call.name not in MPIRUNS:
+        yield call.hint("names nodes of the old cluster: write those of the new job", names)
+    elif os.path.basename(names) not in map(os.path.basename, made(script)):
+        yield call.hint("is not written by the script: it may name nodes of the old cluster", names)
 
 
 def other_options(script: Script, key: str) -> Iterator[str]:

@@ -121,7 +121,7 @@ def _replaced(
     if beside and not to_srun:
         yield from _beside_steps(call, line, script)
     of_all = (_of_alone if alone else _of_all)(call, line, script, target)
-    hosts = list(_hosts(call, line)) if to_srun else []
+    hosts = list(_hosts(call, line) if to_srun else launch_calls.old_hosts(call, line, script))
     for remark in (*hosts, *of_all, *late, *_environment(call, line, script, to_srun)):
         key = f"{remark.what} {remark.why}" if remark in hosts else remark.why
         if key not in general:
@@ -271,8 +271,8 @@ def _of_all(call: Call, line: LaunchLine, script: Script, target: Dialect) -> It
         why = "has no PMIx: --mpi=pmi2 requires one with the PMI of Slurm, else keep mpirun"
         yield call.hint(why, old)
     elif to_srun and mpi.pmi_library and several and mpi.pmi_library not in script.tree.text:
-        why = f"finds the other ranks by {mpi.pmi_library}, the path of Slurm's libpmi2.so, "
-        why += "which modules often set: without it each rank is alone"
+        why = f"finds the other ranks by {mpi.pmi_library}, the path of Slurm's libpmi2.so, or libpmi.so "
+        why += "before version 2017, which modules often set: without it each rank is alone"
         yield call.hint(why, mpi.title)
     elif to_srun and plugin == "none":
         why = "MpiDefault of the cluster must fit the MPI of the program: srun --mpi=list shows the others"

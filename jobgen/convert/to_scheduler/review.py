@@ -24,9 +24,10 @@ from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.script.mpi_of_script import mpi_of
 from jobgen.script.script import Script
 
-_COPIES = ("cp", "mv", "rsync", "scp", "unzip", "tar")
-# Commands that make directories which are missing.
-_MAKES = re.compile(r"rsync\b|cp\s+(-\S+\s+)*(-\w*[rRa]|--recursive|--archive)")
+_ENTERS = ("cd", "pushd", "mkdir", "TMPDIR", "cp", "mv", "rsync", "scp", "unzip", "tar")
+# Commands that make a directory which is missing, and those that make its parents, too.
+_MAKES = re.compile(r"rsync\b|cp\s+(-\S+\s+)*(-\w*[rRa]|--recursive|--archive)|(.*\s)?mkdir\b", re.DOTALL)
+_MAKES_PARENTS = re.compile(r"(.*\s)?mkdir\b.*\s(-\w*p\w*|--parents)(\s|$)", re.DOTALL)
 _TEMPORARY = ("TMPDIR", "TMP", "TEMP")
 _NO_USE = (PRINT | STATE | {"[", "test"}) - {"cd", "pushd"}
 _COUNTS = ("-c", "--cpus-per-task", *EACH)
@@ -188,7 +189,8 @@ def _job_directory(script: Script, target: Dialect) -> Iterator[Remark]:
         paths = (with_values(script, word) for word in words)
         if path := next((one.rstrip("/") for one in paths if directory.search(one)), ""):
             is_made = _MAKES.match(node.text) and re.search(directory.pattern + "$", path)
-            if kinds.get(node.start, "TMPDIR") in ("cd", "pushd", "TMPDIR", *_COPIES) and not is_made:
+            is_made = is_made or _MAKES_PARENTS.match(node.text)
+            if kinds.get(node.start, "TMPDIR") in _ENTERS and not is_made:
                 why = "the script does not make this directory, which only some sites do"
                 yield hint(node.line, path, why)
             return
