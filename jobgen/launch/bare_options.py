@@ -28,7 +28,8 @@ MPI = (
     *("-envall", "-envnone", "-disable-x", "-enable-x", "-disable-auto-cleanup", "-print-all-exitcodes"),
     *("-disable-hostname-propagation", "-check_mpi", "-rr", "-localonly", "--label", "--line-buffer"),
     *("-trace", "-trace-imbalance", "-trace-pt2pt", "-trace-collectives", "-ordered-output", "-aps", "-mps"),
-    *("--no-transfer", "--bypass-app-transfer", "--exclusive", "--envall", "--envnone", "--genvall", "--verbose"),
+    *("--no-transfer", "--exclusive", "--envall", "--envnone", "--genvall", "--verbose"),
+    "--bypass-app-transfer",  # of aprun
 )
 # args.c of pyxis
 _PYXIS = ("mount-home", "remap-root", "entrypoint", "entrypoint-log", "writable", "readonly")

@@ -136,8 +136,8 @@ def _of_one_task(script: Script) -> Iterator[Remark]:
             why = f"{where}: it finds one task on {place}, and not {tasks}"
             one_rank = launch.each_input and launch.number(*ALL, *launch.row.line.of_node) == 1
             yield Remark(launch.line, launch.kind, why, lost=not one_rank)
-    for one in script.running(*_ON_EACH_TASK):
-        yield remark_on(one, f"starts its program for each task: it finds one on a node, and not {tasks}")
+    for command in script.running(*_ON_EACH_TASK):
+        yield remark_on(command, f"starts its program for each task: it finds one on a node, and not {tasks}")
     for call in other_launchers(script, [name for row in LAUNCHERS.values() for name in row.names]):
         why = f"how {call.name} starts ranks is not known: it finds one task on a node, and not {tasks}"
         yield Remark(call.command.line, call.what, why)
@@ -204,7 +204,7 @@ def _of_node(launch: Launch) -> tuple[str, ...]:
 
 
 def _unknown(script: Script, launch: Launch, each: int) -> Iterator[Remark]:
-    """Yield a remark if the number of ranks is known only when the job runs, or is that of a file of hosts."""
+    """Yield a remark on a number of ranks that the job finds out, or that a file of hosts has."""
     total, of_place = launch.number(*ALL), ("--map-by", "-map-by", "--npersocket", "-npersocket")
     names = [name for name in (*_of_node(launch), *ALL) if launch.has(name) and launch.number(name) is None]
     if not total:  # one that follows from the sockets and the like of a node
@@ -213,10 +213,11 @@ def _unknown(script: Script, launch: Launch, each: int) -> Iterator[Remark]:
         why = f"the number of ranks is known only when the job runs: jobgen starts {each} on a node"
         yield Remark(launch.line, names[0], why)
     hosts = launch.place(*HOST_FILES) if launch.row.of_mpi else None
-    if hosts is not None and not (names or total or launch.each):
-        if script.dialect.variable("node_file") not in script.constants.origin(hosts).text:
-            why = f"has the number of ranks, as the launcher names none: jobgen starts {each} on a node"
-            yield hint(launch.line, shown(hosts), why)
+    if hosts is None or names or total or launch.each:
+        return
+    if (script.dialect.variable("node_file") or "$") not in script.constants.origin(hosts).text:
+        why = f"has the number of ranks, as the launcher names none: jobgen starts {each} on a node"
+        yield hint(launch.line, shown(hosts), why)
 
 
 def _unknown_cores(file: JobFile, script: Script, launch: Launch) -> Iterator[Remark]:

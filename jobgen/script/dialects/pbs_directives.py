@@ -218,7 +218,9 @@ def _resource_fault(name: str, value: str, request: Request) -> str:
         "ngpus": not request.chunks and request.gpus_per_node is not None,
         "procs": not request.chunks and request.ranks is not None,
         "gpus": request.nodes == 1 and request.gpus_per_node is not None,
-        **dict.fromkeys(("mppwidth", "size", "mppnppn", "mppdepth"), not request.chunks and request.exclusive),
+        **dict.fromkeys(
+            ("mppwidth", "size", "mppnppn", "mppdepth"), not request.chunks and request.exclusive
+        ),
         "mem": request.mem is not None,
         "pmem": request.mem is not None,
         "wd": True,
