@@ -65,6 +65,8 @@ _NO_COMMAND = re.compile(rb"(?m)(?<!\\\n)^[ \t]*(?=<<-?[ \t]*['\"]?[A-Za-z_]\w*[
 # It finds no $1 in a here-document.
 _BODY = re.compile(rb"(?ms)<<-?[ \t]*([A-Za-z_]\w*)\b[^\n]*\n(.*?)^\t*\1[ \t]*$")
 _ARGUMENT = re.compile(rb"(?<!\\)\$(\d)")
+# The text of another language in a command of it: `awk '{print $1}'`
+_IN_BACKTICKS, _QUOTED = re.compile(rb"`[^`]*`"), re.compile(rb"'[^']*'")
 # It finds no code in an empty substitution: $() and A=``
 _NO_CODE = re.compile(rb"\$\((?=[ \t]*\))|(?<==)`(?=`)")
 
@@ -311,7 +313,10 @@ def _clarified(source: bytes) -> tuple[bytes, list[int]]:
     names = {one.span(1) for one in _MISREAD.finditer(source)}
     numbers = [one.span(1) for one in _NUMBER.finditer(source)] if b"$((" in source else []
     for body in _BODY.finditer(source) if b"<<" in source else ():
-        names.update(one.span(1) for one in _ARGUMENT.finditer(source, *body.span(2)))
+        commands = (one.span() for one in _IN_BACKTICKS.finditer(source, *body.span(2)))
+        quoted = [one.span() for span in commands for one in _QUOTED.finditer(source, *span)]
+        found = (one.span(1) for one in _ARGUMENT.finditer(source, *body.span(2)))
+        names.update(one for one in found if not any(start < one[0] < end for start, end in quoted))
     signs = [(at, sign) for span in names for at, sign in zip(span, (b"{", b"}"), strict=True)]
     signs += [(one.end(), b":") for one in (_NO_COMMAND.finditer(source) if b"<<" in source else ())]
     signs += [(at, b'"') for span in numbers for at in span]

@@ -204,6 +204,7 @@ DIFFERENCES = {
     "GPUs of several nodes": (
         "#PBS -l nodes=4:ppn=4\n#PBS -l gpus=2\n{}{}\n", "", "module load cuda\nmpirun ./a", 2, "stays a directive", False,
     ),
+    "the times of a shell": (SLURM, "", "./a\ntimes", 4, "a clock, of their own", False),
     "threads of a program": (TORQUE, "", "spades.py -o x", 3, "uses 16 cores of a node", False),
     "chunks of Cray": (
         "#PBS -l select=2:ncpus=24:mpiprocs=24\n{}{}\n", "", "aprun -n 48 ./a", 1, "gives whole nodes", False,
@@ -233,6 +234,9 @@ EQUAL = {
     "threads of a program in an option": (TORQUE, "", "spades.py -t4 -o x", "uses 16 cores of a node"),
     "GPUs in a directive": (
         "#PBS -l nodes=4:ppn=4\n#PBS -l gpus=2\n{}{}\n", "", "module load cuda\nmpirun ./a", "the script requests none",
+    ),
+    "a program of awk in a here-document": (
+        SLURM, "", "cat <<END > x\n`awk '{print $0, $1}' y`\nEND\nsrun ./a", "of the script",
     ),
     "threads of the chunks": (
         "#PBS -l select=1:ncpus=8:mpiprocs=4:ompthreads=2\n{}{}\n", "", "./a", "sets OMP_NUM_THREADS to them",

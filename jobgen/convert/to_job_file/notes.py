@@ -231,10 +231,11 @@ def ends(file: JobFile, parts: Split, program: Command | None) -> Iterator[Remar
 def own_state(script: Script, file: JobFile, parts: Split) -> Iterator[Remark]:
     """Yield remarks on what the program, as code of a process of its own, sets for the commands after it."""
     after = parts.behind
-    clock = (node for one in after for node in one.all("variable_name") if node.text == "SECONDS")
-    if read := next(clock, None):
+    clock = [node for one in after for node in one.all("variable_name") if node.text == "SECONDS"]
+    clock += [one.node for statement in after for one in commands(statement) if one.name == "times"]
+    for read in clock[:1]:
         why = "the commands after the program have a shell, and a clock, of their own"
-        yield hint(read.line, "SECONDS", why)
+        yield hint(read.line, shown(read), why)
     if not (file.shell_code and after):
         return
     code = parse(file.shell_code.encode())
