@@ -197,6 +197,7 @@ DIFFERENCES = {
     "whole nodes of Cray": (
         "#PBS -N x\n#PBS -l mppwidth=48\n{}{}\n", "", "aprun -n 48 -N 24 ./a", 2, "gives whole nodes", False,
     ),
+    "the rank of aprun": (TORQUE, "", "aprun -n 4 nvprof -o x%q{ALPS_APP_PE} ./a", 3, "does not set ALPS_APP_PE", False),
     "cores of Cray": ("#PBS -N x\n#PBS -l size=48\n{}{}\n", "", "aprun -n 4 -N 1 -d 12 ./a", 2, "12 cores, 1 on each", False),
     "memory of processes above that of the job": (
         "#PBS -l nodes=2:ppn=8\n#PBS -l pmem=2gb,mem=20gb\n{}{}\n", "", "mpirun ./a", 2, "the limit is missing", False,
