@@ -304,7 +304,8 @@ def _each(file: JobFile, script: Script, launch: Launch | None, nodes: int, gpus
             error = f"for {counted(total, 'rank')} {name_of(launch)} refuses so few: " * bool(refused)
             where = f"each of {nodes} nodes" if nodes > 1 else "the node"
             why = f"{error}jobgen starts {-(-total // nodes)} on {where}"
-            file.hint(launch.line, f"{counted(each, 'rank')} of a node", why)
+            what = f"-N {each}" if name_of(launch) == aprun.NAME else f"{counted(each, 'rank')} of a node"
+            file.hint(launch.line, what, why)
         each = None
     if each is None and total:
         if total % nodes:
