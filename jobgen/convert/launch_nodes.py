@@ -29,7 +29,6 @@ from jobgen.values.parsers import number
 _CHUNKS = ("-l select", "-l nodes")  # the options that request nodes with their cores
 OF_ALPS = "Cray's ALPS, which gives whole nodes"
 ALL = ("-n", "-np", "--np", "--ntasks", "--num-processes")
-EACH = ("--ppn", "-ppn", "-npernode", "--npernode", "-perhost", "--ntasks-per-node")
 
 # Variables and options with the number of cores that a program uses, and such letters of common programs.
 _CORES_IN_VARIABLE = re.compile(
@@ -54,6 +53,12 @@ _LETTERS = {
     "-w": "fastp",
     "-pa": "RepeatMasker RepeatModeler",
     "+p": "namd namd2 namd3",
+}
+# Programs with a number of threads of their own, and the options for another one.
+_DEFAULTS = {
+    **dict.fromkeys(("spades.py", "metaspades.py", "rnaspades.py", "plasmidspades.py"), (16, "-t|--threads")),
+    "prokka": (8, "--cpus"),
+    "unicycler": (8, "-t|--threads"),
 }
 # Code that counts all cores of a node; nproc alone counts those to which the job is bound.
 _COUNTS_NODE = re.compile(r"(?s)\bnproc\s[^|;)`]*--all|processor.*/proc/cpuinfo|/proc/cpuinfo.*processor")
@@ -138,13 +143,16 @@ def spread(script: Script, content: ScriptRequest) -> None:
 
 def fill_cray(script: Script, content: ScriptRequest) -> None:
     """Request the whole nodes of Cray's ALPS; for a number of cores those that the largest launch fills."""
-    request, option = content.request, script.heeded.get("-l mppwidth")
-    chunks = chunk_option(script)
+    request, chunks = content.request, chunk_option(script)
     starts = aprun.NAME in script.program_names or any(script.running(aprun.NAME))
+    keys = ("-l mppwidth", "-l size")[: 1 + starts]
+    key = next((one for one in keys if one in script.heeded), "")
+    option = script.heeded.get(key)
     if chunks and not request.exclusive and starts:
         request.exclusive = True
         content.unsure.append((*chunks, f"is for {OF_ALPS}: these are requested"))
-    width, each, depth = (number(request.totals.get(f"mpp{name}")) for name in ("width", "nppn", "depth"))
+    each, depth = (number(request.totals.get(one)) for one in ("mppnppn", "mppdepth"))
+    width = number(option.value) if option is not None else None
     if option is None or not width or request.chunks or not content.totals:
         return
     ranks, cores = width, depth or 1
@@ -157,7 +165,7 @@ def fill_cray(script: Script, content: ScriptRequest) -> None:
     request.nodes, request.exclusive = -(-ranks // each) if each else None, True
     shape = f"{ranks} ranks" + f" of {cores} cores" * (cores > 1) + (f", {each} on each" if each else "")
     why = f"counts the cores of {OF_ALPS}: these are requested for {shape}"
-    content.unsure.append((option, f"-l mppwidth={width}", why))
+    content.unsure.append((option, f"{key}={width}", why))
 
 
 def fill_devices(script: Script, content: ScriptRequest) -> None:
@@ -192,7 +200,7 @@ def open_devices(script: Script) -> Iterator[tuple[int, str]]:
 def _of_step(launch: Launch, request: Request) -> tuple[int, str]:
     """Return the number of devices of a node that a step requests, and their type."""
     nodes = launch.number("-N", "--nodes") or request.nodes or 1
-    ranks = launch.number(*EACH) or -(-(launch.number(*ALL) or request.ranks or 1) // nodes)
+    ranks = launch.each or -(-(launch.number(*ALL) or request.ranks or 1) // nodes)
     times = {"--gpus-per-node": nodes, "--gres": nodes, "--gpus-per-task": ranks * nodes}
     times |= dict.fromkeys(("-G", "--gpus"), 1)
     for name, factor in times.items():
@@ -244,6 +252,10 @@ def _own_cores(script: Script) -> tuple[int, int, str]:
             is_named |= bool(sign and _CORES_IN_VARIABLE.fullmatch(option.rpartition(".")[2]))
             count = number(given or after) if is_named else None
             found.append((count or 1, line, f"{option} {count}"))
+        name = next((os.path.basename(word) for word in words if not is_python(os.path.basename(word))), "")
+        count, options = _DEFAULTS.get(name, (1, ""))
+        if not any(re.match(rf"({options}|-h|--help|-v|--version|--test)(\d|=|$)", word) for word in words):
+            found.append((count, line, f"{name} without {options.partition('|')[0]}"))
     return max([*found, *_at_once(script), *_at_once_in_texts(script)], key=lambda one: one[0])
 
 
@@ -356,8 +368,7 @@ def why(request: Request) -> str:
 
 def filled(launch: Launch) -> tuple[int, int]:
     """Return how many nodes a launcher fills, and the ranks on each; one node if it does not say."""
-    names = EACH if launch.row.by_scheduler else (*EACH, "-N")  # that of aprun and Open MPI
-    total, each = launch.number(*ALL), launch.mapped or launch.number(*names)
+    total, each = launch.number(*ALL), launch.each
     return (-(-total // each), each) if total and each else (1, 1)
 
 

@@ -8,7 +8,7 @@ _OPEN_MPI = (
     *("leave-session-attached", "debug-daemons", "do-not-launch", "do-not-resolve", "use-hwthread-cpus"),
     *("enable-recovery", "disable-recovery", "continuous", "index-argv-by-rank", "preload-binary"),
     *("noprefix", "tv", "report-state-on-timeout", "get-stack-traces", "merge-stderr-to-stdout"),
-    *("show-progress",),
+    *("show-progress", "loadbalance"),
 )
 # Then those of MPICH's and Intel MPI's mpiexec (hydra) and of PALS.
 MPI = (
@@ -16,9 +16,10 @@ MPI = (
     *("-s", "-V", "-h", "-verbose", "-info", "-print-rank-map", "-prepend-rank", "-genvall", "-genvnone"),
     "-l",
     *("-envall", "-envnone", "-disable-x", "-enable-x", "-disable-auto-cleanup", "-print-all-exitcodes"),
-    *("-disable-hostname-propagation", "-check_mpi", "-localonly", "--label", "--line-buffer"),
+    *("-disable-hostname-propagation", "-check_mpi", "-rr", "-localonly", "--label", "--line-buffer"),
     *("-trace", "-trace-imbalance", "-trace-pt2pt", "-trace-collectives", "-ordered-output", "-aps", "-mps"),
     *("--no-transfer", "--exclusive", "--envall", "--envnone", "--genvall", "--verbose"),
+    "--bypass-app-transfer",  # of aprun
 )
 # args.c of pyxis
 _PYXIS = ("mount-home", "remap-root", "entrypoint", "entrypoint-log", "writable", "readonly")

@@ -61,6 +61,11 @@ class CommandLine(NamedTuple):
     variables: Mapping[str, str] = MappingProxyType({})
     spellings: Mapping[str, str] = MappingProxyType({})
 
+    @property
+    def of_node(self) -> tuple[str, ...]:
+        """Return the options that set the ranks on a node of a launcher which starts those of all nodes."""
+        return tuple(name for name, key in self.same.items() if key == "ranks_per_node")
+
 
 class Launcher(NamedTuple):
     """A launcher. With ``once_a_node`` it is started once on every node and starts the ranks there;
@@ -212,7 +217,7 @@ LAUNCHERS = {
             ),
             bare=bare_options.MPI,
             same=dict.fromkeys(
-                ("-N", "-ppn", "--ppn", "-perhost", "-npernode", "--npernode"), "ranks_per_node"
+                ("-N", "-ppn", "--ppn", "-perhost", "--perhost", "-npernode", "--npernode"), "ranks_per_node"
             ),
             same_values={
                 "--map-by": ((r"ppr:(\d+):node", "ranks_per_node", r"\1"),),
@@ -225,7 +230,12 @@ LAUNCHERS = {
                 **dict.fromkeys(_VARIABLES, ((r"(\w+) (.*)", "env", r"\1=\2"),)),
             },
             pairs=(*_MCA, *_VARIABLES),
-            spellings={"--n": "-n", "-d": "--depth", "-pernode": "-npernode=1", "--pernode": "--npernode=1"},
+            spellings={
+                **{"--n": "-n", "-d": "--depth", "-pernode": "-npernode=1", "--pernode": "--npernode=1"},
+                # aprun(1)
+                **{"--pes": "-n", "--pes-per-node": "-N", "--cpus-per-pe": "--depth", "--cc": "-cc"},
+                **{"--cpu-binding": "-cc", "--pes-per-numa-node": "-S", "--bypass-app-transfer": "-b"},
+            },
         ),
     ),
     "torchrun": Launcher(

@@ -101,6 +101,11 @@ class Launch(NamedTuple):
         return int(found[1]) if found else None
 
     @property
+    def each(self) -> int | None:
+        """The ranks of a node that an option sets, for a launcher which starts those of all nodes."""
+        return self.mapped or self.number(*self.row.line.of_node)
+
+    @property
     def devices_here(self) -> tuple[int, ...] | None:
         """The devices of DeepSpeed's ``--include localhost:0,1``; None without it."""
         found = re.fullmatch(r"localhost:(\d{1,3}(?:,\d{1,3})*)", self.text("--include"), re.ASCII)

@@ -65,6 +65,11 @@ _NO_COMMAND = re.compile(rb"(?m)(?<!\\\n)^[ \t]*(?=<<-?[ \t]*['\"]?[A-Za-z_]\w*[
 # It finds no $1 in a here-document.
 _BODY = re.compile(rb"(?ms)<<-?[ \t]*([A-Za-z_]\w*)\b[^\n]*\n(.*?)^\t*\1[ \t]*$")
 _ARGUMENT = re.compile(rb"(?<!\\)\$(\d)")
+# The text of another language in a command of it: `awk '{print $1}'`
+_IN_BACKTICKS, _QUOTED = re.compile(rb"`[^`]*`"), re.compile(rb"'[^']*'")
+# It ends a word before `code` that more of the word follows, as it does not before $(code): a-`date`.log
+_CODE = re.compile(rb"`[^`\\\n]*`")
+_ENDS_WORD = b" \t\n`;|&<>("
 # It finds no code in an empty substitution: $() and A=``
 _NO_CODE = re.compile(rb"\$\((?=[ \t]*\))|(?<==)`(?=`)")
 
@@ -308,13 +313,23 @@ def _with_ends(source: bytes) -> bytes:
 
 def _clarified(source: bytes) -> tuple[bytes, list[int]]:
     """Return a script with signs that keep tree-sitter from misreading it, and their offsets."""
+    inside = [one.span() for one in _CODE.finditer(source) if _is_in_word(source, *one.span())]
+    if inside:
+        text = bytearray(source)
+        for start, end in inside:
+            text[start], text[end - 1] = b"()"
+        source = bytes(text)
     names = {one.span(1) for one in _MISREAD.finditer(source)}
     numbers = [one.span(1) for one in _NUMBER.finditer(source)] if b"$((" in source else []
     for body in _BODY.finditer(source) if b"<<" in source else ():
-        names.update(one.span(1) for one in _ARGUMENT.finditer(source, *body.span(2)))
+        commands = (one.span() for one in _IN_BACKTICKS.finditer(source, *body.span(2)))
+        quoted = [one.span() for span in commands for one in _QUOTED.finditer(source, *span)]
+        found = (one.span(1) for one in _ARGUMENT.finditer(source, *body.span(2)))
+        names.update(one for one in found if not any(start < one[0] < end for start, end in quoted))
     signs = [(at, sign) for span in names for at, sign in zip(span, (b"{", b"}"), strict=True)]
     signs += [(one.end(), b":") for one in (_NO_COMMAND.finditer(source) if b"<<" in source else ())]
     signs += [(at, b'"') for span in numbers for at in span]
+    signs += [(at, b"$") for at, _ in inside]
     signs += [(one.end(), b":") for one in _NO_CODE.finditer(source)]
     signs += [(one.end(), b" ") for one in (_JOINED_DELIMITER.finditer(source) if b"<<" in source else ())]
     signs += [(one.end(), b" ") for one in (_SUBSHELL.finditer(source) if b"$((" in source else ())]
@@ -323,6 +338,12 @@ def _clarified(source: bytes) -> tuple[bytes, list[int]]:
         parts += [source[end:at], sign]
         end = at
     return b"".join([*parts, source[end:]]), [at + n for n, (at, _) in enumerate(sorted(signs))]
+
+
+def _is_in_word(source: bytes, start: int, end: int) -> bool:
+    """Return whether the word that has a part goes on before and behind it."""
+    before, behind = source[max(start - 1, 0) : start], source[end : end + 1]
+    return bool(before and behind) and before not in _ENDS_WORD and behind not in _ENDS_WORD + b")"
 
 
 def without_parts(source: bytes, parts: Iterable[tuple[int, int]]) -> bytes:

@@ -825,6 +825,8 @@ def test_code_in_a_container_sets_variables_of_its_program(options: str, found: 
 
 
 def test_each_launch_with_other_sizes_than_those_of_lightning_is_found() -> None:
-    steps = "srun python a.py --trainer.devices=4 --trainer.num_nodes=4\nsrun python b.py --trainer.devices=8\n"
+    steps = (
+        "srun python a.py --trainer.devices=4 --trainer.num_nodes=4\nsrun python b.py --trainer.devices=8\n"
+    )
     lines = [one.line for one in check((SLURM + steps).encode()) if one.rule == "world-size"]
     assert lines == [SLURM.count("\n") + 1, SLURM.count("\n") + 2]

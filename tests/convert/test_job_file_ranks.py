@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from convert.conversions import job_file, values
 
@@ -104,3 +106,39 @@ def test_variables_of_libraries_of_rocm_name_the_devices(line: str, kind: str | 
 def test_the_ranks_are_those_that_the_script_reckons(number: str, each: int) -> None:
     found = values(job_file(f"{TWO}PER=6\nN={number}\nmpirun -np $N ./a\n").text)
     assert (found["nodes"], found["ranks_per_node"]) == (2, each)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "line", "each", "why"),
+    [
+        (1, "mpirun -np 24 -ppn 2 ./a", 24, ""),
+        (1, "mpirun -np 8 -ppn 4 ./a", 8, ""),
+        (2, "mpiexec.hydra -perhost 2 -n 24 ./a", 12, "jobgen starts 12 on each of 2 nodes"),
+        (1, "mpirun -np 24 -npernode 2 ./a", 24, "for 24 ranks mpirun refuses so few: jobgen starts 24 on the node"),
+        (1, "mpirun -np 24 --map-by ppr:2:node ./a", 24, "mpirun refuses so few"),
+        (2, "mpirun -np 24 -N 2 ./a", 12, "mpirun refuses so few: jobgen starts 12 on each of 2 nodes"),
+        (2, "aprun -n 24 -N 2 ./a", 12, "aprun refuses so few"),
+        (1, "aprun --pes 4 --pes-per-node 4 --cpu-binding depth --cpus-per-pe 2 ./a", 4, "places the ranks itself"),
+        (2, "mpirun -N 2 ./a", 2, ""),
+        (2, "mpirun --perhost 4 ./a", 4, ""),
+        (1, "mpirun -np 12 -rr ./a", 12, "jobgen places the ranks itself"),
+        (1, "mpirun -np 12 -loadbalance ./a", 12, "jobgen places the ranks itself"),
+        (1, "mpirun --map-by ppr:2:socket ./a", 24, "known only when the job runs: jobgen starts 24"),
+        (1, "mpirun -npersocket 2 ./a", 24, "known only when the job runs: jobgen starts 24"),
+        (2, "mpirun -np 24 -ppn $X ./a", 12, "known only when the job runs: jobgen starts 12"),
+        (1, "mpirun -np 24 -ppn $X ./a", 24, ""),
+        (2, "sort -u $PBS_NODEFILE > h\nmpirun -f h ./a", 24, "jobgen starts 24 on a node"),
+        (2, "N=$PBS_NODEFILE\nmpirun -f $N ./a", 24, ""),
+    ],
+)  # fmt: skip
+def test_all_ranks_of_a_launcher_and_those_of_each_node(nodes: int, line: str, each: int, why: str) -> None:
+    done = job_file(f"#PBS -l nodes={nodes}:ppn=24\n{line}\n")
+    assert values(done.text)["ranks_per_node"] == each
+    about = re.compile("so few|places the|known only|jobgen starts .*(nodes?|itself)$")
+    found = [one.why for one in done.remarks if about.search(one.why)]
+    assert [why in one for one in found[:1]] == [True] * bool(why), found
+
+
+def test_a_command_that_starts_programs_for_each_task() -> None:
+    done = job_file("#PBS -l nodes=2:ppn=4\npbsdsh ./a\n")
+    assert [one.line for one in done.remarks if "finds one on a node, and not 4" in one.why] == [2]

@@ -205,6 +205,16 @@ DIFFERENCES = {
     "whole nodes of Cray": (
         "#PBS -N x\n#PBS -l mppwidth=48\n{}{}\n", "", "aprun -n 48 -N 24 ./a", 2, "gives whole nodes", False,
     ),
+    "the rank of aprun": (TORQUE, "", "aprun -n 4 nvprof -o x%q{ALPS_APP_PE} ./a", 3, "does not set ALPS_APP_PE", False),
+    "cores of Cray": ("#PBS -N x\n#PBS -l size=48\n{}{}\n", "", "aprun -n 4 -N 1 -d 12 ./a", 2, "12 cores, 1 on each", False),
+    "memory of processes above that of the job": (
+        "#PBS -l nodes=2:ppn=8\n#PBS -l pmem=2gb,mem=20gb\n{}{}\n", "", "mpirun ./a", 2, "the limit is missing", False,
+    ),
+    "GPUs of several nodes": (
+        "#PBS -l nodes=4:ppn=4\n#PBS -l gpus=2\n{}{}\n", "", "module load cuda\nmpirun ./a", 2, "stays a directive", False,
+    ),
+    "the times of a shell": (SLURM, "", "./a\ntimes", 4, "a clock, of their own", False),
+    "threads of a program": (TORQUE, "", "spades.py -o x", 3, "uses 16 cores of a node", False),
     "chunks of Cray": (
         "#PBS -l select=2:ncpus=24:mpiprocs=24\n{}{}\n", "", "aprun -n 48 ./a", 1, "gives whole nodes", False,
     ),
@@ -230,6 +240,16 @@ def test_a_difference_has_a_remark(name: str) -> None:
 
 
 EQUAL = {
+    "threads of a program in an option": (TORQUE, "", "spades.py -t4 -o x", "uses 16 cores of a node"),
+    "GPUs in a directive": (
+        "#PBS -l nodes=4:ppn=4\n#PBS -l gpus=2\n{}{}\n", "", "module load cuda\nmpirun ./a", "the script requests none",
+    ),
+    "a program of awk in a here-document": (
+        SLURM, "", "cat <<END > x\n`awk '{print $0, $1}' y`\nEND\nsrun ./a", "of the script",
+    ),
+    "threads of the chunks": (
+        "#PBS -l select=1:ncpus=8:mpiprocs=4:ompthreads=2\n{}{}\n", "", "./a", "sets OMP_NUM_THREADS to them",
+    ),
     "the end of the options": (SLURM, "--", "./a", "belongs to no option"),
     "the number of ranks": (SLURM, "-n 2", "export WORLD_SIZE=$SLURM_NTASKS\nsrun python3 t.py", "number of ranks in"),
     "the same number of ranks": (SLURM, "-n 2", "export WORLD_SIZE=2\nsrun python3 t.py", "number of ranks in"),

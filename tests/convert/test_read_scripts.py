@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from jobgen.script.syntax import expansions, is_plain, parse
@@ -55,6 +57,22 @@ def test_an_argument_in_a_here_document(body: str) -> None:
         ("A", "$A", True),
     ]
     assert not tree.damaged
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("A=x-`date`.log", ["A=x-`date`.log"]),
+        ("A=a/`date +%F`/b`hostname`/c ./a", ["A=a/`date +%F`/b`hostname`/c", "./a"]),
+        ("./a `b` x-`c`.d `e`", ["./a", "`b`", "x-`c`.d", "`e`"]),
+        ('./a "x`c`.d" y`c`', ["./a", '"x`c`.d"', "y`c`"]),
+    ],
+)
+def test_a_word_with_code_in_it(text: str, words: list[str]) -> None:
+    tree = parse(f"{text}\n".encode())
+    whole = tree.children[0]
+    assert [one.text for one in (whole.children if whole.type == "command" else [whole])] == words
+    assert [one.text for one in tree.all("command_substitution")] == re.findall("`[^`]*`", text)
 
 
 def test_an_argument_in_a_here_document_without_expansion() -> None:

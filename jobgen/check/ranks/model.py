@@ -13,6 +13,7 @@ from typing import NamedTuple
 from jobgen.check.ranks.launcher_config import launches as configured
 from jobgen.check.ranks.program import RankProgram, program, stays
 from jobgen.launch.command_line import SHELLS, is_python
+from jobgen.launch.launchers import LAUNCHERS
 from jobgen.launch.wrappers import command_start
 from jobgen.schedulers.request import Request
 from jobgen.script.commands import Command, commands
@@ -274,7 +275,7 @@ def code(text: Node) -> Node:
 SOME_NODES = ("-w", "--nodelist", "-r", "--relative", "-x", "--exclude")
 # Options of an MPI with a file of hosts, and with the ranks of a node.
 HOSTFILES = ("--hostfile", "-hostfile", "--machinefile", "-machinefile", "-f")
-A_NODE = ("-ppn", "--ppn", "-perhost", "--perhost", "-npernode", "--npernode", "-N")
+A_NODE = LAUNCHERS["mpirun"].line.of_node
 
 
 def ranks_of_node(launch: Launch) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from jobgen.check.ranks.model import A_NODE
 from jobgen.check.rule import ERROR, WARNING, rule, rule_once
 from jobgen.schedulers.pbs import IN_CHUNKS
 from jobgen.script.script import Hit, Script
@@ -154,9 +155,6 @@ def unallocated_gpus(script: Script) -> Iterator[Hit]:
         yield Hit(totals["ngpus"][0])
 
 
-_A_NODE = ("-ppn", "--ppn", "-npernode", "--npernode", "-N", "--map-by", "-perhost")
-
-
 @rule(
     "packed-chunks",
     WARNING,
@@ -196,7 +194,7 @@ def packed_chunks(script: Script) -> Iterator[Hit]:
     cpus, gpus = number(chunk.get("ncpus")), number(chunk.get("ngpus"))
     whole = cpus is None or cpus >= 32 or (gpus or 0) >= 4 or len(script.request.chunks) > 1
     # The launchers that need a host of its own for each chunk.
-    placed = any(one.row.once_a_node or one.has(*_A_NODE) for one in script.launches)
+    placed = any(one.row.once_a_node or one.has(*A_NODE, "--map-by") for one in script.launches)
     if placed and not whole:
         yield Hit(totals["select"][0])
 

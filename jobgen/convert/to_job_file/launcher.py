@@ -34,7 +34,7 @@ OF_RANKS = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "LOCAL_RANK", "L
 _SETS = ("-x", "-env", "--env", "-genv")  # of mpirun: a variable of the ranks
 _RUNS = ("command_substitution", "process_substitution")
 _PASSES = ("-genvall", "-envall", "--envall", "-genvlist", "-envlist")
-_HOST_FILES = ("-hostfile", "--hostfile", "-machinefile", "--machinefile", "-f")  # not of srun
+HOST_FILES = ("-hostfile", "--hostfile", "-machinefile", "--machinefile", "-f")  # not of srun
 # Options that jobgen's own launch lines have.
 _OURS = {
     "srun": """
@@ -70,6 +70,7 @@ _PLACING = """
 --map-by -map-by --bind-to -bind-to --cpu-bind --bynode -bynode --byslot -byslot
 --bycore -bycore --bysocket -bysocket --bind-to-core -bind-to-core --bind-to-socket -bind-to-socket
 --bind-to-none -bind-to-none -cpus-per-proc --cpus-per-proc -cpus-per-rank --cpus-per-rank
+-rr -grr -loadbalance --loadbalance
 --rankfile -rankfile -rf --cpu-set -cpu-set --cpu-list -cpu-list --nolocal -nolocal
 --npersocket -npersocket"""
 _PLACES_OF_APRUN = ("-cc", "-cp", "-L", "-S", "-sl", "-sn", "-ss")
@@ -167,7 +168,7 @@ def _of_its_own(
     if name == "--role" and not is_known:
         why = f"names the ranks in the messages of {kind}: jobgen gives them no name"
         return [hint(launch.line, given, why)]
-    if name in _HOST_FILES and _is_own_file(script, words[-1], text):
+    if name in HOST_FILES and _is_own_file(script, words[-1], text):
         why = "is a file that the script does not make: jobgen starts the ranks on the nodes of the job"
     elif not launch.row.by_scheduler:
         return None

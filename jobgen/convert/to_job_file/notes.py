@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from itertools import takewhile
 
 from jobgen.convert import submission, unread_files
-from jobgen.convert.launch_nodes import ALL, EACH
+from jobgen.convert.launch_nodes import ALL
 from jobgen.convert.misreadings import WHOLE_ENVIRONMENT, is_narrow, names_devices, narrow_export
 from jobgen.convert.request_reader import has_directives
 from jobgen.convert.result import Remark, hint, remark_on, shortened, shown
@@ -231,10 +231,11 @@ def ends(file: JobFile, parts: Split, program: Command | None) -> Iterator[Remar
 def own_state(script: Script, file: JobFile, parts: Split) -> Iterator[Remark]:
     """Yield remarks on what the program, as code of a process of its own, sets for the commands after it."""
     after = parts.behind
-    clock = (node for one in after for node in one.all("variable_name") if node.text == "SECONDS")
-    if read := next(clock, None):
+    clock = [node for one in after for node in one.all("variable_name") if node.text == "SECONDS"]
+    clock += [one.node for statement in after for one in commands(statement) if one.name == "times"]
+    for read in clock[:1]:
         why = "the commands after the program have a shell, and a clock, of their own"
-        yield hint(read.line, "SECONDS", why)
+        yield hint(read.line, shown(read), why)
     if not (file.shell_code and after):
         return
     code = parse(file.shell_code.encode())
@@ -985,13 +986,14 @@ def tasks(script: Script, file: JobFile, program: Launch | None) -> Iterator[Rem
     words = " ".join(["\n".join(file.blocks), *file.program])
     for launch in script.launches:
         # SLURM_NTASKS, which each job of jobgen has, limits --ntasks-per-node. Measured on Slurm 22.05.
-        by_node = launch.kind == script.dialect.node_step and launch.has(*EACH) and not total
-        ranks = (launch.number(*EACH) or 0) * nodes if by_node else total or nodes
+        options = [one for one in launch.row.line.of_node if launch.has(one)]
+        by_node = launch.kind == script.dialect.node_step and bool(options) and not total
+        ranks = (launch.each or 0) * nodes if by_node else total or nodes
         counted_by_job = (launch.row.by_scheduler or launch.row.of_mpi) and not launch.has(*ALL)
-        counted_by_job &= by_node or not launch.has(*EACH)
+        counted_by_job &= by_node or not options
         here = launch.command.node.start not in own and launch.command.node.text in words
         if counted_by_job and here and ranks != new_each * nodes:
-            given = ranks or f"those of {next(one for one in EACH if launch.has(one))}"
+            given = ranks or f"those of {options[0]}"
             why = f"starts {new_each * nodes} in the job, as many as it has, and {given} in the script"
             yield hint(launch.line, f"the ranks of {shown(launch.command.node)}", why)
     per_node = file.count("cpus_per_node", new_each * cores)

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 
 from jobgen.convert import aprun, differences, launch_nodes, submission
-from jobgen.convert.launch_nodes import ALL, EACH
+from jobgen.convert.launch_nodes import ALL
 from jobgen.convert.misreadings import names_devices
 from jobgen.convert.request_reader import line_of
-from jobgen.convert.result import Remark, hint, remark_on
+from jobgen.convert.result import Remark, hint, remark_on, shown
 from jobgen.convert.to_job_file import wrappers
 from jobgen.convert.to_job_file.builder import BLOCKS, JobFile
 from jobgen.convert.to_job_file.directives import without_devices
-from jobgen.convert.to_job_file.launcher import name_of
+from jobgen.convert.to_job_file.launcher import HOST_FILES, name_of
 from jobgen.convert.to_job_file.threads import of_chunk
 from jobgen.convert.to_scheduler.launch_calls import other_launchers
 from jobgen.errors import counted
@@ -28,10 +28,12 @@ from jobgen.script.script import Script
 from jobgen.values.devices import device_count
 from jobgen.values.parsers import mebibytes, number
 
-_EACH = ("--nproc-per-node", "--num-gpus", *EACH)
 _CORES = ("-c", "--cpus-per-task", "--depth")
 CORES_OF_STEP = "SRUN_CPUS_PER_TASK"  # which srun reads
 _DEVICE = ("gpu", "auto")  # one rank for each device
+_ON_EACH_TASK = ("pbsdsh",)
+# Options of Open MPI and aprun, which refuse more ranks in all than these of each node.
+_REFUSING = ("-N", "-npernode", "--npernode")
 _ELSEWHERE = ("function_definition", "heredoc_body")  # code that may run on other nodes, too
 
 
@@ -47,7 +49,7 @@ def write(file: JobFile, script: Script, launch: Launch | None) -> None:
     # a number of all tasks that is not that of the equal nodes of the job
     _drop(file, "--ntasks=")
     each = _each(file, script, launch, nodes, gpus)
-    file.remarks += (*_unknown(launch, each), *_gpus_of_task(script, launch, each)) if launch else ()
+    file.remarks += (*_unknown(script, launch, each), *_gpus_of_task(script, launch, each)) if launch else ()
     if launch is None and _tasks(request) > 1:
         file.remarks += _of_one_task(script)
     elif launch is not None and not launch.row.once_a_node and _tasks(request) > each:
@@ -132,8 +134,10 @@ def _of_one_task(script: Script) -> Iterator[Remark]:
             own_nodes = script.request.nodes or script.request.ranks_per_node
             place = "a node" if own_nodes else "the one node of the job"
             why = f"{where}: it finds one task on {place}, and not {tasks}"
-            one_rank = launch.each_input and launch.number(*ALL, *EACH) == 1
+            one_rank = launch.each_input and launch.number(*ALL, *launch.row.line.of_node) == 1
             yield Remark(launch.line, launch.kind, why, lost=not one_rank)
+    for command in script.running(*_ON_EACH_TASK):
+        yield remark_on(command, f"starts its program for each task: it finds one on a node, and not {tasks}")
     for call in other_launchers(script, [name for row in LAUNCHERS.values() for name in row.names]):
         why = f"how {call.name} starts ranks is not known: it finds one task on a node, and not {tasks}"
         yield Remark(call.command.line, call.what, why)
@@ -189,17 +193,31 @@ def submitted_nodes(file: JobFile, script: Script, launch: Launch | None) -> Non
         return
     file.values["nodes"] = "submitted"
     why = "no directive requests nodes: the job takes those of its submission"
-    if not (request.ranks_per_node or launch.has(*_EACH)):
+    if not (request.ranks_per_node or launch.has(*_of_node(launch))):
         why += ", with one rank on each"
     file.hint(*read, why)
 
 
-def _unknown(launch: Launch, each: int) -> Iterator[Remark]:
-    """Yield a remark if the number of ranks is known only when the job runs."""
-    names = [name for name in (*_EACH, *ALL) if name in launch.options and launch.number(name) is None]
-    if names and not launch.row.once_a_node:
+def _of_node(launch: Launch) -> tuple[str, ...]:
+    """Return the options with the ranks of a node."""
+    return (*launch.row.line.local_ranks, *launch.row.line.of_node)
+
+
+def _unknown(script: Script, launch: Launch, each: int) -> Iterator[Remark]:
+    """Yield a remark on a number of ranks that the job finds out, or that a file of hosts has."""
+    total, of_place = launch.number(*ALL), ("--map-by", "-map-by", "--npersocket", "-npersocket")
+    names = [name for name in (*_of_node(launch), *ALL) if launch.has(name) and launch.number(name) is None]
+    if not total:  # one that follows from the sockets and the like of a node
+        names += [name for name in of_place if re.match(r"(?i)\d|ppr:(?!\d+:node)", launch.text(name))]
+    if names and not launch.row.once_a_node and (total is None or (script.request.nodes or 1) > 1):
         why = f"the number of ranks is known only when the job runs: jobgen starts {each} on a node"
         yield Remark(launch.line, names[0], why)
+    hosts = launch.place(*HOST_FILES) if launch.row.of_mpi else None
+    if hosts is None or names or total or launch.each:
+        return
+    if (script.dialect.variable("node_file") or "$") not in script.constants.origin(hosts).text:
+        why = f"has the number of ranks, as the launcher names none: jobgen starts {each} on a node"
+        yield hint(launch.line, shown(hosts), why)
 
 
 def _unknown_cores(file: JobFile, script: Script, launch: Launch) -> Iterator[Remark]:
@@ -275,15 +293,19 @@ def _each(file: JobFile, script: Script, launch: Launch | None, nodes: int, gpus
     request, row = script.request, launch.row
     if request.nodes is None and request.ranks and request.ranks > 1 and not request.ranks_per_node:
         why = "all on one node: the script names no nodes"
-        file.hint(line_of(script, "ranks", "-l mppwidth"), f"{request.ranks} tasks", why)
-    each = launch.mapped or len(launch.devices_here or ()) or launch.number(*_EACH)
+        file.hint(line_of(script, "ranks", "-l mppwidth", "-l size"), f"{request.ranks} tasks", why)
+    each = len(launch.devices_here or ()) or launch.each or launch.number(*row.line.local_ranks)
     total = launch.number(*ALL)
     if name_of(launch) == aprun.NAME and not launch.has("-n", "-B"):
         total = 1  # its default
-    if each and total and total < each * nodes and not row.once_a_node:
-        if nodes > 1 and not row.by_scheduler:
-            why = f"jobgen starts {-(-total // nodes)} on each of {nodes} nodes"
-            file.hint(launch.line, f"{counted(each, 'rank')} of a node", why)
+    if each and total and total != each * nodes:
+        refused = total > each * nodes and (launch.mapped or launch.has(*_REFUSING))
+        if refused or (nodes > 1 and not row.by_scheduler):
+            error = f"for {counted(total, 'rank')} {name_of(launch)} refuses so few: " * bool(refused)
+            where = f"each of {nodes} nodes" if nodes > 1 else "the node"
+            why = f"{error}jobgen starts {-(-total // nodes)} on {where}"
+            what = f"-N {each}" if name_of(launch) == aprun.NAME else f"{counted(each, 'rank')} of a node"
+            file.hint(launch.line, what, why)
         each = None
     if each is None and total:
         if total % nodes:
@@ -292,12 +314,9 @@ def _each(file: JobFile, script: Script, launch: Launch | None, nodes: int, gpus
             why = f"{ranks} {verb} not divisible by {nodes} nodes: jobgen starts as many on each"
             file.lose(launch.line, name_of(launch), why)
         each = -(-total // nodes)
-    placed = launch.number("-N") if name_of(launch) == aprun.NAME else None
-    if placed and each and placed != each:
-        file.hint(launch.line, f"-N {placed}", f"jobgen starts {each} on a node")
     if each is not None and not (row.by_scheduler and launch.outer is None and each == 0):
         return max(each, 1)
-    named = [launch.options.get(one) for one in _EACH if one in launch.options]
+    named = [launch.options.get(one) for one in row.line.local_ranks if one in launch.options]
     if row.once_a_node:
         if named and named[0] not in _DEVICE:
             file.hint(launch.line, "the ranks of a node", "one for each accelerator")
@@ -319,6 +338,10 @@ def _devices(file: JobFile, script: Script, gpus: int, each: int) -> None:
         file.values["accelerator"] = "cpu"
         _in_one_directive(file, script, "", alone=True)
         others = any(re.match(r"--gres|--gpus", one) for one in file.list("directive"))
+        for one in (one for one in file.list("directive") if re.match("-l n?gpus=", one)):
+            why = "stays a directive: the job prepares nothing for them, and has none under another scheduler"
+            file.hint(line_of(script, one.partition("=")[0]), one, why)
+            others = True
         unknown = list(launch_nodes.open_devices(script)) if not others else []
         why = "the job finds out how many: set gpus_per_node; without it the job runs on CPUs"
         for at, option in unknown:

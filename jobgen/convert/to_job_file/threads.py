@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from jobgen.convert import request_reader
-from jobgen.convert.launch_nodes import ALL, EACH, counts_node, named_cores
+from jobgen.convert.launch_nodes import ALL, counts_node, named_cores
 from jobgen.convert.request_reader import has_directives, line_of
 from jobgen.convert.result import Remark, hint, remark_on
 from jobgen.convert.to_job_file.blocks import BUILDS
@@ -120,6 +120,8 @@ class Threads:
         by_script = here is not None and any(one.start < here.node.start for one in unset)
         if here is not None and by_script and value == _UNSET and "command" not in self.unset:
             self._leave_out(here)
+        if _NAME in self.file.variables:
+            self._correct_requests()
         self.file.remarks += self._of_whole_nodes(value)
         self.file.remarks += self._of_others()
 
@@ -185,9 +187,13 @@ class Threads:
             self.unset.add(key)
             if key == "command":
                 self.file.hide(_NAME)
-                self.file.remarks = [one._replace(why=_SETS.sub("", one.why)) for one in self.file.remarks]
+                self._correct_requests()
             else:
                 self.file.values[key] = f"unset {_NAME}\n{self.file.values[key]}"
+
+    def _correct_requests(self) -> None:
+        """Correct the remarks on the request, which the variable does not follow."""
+        self.file.remarks = [one._replace(why=_SETS.sub("", one.why)) for one in self.file.remarks]
 
     def _is_in_program(self, command: Command) -> bool:
         return self.program is not None and command.node in self.program.node
@@ -316,7 +322,7 @@ class Threads:
             return True
         nodes, ranks = self.script.request.nodes or 1, 1
         if launch is not None:
-            each = launch.number(*EACH) or self.each
+            each = launch.each or self.each
             ranks = max(launch.number(*ALL) or each * nodes, 1)
         share = max(self.node * (nodes if launch is not None else 1) // ranks, 1)
         first, second = number(old) or share, number(new) or share

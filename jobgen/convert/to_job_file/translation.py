@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-from jobgen.convert import misreadings
+from jobgen.convert import aprun, misreadings
 from jobgen.convert.request_reader import line_of
 from jobgen.convert.result import Converted, Remark, hint, remark_on, shortened, shown
 from jobgen.convert.to_job_file import (
@@ -521,7 +521,10 @@ def _launcher(file: JobFile, script: Script, launch: Launch, kind: str) -> list[
     if _is_old(launch):
         file.hint(launch.line, "torch.distributed.launch", f"becomes {kind}, which PyTorch has since 1.10")
     if (name := launcher.name_of(launch)) in launcher.OTHERS:
-        file.hint(launch.line, name, f"becomes {kind}")
+        unset = name == aprun.NAME and aprun.RANK in script.tree.text
+        file.hint(
+            launch.line, name, f"becomes {kind}" + f", which does not set {aprun.RANK}: use RANK" * unset
+        )
     launcher.set_mpi(file, script, launch, kind)
     launcher.ends(file, script, launch)
     file.remarks += launcher.without_terminal(script, launch)

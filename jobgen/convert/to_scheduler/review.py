@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from jobgen.convert import differences, misreadings, start_directory
-from jobgen.convert.launch_nodes import EACH, counts_node, named_cores
+from jobgen.convert.launch_nodes import counts_node, named_cores
 from jobgen.convert.log_differences import shared_log, with_values
 from jobgen.convert.request_reader import at_directive, has_directives, waits_for_number
 from jobgen.convert.result import Edit, Remark, hint
@@ -21,6 +21,7 @@ from jobgen.schedulers.base import key_of
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.script_request import ScriptRequest
+from jobgen.script.launches import Launch
 from jobgen.script.mpi_of_script import mpi_of
 from jobgen.script.script import Script
 
@@ -30,7 +31,6 @@ _MAKES = re.compile(r"rsync\b|cp\s+(-\S+\s+)*(-\w*[rRa]|--recursive|--archive)|(
 _MAKES_PARENTS = re.compile(r"(.*\s)?mkdir\b.*\s(-\w*p\w*|--parents)(\s|$)", re.DOTALL)
 _TEMPORARY = ("TMPDIR", "TMP", "TEMP")
 _NO_USE = (PRINT | STATE | {"[", "test"}) - {"cd", "pushd"}
-_COUNTS = ("-c", "--cpus-per-task", *EACH)
 _OTHER_DEVICES = re.compile(r"\b(dcu|mlu|gcu)\b")  # that are no GPUs for Slurm
 
 
@@ -125,7 +125,7 @@ def _more_cores(script: Script, target: Dialect) -> Iterator[Remark]:
     cores, of_node, each = request.cpus_per_rank or 1, request.ranks_per_node or 1, ""
     if script.dialect.node_step:
         of_node = max(of_node, -(-(request.ranks or 1) // (request.nodes or 1)))
-        of_steps = [one.number(*one.row.line.ranks, *_COUNTS) or 1 for one in script.launches]
+        of_steps = [_count(one) or 1 for one in script.launches]
         title = script.dialect.title
         why = f": {title} binds it to them, {target.title} may not; on whole nodes request all of them"
         left = has_directives(script) and max(of_steps, default=1) == 1
@@ -141,6 +141,12 @@ def _more_cores(script: Script, target: Dialect) -> Iterator[Remark]:
         yield hint(line, what, f"{beyond}{why}")
     if left and (place := counts_node(script)):
         yield hint(*place, f"counts all cores of the node, not the {cores * of_node} of the request{why}")
+
+
+def _count(launch: Launch) -> int | None:
+    """Return the ranks of a launcher, or the cores of a rank, or the ranks of a node."""
+    line = launch.row.line
+    return launch.number(*line.ranks, "-c", "--cpus-per-task", *line.of_node)
 
 
 def _shell(script: Script, target: Dialect) -> Iterator[Remark]:
@@ -159,7 +165,7 @@ def _bare_nodes(script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield a remark on several nodes of Slurm without sizes: a site of whole nodes gives all cores."""
     given = any(script.dialect.origin(script.heeded, one) for one in ("ranks", "cpus", "gpus"))
     given |= "--exclusive" in script.heeded
-    given |= any(one.number(*one.row.line.ranks, *_COUNTS) for one in script.launches)
+    given |= any(map(_count, script.launches))
     if script.request.several and not given:
         why = f"names no cores: {target.title} gives one of each node; "
         yield from at_directive(script, "nodes", f"{why}if the site gives whole nodes, add them")
@@ -168,7 +174,7 @@ def _bare_nodes(script: Script, target: Dialect) -> Iterator[Remark]:
 def _cores_with_gpus(script: Script) -> Iterator[Remark]:
     """Yield a remark on GPUs for a program of one rank on each node, without a number of cores."""
     request = script.request
-    counts = [one.number(*one.row.line.ranks, *_COUNTS) or 1 for one in script.launches]
+    counts = [_count(one) or 1 for one in script.launches]
     alone = (request.ranks or 1) <= (request.nodes or 1) and max((request.ranks_per_node or 1, *counts)) == 1
     runs = any(one.name not in TOOLS | _NO_USE for one in script.runs)
     if request.gpus_per_node and alone and runs and not (request.cpus_per_rank or request.exclusive):

@@ -19,6 +19,7 @@ _PARTS = {
     "select": {"", "ncpus", "mpiprocs", "ngpus", "nnpus", "naccelerators", "mem", "ompthreads"},
     "nodes": {"", "ppn", "gpus"},
 }
+OF_JOB = "is less than -l pmem of all processes: their memory is requested, and the limit is missing"
 OF_PROCESS = "limits each process, too: the new job has one limit for all processes of a node"
 _NUMBERS = ("select", "ncpus", "mpiprocs", "ngpus", "nnpus", "naccelerators", "ppn", "gpus")
 _GPU_MODES = {"shared", "exclusive", "exclusive_process", "exclusive_thread", "default", "reseterr"}
@@ -111,7 +112,10 @@ def _read_cores(content: ScriptRequest, given: Mapping[str, DirectiveOption]) ->
 def _complete_memory(content: ScriptRequest, given: Mapping[str, DirectiveOption]) -> None:
     """Note the memory of several nodes, and a size of less than 1 MiB, such as 200kb or 8."""
     nodes, total = content.request.nodes or 1, given.get("-l mem")
-    if total is not None and "-l nodes" in given and nodes > 1 and content.request.mem:
+    limit = mebibytes(total.value, "b") if total is not None else None
+    if total is not None and limit is not None and limit < ((content.request.mem or 0) - 1) * nodes:
+        content.unsure.append((total, f"-l mem={total.value}", OF_JOB))
+    elif total is not None and "-l nodes" in given and nodes > 1 and content.request.mem:
         why = f"is that of all {nodes} nodes: each gets {content.request.mem} MiB"
         content.unsure.append((total, f"-l mem={total.value}", why))
     if (each := given.get("-l pmem")) and (content.request.mem or 0) > (mebibytes(each.value, "b") or 0):
@@ -214,7 +218,9 @@ def _resource_fault(name: str, value: str, request: Request) -> str:
         "ngpus": not request.chunks and request.gpus_per_node is not None,
         "procs": not request.chunks and request.ranks is not None,
         "gpus": request.nodes == 1 and request.gpus_per_node is not None,
-        **dict.fromkeys(("mppwidth", "mppnppn", "mppdepth"), not request.chunks and request.exclusive),
+        **dict.fromkeys(
+            ("mppwidth", "size", "mppnppn", "mppdepth"), not request.chunks and request.exclusive
+        ),
         "mem": request.mem is not None,
         "pmem": request.mem is not None,
         "wd": True,
