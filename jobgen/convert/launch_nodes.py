@@ -365,8 +365,8 @@ def sites_of_whole_nodes(script: Script, keys: Set[str]) -> list[Site]:
 
 
 def _mentions(name: str, path: str, parts: Set[str], keys: Set[str]) -> bool:
-    """Return whether a site may request these parts or demand these directives, by the text of its file and of those
-    that it extends: to load all sites takes 50 ms."""
+    """Return whether a site may request these parts or demand these directives, by the text of its file and
+    of those that it extends: to load all sites takes 50 ms."""
     from jobgen.sites.loader import files
 
     text = read_text(path, path)
