@@ -45,8 +45,9 @@ test-matrix:
 test-pbs: test-matrix
 	$(PYTEST) -n 4 --pbs only $(ON_CLUSTERS) tests/runtime $(TIMED) $(addprefix --deselect ,$(KILLS_NODES)) $(OR_ALONE)
 
+# Many workers: these tests use a core for a tenth of their time.
 test-clusters:
-	$(PYTEST) -n 5 --pbs none $(ON_CLUSTERS) tests/runtime --ignore-glob '*/test_survival*' $(OR_ALONE)
+	$(PYTEST) -n 8 --pbs none $(ON_CLUSTERS) tests/runtime --ignore-glob '*/test_survival*' $(OR_ALONE)
 
 test-survival:
 	$(PYTEST) -n 3 --pbs none tests/cluster/test_survival*.py $(TIMED) $(OR_ALONE)
@@ -65,8 +66,9 @@ system:
 	if [ "$$(id -u)" = 0 ]; then tests/install.sh; fi
 
 # The tests without a cluster, a training or a browser, three cases of each: 90 seconds on two cores. Many of them wait.
+QUICK_WORKERS ?= 8
 quick: $(VENV)/.light
-	$(BIN)/python -m pytest -q -n 8 --dist worksteal --cases 3 tests/runtime tests/rendering/test_golden.py tests/commands/test_errors.py \
+	$(BIN)/python -m pytest -q -n $(QUICK_WORKERS) --dist worksteal --cases 3 tests/runtime tests/rendering/test_golden.py tests/commands/test_errors.py \
 	  tests/values/test_values.py tests/jobfile/test_jobfile.py tests/check/test_check_rules.py tests/convert \
 	  --deselect tests/rendering/test_golden.py::test_every_combination_is_clean_and_has_its_directives_first
 

@@ -381,10 +381,10 @@ def sites_of_whole_nodes(script: Script, keys: Set[str]) -> list[Site]:
     chunk = script.request.chunks[0] if len(script.request.chunks) == 1 else {}
     parts = {f"{name}={value}" for name, value in chunk.items() if name and re.match(r"[A-Za-z]", value)}
     found, given = list[tuple[Site, set[str]]](), set[str]()
-    for name in search.names() if script.is_pbs else ():
+    for name in search.names() if script.is_pbs and (parts or keys) else ():
         try:
             path = search.find(name, name)
-            if not _mentions(path, parts, keys):
+            if not _mentions(name, path, parts, keys):
                 continue
             site = read_site(path)
         except JobgenError:
@@ -401,8 +401,14 @@ def sites_of_whole_nodes(script: Script, keys: Set[str]) -> list[Site]:
     return of_queue or fitting or [site for site, _ in found]
 
 
-def _mentions(path: str, parts: Set[str], keys: Set[str]) -> bool:
-    """Return whether a site file may have these parts or keys: to load all sites takes 50 ms."""
+def _mentions(name: str, path: str, parts: Set[str], keys: Set[str]) -> bool:
+    """Return whether a site may request these parts or demand these directives, by the text of its file and
+    of those that it extends: to load all sites takes 50 ms."""
+    from jobgen.sites.loader import files
+
     text = read_text(path, path)
-    whole = "select={nodes}" in text and any(key in text for key in keys)
-    return whole or any(part in text for part in parts) or "extends" in text
+    if "extends" in text:
+        text = "".join(read_text(one, one) for one in files(name))
+    values = (re.escape(key) + r"""["']?\s*=\s*["']""" for key in keys)
+    whole = "select={nodes}" in text and any(re.search(value, text) for value in values)
+    return whole or any(part in text for part in parts)

@@ -220,7 +220,9 @@ def parse(source: bytes, first_line: int = 1) -> Node:
     while True:
         found = cursor.node
         assert found is not None
-        start, end = (at - bisect_left(added, at) for at in (found.start_byte, found.end_byte))
+        start, end = found.start_byte, found.end_byte
+        if added:
+            start, end = start - bisect_left(added, start), end - bisect_left(added, end)
         line = found.start_point.row + first_line + bisect_left(joined, start)
         if parent is not None and parent.type == "string" and found.type in _OF_STRINGS:
             # tree-sitter has the blanks before it in the node

@@ -46,7 +46,7 @@ accounting_packages=(mariadb-server-core slurmdbd) # of the machine
 system_packages=(procps psmisc python3)                   # of MINICLUSTER_SYSTEM
 namespaces=(--mount --net --uts --ipc --pid)
 system_path=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-patience=30 # seconds
+patience=80 # seconds: several clusters start at the same time
 
 die() {
     echo "minicluster: $*" >&2

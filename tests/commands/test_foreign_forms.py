@@ -5,6 +5,7 @@ tests/cluster/test_foreign_forms.py has sbatch and qsub read both.
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ from jobgen.check.checker import check
 
 FORMS = foreign_forms.forms()
 LACKING = [form for form in FORMS if form.request is None]
+check_once = cache(check)  # a third of the forms have the script of another one
+pytestmark = pytest.mark.xdist_group("foreign-forms")  # on one worker, which knows them
 
 
 @pytest.mark.parametrize("form", [form for form in FORMS if form not in LACKING], ids=str)
@@ -25,7 +28,7 @@ def test_the_answer_makes_the_request_of_the_form(
     followed = foreign_forms.follow(form)
     assert (followed.status, followed.script[:2]) == (0, "#!"), followed.answers
     assert foreign_forms.differences(form, followed) == {}, followed.answers
-    found = check(followed.script.encode(), scheduler=form.dialect)
+    found = check_once(followed.script.encode(), scheduler=form.dialect)
     assert [one for one in found if one.severity != "note"] == [], followed.answers
 
 

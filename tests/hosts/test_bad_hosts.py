@@ -15,7 +15,7 @@ from support.laptop import LAPTOP_HOME, Done, Lab, Laptop, User
 from support.processes import processes_of
 from support.waiting import wait_for
 
-pytestmark = pytest.mark.xdist_group("hosts")
+pytestmark = pytest.mark.xdist_group("bad-hosts")
 
 
 def submit(laptop: Laptop, *program: str) -> Done:

@@ -14,7 +14,7 @@ from support.pbs import PbsCluster
 from support.pbs_login import pbs_login
 from support.waiting import wait_for
 
-pytestmark = pytest.mark.xdist_group("hosts")
+pytestmark = pytest.mark.xdist_group("host-command")
 
 CONFIG = ".config/jobgen"
 

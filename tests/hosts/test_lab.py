@@ -18,7 +18,7 @@ from support.processes import gone, processes_of
 from support.require import absent, need_cluster
 from support.waiting import wait_until
 
-pytestmark = pytest.mark.xdist_group("hosts")
+pytestmark = pytest.mark.xdist_group("host-command")
 
 SBATCH = "sbatch --parsable --output=job.out --wrap='id -un; pwd'"
 

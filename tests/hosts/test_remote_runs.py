@@ -12,7 +12,7 @@ from support.hosts import SMALL, Login, add, folder_there, live, offline, row_of
 from support.laptop import LAPTOP_HOME, PASSWORD, Lab, Laptop, User
 from support.waiting import wait_for
 
-pytestmark = pytest.mark.xdist_group("hosts")
+pytestmark = pytest.mark.xdist_group("remote-runs")
 
 
 @pytest.mark.parametrize("shell", ["bash", "tcsh", "fish"])

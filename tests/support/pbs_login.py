@@ -75,19 +75,25 @@ def _connect(lab: Lab, cluster: PbsCluster) -> str:
     server = cluster.exec("head", ["ip", "-o", "-4", "address", "show", "br0"], root=True).stdout.split()[3]
     host = server.partition("/")[0]
     laptop = (lab.root / "run/laptop.pid").read_text().split()[0]
-    name, end = f"laptop-{laptop}"[:15], cluster.name
-    inside = ("nsenter", "-t", laptop, "-n", "ip")
+    end, inside = cluster.name, ("nsenter", "-t", laptop, "-n", "ip")
     if subprocess.run([*inside, "link", "show", end], capture_output=True).returncode != 0:
-        address = f"{host.rpartition('.')[0]}.{100 + int(laptop) % 150}/24"
-        on_server = ("ip", "-n", cluster.kind.head, "link")
+        number = next(number for number in range(150) if _lay(cluster, number, end, laptop))
+        address = f"{host.rpartition('.')[0]}.{100 + number}/24"
         for words in (
-            (*on_server, "add", name, "type", "veth", "peer", "name", end, "netns", laptop),
-            (*on_server, "set", name, "master", "br0", "up"),
+            ("ip", "-n", cluster.kind.head, "link", "set", f"laptop-{number}", "master", "br0", "up"),
             (*inside, "address", "add", address, "dev", end),
             (*inside, "link", "set", end, "up"),
         ):
             subprocess.run(words, check=True)
     return host
+
+
+def _lay(cluster: PbsCluster, number: int, end: str, laptop: str) -> bool:
+    """Lay the cable of a number, which gives the laptop its address; return False if another laptop has the number."""
+    words = ("add", f"laptop-{number}", "type", "veth", "peer", "name", end, "netns", laptop)
+    done = subprocess.run(("ip", "-n", cluster.kind.head, "link", *words), capture_output=True, text=True)
+    assert done.returncode == 0 or "File exists" in done.stderr, done.stderr
+    return done.returncode == 0
 
 
 def _answers(lab: Lab, host: str, port: int) -> bool:
