@@ -258,7 +258,7 @@ class Constants:
         return None
 
     def _by_expr(self, node: Node, depth: int) -> int | None:
-        r"""Return the number that ``$(expr A \* B)`` prints; its signs are of one rank, from left to right."""
+        r"""Return the number that ``$(expr A \* B)`` prints; all its signs are of one rank."""
         command = node.children[1] if len(node.children) == 3 else node
         words = command.children if command.type == "command" and command.text.startswith("expr ") else []
         values = [self.value(word, depth + 1) or "" for word in words[1:]]
