@@ -569,6 +569,12 @@ def test_a_program_without_a_launcher_has_the_address_of_the_script() -> None:
     assert "export MASTER_ADDR=n1" in found("export MASTER_ADDR=n1", run="\npython3 t.py\n")["setup"]
 
 
+def test_a_job_leaves_the_home_for_the_directory_of_the_submission_if_it_is_set() -> None:
+    body = 'if [ -n "$PBS_O_WORKDIR" ]; then cd $PBS_O_WORKDIR; fi\nsource x/y.source'
+    got = found(body, "#!/bin/bash\n#PBS -l nodes=1:ppn=1\n", "\nmpirun ./a\n")
+    assert (got["source"], got.get("workdir"), got.get("setup")) == (["./x/y.source"], None, None)
+
+
 def test_a_job_at_home_stays_there() -> None:
     """PBS starts a script in the home directory; an environment below it is none of the submission."""
     assert found("module load a", PBS, "\nmpirun ./a\n")["workdir"] == "~/."

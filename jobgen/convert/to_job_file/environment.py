@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
+from jobgen.convert import start_directory
 from jobgen.convert.result import Remark, hint, remark_on, shown
 from jobgen.convert.to_job_file import effects, inherited
 from jobgen.convert.to_job_file.builder import JobFile
@@ -75,9 +76,6 @@ _OF_NODE = re.compile(r"/(dev|tmp|var/tmp)(/|$)")  # folders of a node, in which
 # The directory of the submission, which is set in a job, so that no default of it is used.
 _DEFAULT = r"(?::?[-=?](?:[^{}]|\{[^{}]*\})*)?"
 _SUBMISSION = re.compile(rf"\$(\{{)?(PBS_O_WORKDIR|SLURM_SUBMIT_DIR)(?(1){_DEFAULT}\}}|)(/[\w./-]*)?")
-_IF_SUBMISSION = re.compile(
-    r"if (?:\[+|test) (?:-n|! -z) \"?\$\{?(\w+)\}?\"?(?: \]+)?\s*;?\s*then\s+cd \S+\s*;?\s*fi"
-)
 # What only prints and ends the shell of a script.
 _END_OF_SHELL = re.compile(
     r"exit\b|\{\s*((echo|printf) ([^$`;|&>\n]|\$(?!\())*(1?>&2\s*)?[;\n]\s*)*exit\b[^;\n]*[;\n]?\s*\}$"
@@ -313,10 +311,8 @@ class Environment:
             return [("hook" if _LOGIN_FILES.fullmatch(match[1]) else "modules", "")]
         if statement.type in ("if_statement", "unset_command") and "__conda_setup" in statement.text:
             return [("hook", "")]
-        if statement.type == "if_statement" and (match := _IF_SUBMISSION.fullmatch(statement.text)):
-            change = next(one for one in commands(statement) if one.name == "cd")
-            is_set = self.script.dialect.job_variables.get(match[1]) == "submit_dir"
-            found = self._of_command(change) if is_set else None
+        if statement.type == "if_statement" and start_directory.always_holds(self.script, statement):
+            found = self._of_command(next(one for one in commands(statement) if one.name == "cd"))
             return found if found and found[0][0] == "submission" else None
         if statement.type == "function_definition" and _MODULE_COMMAND.fullmatch(statement.text):
             return [("modules", "")]
