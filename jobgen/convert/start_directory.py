@@ -15,6 +15,9 @@ from jobgen.script.syntax import LATER, Node
 _ABSOLUTE = re.compile(r"[\"']*[/~$]")
 _VARIABLE = re.compile(r"\"?\$\{?([A-Za-z_]\w*)")
 _ELSEWHERE = "/?"  # an unknown directory
+_IF_SET = re.compile(
+    r"if (?:\[+|test) (?:-n|! -z) \"?\$\{?(\w+)\}?\"?(?: \]+)?\s*;?\s*then\s+cd \S+\s*;?\s*fi"
+)
 _SCOPES = ("subshell", "command_substitution", "process_substitution", "function_definition")
 
 
@@ -24,10 +27,20 @@ def leaves_start(script: Script, command: Command) -> bool:
 
     Variables that the script does not set have absolute paths, except ``PWD``.
     """
-    if command.node.under(*LATER, *_SCOPES):
+    inner = command.node
+    if (condition := inner.around("if_statement")) is not None and always_holds(script, condition):
+        inner = condition
+    if inner.under(*LATER, *_SCOPES):
         return False
     words = [one for one in command.arguments if not one.text.startswith("-")]
     return not words or _absolute(script, script.constants.value(words[0]) or words[0].text, ())
+
+
+def always_holds(script: Script, statement: Node) -> bool:
+    """Return whether a statement is a ``cd`` if the directory of the submission is set, as it is in a job."""
+    match = _IF_SET.fullmatch(statement.text)
+    name = match[1] if match else ""
+    return script.dialect.job_variables.get(name) == "submit_dir" and name not in script.values
 
 
 def _absolute(script: Script, text: str, seen: tuple[str, ...]) -> bool:

@@ -57,6 +57,13 @@ KINDS = {
     "a file of the submission": ("chmod u+x $SLURM_SUBMIT_DIR/y", ALL.replace("source ", "")),
     "a text in a file elsewhere": ("date > $HOME/y", ALL.replace("source ", "")),
     "a test of a file elsewhere": ("if [ -f /y/x ]; then date; fi", ALL.replace("source ", "")),
+    "a list of files elsewhere": ("ls /y > /y/x", ALL.replace("source ", "")),
+    "a file elsewhere that becomes empty": ("truncate -s 0 /y/x", ALL.replace("source ", "")),
+    "a file that becomes empty": ("truncate -s 0 x", f"{MODULES} conda venv env"),
+    "a copy into the folder of the job": ("rsync -a /y/x $TMPDIR/", f"{MODULES} env workdir"),
+    "a copy of a remote folder": ("rsync -a a:y /b", f"{MODULES} env"),
+    "a copy that may make the folder": ("rsync -a /y /b", f"{MODULES} env"),
+    "a text of Python": ("A=$(python3 -c 'import sys; sys.stdout.write(\"x\")')", "env workdir"),
     "a folder that is made": ("mkdir -p /b/x", f"{MODULES} conda venv env"),
     "a folder around it": ("D=/\nrm -rf $D", f"{MODULES} conda venv env"),
     "a file of another folder and one of the directory": ("touch /y/x z", f"{MODULES} conda venv env"),
@@ -293,6 +300,25 @@ LINES: dict[str, tuple[str, dict[str, Any]]] = {
     "a directory below it with a default": ('cd "${SLURM_SUBMIT_DIR:?}/x"', {"workdir": "x"}),
     "a file of it with a default": ("source ${SLURM_SUBMIT_DIR-$PWD}/a.sh", {"source": ["./a.sh"]}),
     "one directory after another": ("cd /a\nmodule load b\ncd c", {"workdir": "/a/c", "module": ["b"]}),
+    "a directory in which the script does not go on": ("set +e\ncd /b || return 1", {"workdir": "/b"}),
+    "a directory or a failure": ("cd /b || false", {"workdir": "/b"}),
+    "modules or a text and the end": (
+        "module load a &&\nmodule load b || \\\n{ echo 'no modules' >&2 ; exit 1;  }", {"module": ["a", "b"], "setup": None},
+    ),
+    "a directory or a text with a variable and the end": ('cd /b || { echo "no ${PWD}"; exit 2; }', {"workdir": "/b"}),
+    "the directory of the submission if it is set": (
+        'if [ -n "$SLURM_SUBMIT_DIR" ]; then cd $SLURM_SUBMIT_DIR; fi\ncd x', {"workdir": "x", "setup": None},
+    ),
+    "a directory below it if it is set": (
+        "if [[ ! -z ${SLURM_SUBMIT_DIR} ]]\nthen\n  cd $SLURM_SUBMIT_DIR/y\nfi", {"workdir": "y", "setup": None},
+    ),
+    "a file of any name in the directory": ("source .env\nsource a.txt", {"source": ["./.env", "./a.txt"]}),
+    "a variable that gets another value behind the number of threads": (
+        "export A=1\nexport OMP_NUM_THREADS=4\nexport A=2", {"env": {"A": "2"}},
+    ),
+    "the function of the command module": (
+        "module () {  eval $(/usr/bin/modulecmd bash $*); }\nmodule load a", {"module": ["a"], "setup": None},
+    ),
     "a relative environment": ("cd /a\nsource .venv/bin/activate", {"workdir": "/a", "venv": ".venv"}),
 }  # fmt: skip
 
@@ -396,6 +422,8 @@ FIRST_OPTIONS = {
     "a file with other values": "N=6\nsource ./config.sh",
     "options of the shell": "set -x\nshopt -s nullglob\n./b\nmodule load a",
     "a directory with a file": "mkdir -p x\ncp a.sh x\nsource /b.sh",
+    "a product behind a variable of its own": "unset SPACK_ROOT\nsource /s/share/spack/setup-env.sh",
+    "a module behind a number in a comment": "# PID=$!\nunset PYTHONPATH\nmodule load a",
 }
 
 
@@ -541,6 +569,12 @@ def test_a_program_without_a_launcher_has_the_address_of_the_script() -> None:
     assert "export MASTER_ADDR=n1" in found("export MASTER_ADDR=n1", run="\npython3 t.py\n")["setup"]
 
 
+def test_a_job_leaves_the_home_for_the_directory_of_the_submission_if_it_is_set() -> None:
+    body = 'if [ -n "$PBS_O_WORKDIR" ]; then cd $PBS_O_WORKDIR; fi\nsource x/y.source'
+    got = found(body, "#!/bin/bash\n#PBS -l nodes=1:ppn=1\n", "\nmpirun ./a\n")
+    assert (got["source"], got.get("workdir"), got.get("setup")) == (["./x/y.source"], None, None)
+
+
 def test_a_job_at_home_stays_there() -> None:
     """PBS starts a script in the home directory; an environment below it is none of the submission."""
     assert found("module load a", PBS, "\nmpirun ./a\n")["workdir"] == "~/."
@@ -589,7 +623,7 @@ def test_a_file_of_a_product_reads_no_variables_of_the_script(file: str, *, is_o
 
 
 @pytest.mark.parametrize(
-    "before", ['declare -xr A="$(date)"', "export SPACK_SPEC=$1", "mkdir -p x", "cd $SCRATCH"]
+    "before", ['declare -xr A="$(date)"', "export SPACK_SPEC=$1", "mkdir -p x", "cd $SCRATCH", "unset A"]
 )
 def test_a_file_of_a_product_reads_no_exported_variables_but_its_own(before: str) -> None:
     got = found(f"{before}\nsource /s/share/spack/setup-env.sh\nspack find")
@@ -612,6 +646,12 @@ def test_a_file_of_a_product_reads_no_exported_variables_but_its_own(before: str
 def test_other_forms_of_options(body: str, expected: dict[str, Any]) -> None:
     done = found(body)
     assert {key: done.get(key) for key in ("setup", *expected)} == {"setup": None, **expected}
+
+
+def test_a_function_that_ends_the_shell_behind_an_option() -> None:
+    die = 'die() {\n  echo "no $1" >&2\n  exit 1\n}'
+    got = found(f"{die}\nmodule load a || die modules\ncd /b || die folder")
+    assert (got["module"], got["workdir"], got["setup"]) == (["a"], "/b", f"set -e\n{die}\n")
 
 
 @pytest.mark.parametrize("body", ["cd $D\nsource ./a.sh", "pushd /p\n./b\npopd", "cd /p\nsource a"])
@@ -825,6 +865,14 @@ def test_a_script_that_starts_at_home() -> None:
     ("lines", "stays"),
     [
         ('cd "~"', 'cd "~"'),
+        ("cd /b || true", "cd /b || true"),
+        ("cd /b || { rm x; exit 1; }", "cd /b || { rm x; exit 1; }"),
+        (body := "f() { exit 1; ./b; }\ncd /b || f", body),
+        (body := 'if [ -n "$PBS_O_WORKDIR" ]; then cd $PBS_O_WORKDIR; fi', body),
+        (body := 'if [ -n "$SLURM_SUBMIT_DIR" ]; then cd $A; fi', body),
+        (body := 'if [ -n "$SLURM_SUBMIT_DIR" ]; then cd $SLURM_SUBMIT_DIR && ./b; fi', body),
+        (body := "module() { ./b; }\nmodule load a", body),
+        (body := "export TMPDIR=$(./b)\nmkdir -p $TMPDIR\ncd /b", body),
         ("source /v/bin/activate\nmodule load cuda\nsource /x.sh", "source /x.sh"),
         ("conda activate a\nmodule load cuda", "module load cuda"),
     ],

@@ -584,6 +584,9 @@ def test_arguments_of_the_script_in_blocks(lines: str, named: list[int]) -> None
         ("cd ~/x >/dev/null\ncd $SLURM_SUBMIT_DIR\n./a", [], []),
         ("cd ~/x\ncd y\n./a", [], [3]),
         ("set -e\nsource ~/.bashrc\n./a", [], []),
+        ("cd x || return\n./a", [], [3]),
+        ("cd x || exit\n./a", [], []),
+        ('f() {\n  cd x || return\n  ./a\n}\nf "$@"', [], []),
     ],
 )
 def test_failures_that_end_the_job(lines: str, file: list[int], command: list[int]) -> None:

@@ -32,7 +32,8 @@ modulecmd lstopo""",
     "environment": """
 module ml source . eval conda mamba micromamba spack nvm use uenv pyenv unset setenv unsetenv""",
     "copies": "cp mv ln tar gzip gunzip zip unzip rsync scp wget curl git",
-    "files": f"{' '.join(TOOLS - PRINT)} [ test lfs stat realpath readlink mktemp md5sum sha256sum getent jq",
+    "files": f"{' '.join(TOOLS - PRINT)} [ test lfs truncate stat realpath readlink mktemp md5sum"
+    " sha256sum getent jq",
 }
 _KIND_OF = {name: kind for kind, names in reversed(_NAMES.items()) for name in names.split()}
 _OF_PACKAGES = re.compile("(PIP|VIRTUALENV)_")  # variables, whose values may be paths
@@ -47,12 +48,12 @@ _FORMS = (
     (r"\S+ (--help|--citation)", "text"),
     (r"(/\w+)*/(bin|lib|lib64)", "text"),  # a folder, and no command
     (r"(\S*/)?generate_pbs_nodefile", "text"),
-    (r"(\S*/)?python[\d.]* (-c|<<<) .*\bprint\(.*", "state"),
+    (r"(\S*/)?python[\d.]* (-c|<<<) .*\b(print|sys\.stdout\.write)\(.*", "state"),
     (r"(srun|mpirun|mpiexec|ssh) ([^;|&>]* )?(/bin/)?(hostname|echo|date)\b[^;|&>]*", "text"),
     (r"((srun|mpirun|mpiexec|ssh) ([^;|&>]* )?)?(/bin/)?pwd", "here"),
     (r"conda info .*", "text"),
     (r"(awk|cat|cut|grep|head|sed|sort|tail|uniq|wc)\b.* \"?\$\{?PBS_NODEFILE\}?\"?", "text"),
-    (r"(ls|df|du|tree|quota|cat|head|tail|wc|md5sum|stat)( [^;|&<>]*)?", "here"),  # they change nothing
+    (r"(ls|df|du|tree|quota|cat|head|tail|wc|md5sum|stat)( [^;|&<>]*)?", "reading"),  # they change nothing
     (r"(\S*/)?(deviceQuery|bandwidthTest)", "state"),  # samples of CUDA
     (r"numactl (-H|--hardware|-s|-?-show|.* numactl -?-s(how)?)", "text"),
     (r"[^\s'\"$]+/[^\s'\"$]+:/\S+", "text"),  # the end of a list of folders that is broken: no command
@@ -203,7 +204,7 @@ def _kinds(script: Script, statement: Node, depth: int) -> Iterator[str]:
     for one in statement.all("unset_command", "declaration_command"):
         names = [child.text for child in one.children if child.type == "variable_name"]
         yield "path" if any(map(PATHS.fullmatch, names)) else "export"
-        if names or one.type == "unset_command":
+        if any(map(_READ_BY_PRODUCTS.fullmatch, names)) or (one.type == "unset_command" and not names):
             yield "product"
     for one in statement.all("file_redirect"):
         if not _HARMLESS_REDIRECTION.match(one.text):
@@ -236,11 +237,14 @@ def _of_command(script: Script, command: Command, depth: int) -> Iterator[str]:
     kind = next(forms, _KIND_OF.get(command.name, "program"))
     if command.name == "virtualenv" and _of_paths(script, command.arguments) == "elsewhere":
         kind = "packages"
-    if command.name in ("cp", "mv") and _of_paths(script, command.arguments) == "elsewhere":
+    if command.name in ("cp", "mv", "rsync") and _of_paths(script, command.arguments) == "elsewhere":
         kind = "copies elsewhere"
     if kind == "packages" and any(_OF_PACKAGES.match(name) for name in script.values):
         kind = "install"
-    yield _of_paths(script, command.arguments) if kind == "files" else kind
+    if kind in ("files", "reading"):
+        place = _of_paths(script, command.arguments)
+        kind = place if kind == "files" else {"elsewhere": "text", "files": "here"}[place]
+    yield kind
 
 
 def _of_paths(script: Script, words: Sequence[Node]) -> str:

@@ -7,12 +7,13 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
+from jobgen.convert import start_directory
 from jobgen.convert.result import Remark, hint, remark_on, shown
 from jobgen.convert.to_job_file import effects, inherited
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.effects import Effects, effects_of, may_follow, mentions
 from jobgen.convert.to_job_file.program_line import has_home
-from jobgen.convert.to_job_file.statements import Split, without
+from jobgen.convert.to_job_file.statements import FAILURE, Split, without
 from jobgen.rendering.quoting import VARIABLE
 from jobgen.script.commands import Command, commands
 from jobgen.script.constants import certain
@@ -40,6 +41,11 @@ _MODULES = re.compile(
     r"/etc/profile\.d/(\w+-)?(modules|lmod)(\.sh)?"
     r"|(/usr/share/(\w+/)*|\$\{?MODULESHOME\}?/)init/(ba)?sh"
 )
+# The function itself, as these files define it.
+_MODULE_COMMAND = re.compile(
+    r"(function )?module *\(\) *\{\s*eval \"?(\$\(|`)\s*((/usr|\$\{?MODULESHOME\}?)/bin/)?"
+    r"modulecmd bash \"?\$[*@]\W*\}"
+)
 _READINGS = 3  # of the statements, at most
 OF_SHELL = re.compile(r"(set [-+](?!-)|shopt )")  # options of the shell, which end with a block
 _SETTING = {"source", ".", "cd", "pushd", "module", "ml", "conda", "mamba", "eval"}
@@ -65,10 +71,15 @@ _CONDA_ON_PATH = re.compile(
 _HOOK = re.compile(
     r"[\s('\"`](?:((?:~|\$HOME|\$\{HOME\})?/[\w./-]+)/bin/)?conda['\")]* ['\"]?shell\.(?:bash|posix)['\"]? "
 )
+_OF_JOB_ONLY = re.compile(r"\$\{?(SLURM_)?TMPDIR\b")  # a folder that is made for the job
 _OF_NODE = re.compile(r"/(dev|tmp|var/tmp)(/|$)")  # folders of a node, in which no home is
 # The directory of the submission, which is set in a job, so that no default of it is used.
 _DEFAULT = r"(?::?[-=?](?:[^{}]|\{[^{}]*\})*)?"
 _SUBMISSION = re.compile(rf"\$(\{{)?(PBS_O_WORKDIR|SLURM_SUBMIT_DIR)(?(1){_DEFAULT}\}}|)(/[\w./-]*)?")
+# What only prints and ends the shell of a script.
+_END_OF_SHELL = re.compile(
+    r"exit\b|\{\s*((echo|printf) ([^$`;|&>\n]|\$(?!\())*(1?>&2\s*)?[;\n]\s*)*exit\b[^;\n]*[;\n]?\s*\}$"
+)
 _QUIET_OUTPUT = re.compile(r"(^|[^2\d])(1|&)?>>?\s*/dev/null")
 _CURRENT = r"(?:\$PWD|\$\{PWD\}|\$\(pwd\)|`pwd`)"
 _HERE = re.compile(rf"\"?{_CURRENT}/?\"?")
@@ -203,7 +214,10 @@ class Environment:
     def _may_run_early(self) -> bool:
         """Return whether the statements that stay leave nothing for later ones that ends with their block."""
         nodes = [one.node for one in self.block]
-        if "$!" in self.script.tree.text or any(one in self.conditions or _sets(one, "IFS") for one in nodes):
+        comments = ((one.start, one.end) for one in self.script.tree.all("comment"))
+        if re.search(rb"\$(!|\{!\})", without_parts(self.script.tree.source, comments)):
+            return False
+        if any(one in self.conditions or _sets(one, "IFS") for one in nodes):
             return False
         ends = self.script.named("trap", "alias", "shift", "exec", "set", "shopt")
         above = (one.node for one in ends if one.node.start < nodes[-1].end)
@@ -289,8 +303,7 @@ class Environment:
             first, sign, last = statement.children[0], statement.children[1].text, statement.children[-1]
             left, right = self._settings(first), self._settings(last)
             if sign == "||":
-                ends = re.match(r"exit\b|\{\s*(echo [^$`;|&>]*;\s*)?exit\b[^;]*;\s*\}$", last.text)
-                return left if ends else None
+                return left if FAILURE.match(last.text) or self._ends_shell(last) else None
             return None if left is None or right is None else [*left, *right]
         if statement.type in ("variable_assignment", "declaration_command"):
             return self._of_variables(statement)
@@ -298,11 +311,25 @@ class Environment:
             return [("hook" if _LOGIN_FILES.fullmatch(match[1]) else "modules", "")]
         if statement.type in ("if_statement", "unset_command") and "__conda_setup" in statement.text:
             return [("hook", "")]
+        if statement.type == "if_statement" and start_directory.always_holds(self.script, statement):
+            found = self._of_command(next(one for one in commands(statement) if one.name == "cd"))
+            return found if found and found[0][0] == "submission" else None
+        if statement.type == "function_definition" and _MODULE_COMMAND.fullmatch(statement.text):
+            return [("modules", "")]
         prefixed = any(one.type == "variable_assignment" for one in statement.children)
         if statement.type != "command" or prefixed:
             return None
         command = next((one for one in commands(statement) if one.node is statement), None)
-        return None if command is None or command.name in self.script.functions else self._of_command(command)
+        function = self.script.functions.get(command.name) if command is not None else None
+        own = function is not None and not _MODULE_COMMAND.fullmatch(function)
+        return None if command is None or own else self._of_command(command)
+
+    def _ends_shell(self, statement: Node) -> bool:
+        """Return whether a statement only prints and ends the shell, itself or by a function."""
+        name = statement.text.split(maxsplit=1)[0]
+        functions = (one for one in self.script.tree.all("function_definition") if one.name == name)
+        bodies = [one.text for function in functions if (one := function.get("body")) is not None]
+        return any(map(_END_OF_SHELL.match, bodies or [statement.text]))
 
     def _of_variables(self, statement: Node) -> list[Setting] | None:
         pairs = list(assignments(statement))
@@ -461,7 +488,7 @@ class Environment:
         """Return the path of a file of the script in the job, which may be in its working directory; bash
         finds a plain name there, too, unless it is on PATH."""
         here = self.values.get("workdir", [self.file.text_of("workdir")])[0]
-        if _is_whole(path) or not ("/" in path or path.endswith(".sh")):
+        if _is_whole(path) or not re.search(r"/|\.\w+$", path):
             return path
         relative = path if path.startswith("../") else f"./{path.removeprefix('./')}"
         return os.path.normpath(os.path.join(here, path)) if is_whole(here) else relative
@@ -626,7 +653,7 @@ class Environment:
         last = max(at for at, one in enumerate([None, *later]) if one is None or _sets(one, name))
         for one in later[:last]:
             if (settings := self._settings(one)) is not None:
-                fits = all(kind == "env" for kind, _ in settings)
+                fits = all(kind in ("env", "threads") for kind, _ in settings)
             else:
                 known = not (_sets(one, name) or mentions(one, name))
                 fits = known and may_follow(effects_of(self.script, one), "env")
@@ -642,12 +669,15 @@ class Environment:
 
     def _may_make(self, statement: Node, folder: str) -> bool:
         """Return whether a statement may make or remove a folder, or one around it."""
-        makers = ("mkdir", "rm", "rmdir", "mv", "cp", "virtualenv")
+        makers = ("mkdir", "rm", "rmdir", "mv", "cp", "rsync", "virtualenv")
         found = [one for one in commands(statement) if one.name in makers]
-        # cp only reads the paths before the last one.
-        words = (word for one in found for word in one.arguments[-(one.name == "cp") :])
+        # These only read the paths before the last one.
+        words = (word for one in found for word in one.arguments[-(one.name in ("cp", "rsync")) :])
         paths = [self.script.constants.text(word).strip("\"'") for word in words]
         paths = [path.rstrip("/") for path in paths if not path.startswith("-")]
+        given = {"TMPDIR", "SLURM_TMPDIR"} & self.script.values.keys()
+        if not (given or _OF_NODE.match(folder)):
+            paths = [path for path in paths if not _OF_JOB_ONLY.match(path)]
         if folder.startswith("~/") and all(map(_OF_NODE.match, paths)):
             return False
         known = folder.startswith("/") and all(path.startswith("/") and "$" not in path for path in paths)

@@ -21,7 +21,7 @@ from jobgen.convert.to_job_file.definitions import definitions_of
 from jobgen.convert.to_job_file.effects import LOGIN
 from jobgen.convert.to_job_file.host_code import target_of
 from jobgen.convert.to_job_file.program_line import ARGUMENT, read_by
-from jobgen.convert.to_job_file.statements import IN_LOG, SEPARATORS, Split
+from jobgen.convert.to_job_file.statements import FAILURE, IN_LOG, SEPARATORS, Split
 from jobgen.convert.unread_files import of_engines
 from jobgen.convert.variable_names import names_read
 from jobgen.launch.command_line import is_python
@@ -719,6 +719,9 @@ def options(statements: Sequence[Node], strict: bool, of_sh: bool) -> Iterator[R
     A script ``of_sh`` ends at a file that ``.`` cannot read, too.
     """
     plain = [one for one in statements if one.type in ("command", "redirected_statement", "list")]
+    fails = [one for one in plain if one.type == "list" and FAILURE.match(one.children[-1].text)]
+    fails = [one for one in fails if not one.under("function_definition")]
+    plain = [one.children[0] if one in fails else one for one in plain]
     plain = [one for one in plain if one.type != "list" or one.children[1].text == "&&"]  # not || exit
     found = [command for one in plain for command in commands(one)]
     for one in found:

@@ -12,6 +12,7 @@ from jobgen.script.script import Script
 from jobgen.script.syntax import Node
 
 SEPARATORS = (";", "&", ";;")
+FAILURE = re.compile(r"(return|false)\b")  # behind ``||`` they fail as the command before it
 IN_LOG = "the output is in the log of the job and in its run directory"
 # Letters of text from web pages, a command that is not found, and a backslash at the end of the script.
 _NOTHING = "\u200b\u200c\u200d\ufeff\\ \n"
