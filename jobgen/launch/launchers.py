@@ -510,8 +510,8 @@ MPI_FLAVOURS = {
         commands=("mpiexec.hydra",),
         slots="-machinefile",  # -f starts a rank on each host in turn
         pmi_library="I_MPI_PMI_LIBRARY",  # https://slurm.schedmd.com/mpi_guide.html#intel_mpi
-        modules=r"i(?:ntel-?)?mpi|intel-oneapi-mpi|intel[\d._]*/mpi|mpi/intel|mpi/20\d\d\.\d|oneapi/(?:mpi|setvars)|mpivars|iimpi"
-        r"|(?:intel|intelcuda)[-/]20\d\d[ab]|parallel[-_]studio",
+        modules=r"i(?:ntel-?)?mpi|intel-oneapi-mpi|intel[\d._]*/mpi|mpi/intel|mpi/20\d\d\.\d|oneapi/(?:mpi|setvars)|mpivars"
+        r"|iimpi|gimpi|gimkl|(?:intel|intelcuda)[-/]20\d\d[ab]|parallel[-_]studio",
         passes_all=True,
         own_sessions=True,
         restarts_measured=False,
