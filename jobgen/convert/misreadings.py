@@ -80,6 +80,11 @@ def unreadable(script: Script) -> Iterator[Remark]:
         why = f"is a directive for the burst buffer of {source.title}, and a comment in the new job"
         yield Remark(at, shortened(script.line(at).strip()), why)
     yield from other_directives(script)
+    first = script.directives.first_command or len(script.lines)
+    shebangs = (one for one in script.tree.all("comment") if re.match(r"#! */", one.text))
+    for node in islice((one for one in shebangs if one.line > first), 1):
+        why = "begins another script in the same file: its commands run, and its directives have no effect"
+        yield remark_on(node, why)
     if wrong := min((node.line for node in _errors(script)), default=0):
         why = "cannot be read: check the commands from here on"
         yield Remark(wrong, shortened(script.lines[wrong - 1].strip()), why)

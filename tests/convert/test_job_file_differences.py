@@ -104,6 +104,15 @@ def test_a_script_that_submits_its_own_file(command: str, named: bool) -> None:
     assert any("the file of this script" in one.why for one in done.remarks) is named
 
 
+def test_another_script_in_the_same_file_is_named() -> None:
+    text = SLURM.format("-n 1", "./a\n{}\n#SBATCH -n 2\n./b")
+    found = [
+        reasons(text.format(line), "another script in the same file") for line in ("#!/bin/bash", "# !", "")
+    ]
+    assert found == [[4], [], []]
+    assert not reasons(SLURM.format("-n 1", "cat > x <<E\n#!/bin/bash\nE\n./a"), "another script in")
+
+
 def test_a_blank_behind_a_backslash_ends_the_command() -> None:
     assert reasons(SLURM.format("-n 1", "./a --x \\ \n  --b 2\n./c"), "a blank behind the backslash") == [3]
     assert not reasons(SLURM.format("-n 1", "./a 'x \\ \n'\n# \\ \n./c \\\n  2"), "behind the backslash")
