@@ -591,6 +591,7 @@ def test_remarks_for_all_ranks_are_at_the_first_call_that_starts_several() -> No
         ("module load CP2K/2022.1-foss-2022a", "openmpi"),
         ("module load mpt/2.23", "mpich"),
         ("module load intel/2022.0.2 mpi/2021.5.1", "intel"),
+        ("module load NAMD/2.12-gimkl-2017a-mpi", "intel"),
         ("module load intel_parallel_studio_xe/2020.1", "intel"),
         ("module load compilers/intel/parallel_studio_xe_2018_update3", "intel"),
         ("module load intel-parallel-studio/2020", "intel"),
