@@ -265,37 +265,11 @@ def only_cleanup(script: Script, work: Command) -> bool:
     return all(one.name in _AT_THE_END or _HARMLESS.match(one.node.text) for one in after)
 
 
-def goes_on(script: Script, work: Command) -> bool:
-    """Return whether ``set -e`` would cost something: a later command saves results or removes files, or one
-    ends the script without a fault, as ``expr`` does with the result 0, ``grep`` without a line, ``ulimit``
-    above the limit of the site, ``nvidia-smi`` on a node without GPUs, what writes to ``head``, and ``mkdir``
-    and ``rm`` in the next run.
-    """
-    after = (one for one in run(script) if one.node.start > work.statement.end)
-    saves = any(os.path.basename(one.name.lstrip("\\")) in (*_SAVES, "rm", "touch") for one in after)
-    ends = (one for one in run(script) if one.name in _ENDS_WITHOUT_FAULT or _repeats_badly(one))
-    return saves or any(not one.guarded and not one.tested for one in ends)
-
-
-def _repeats_badly(command: Command) -> bool:
-    """Return whether a command fails if what it makes is there already, or if nothing fits its pattern."""
-    if command.name in ("cp", "mv"):
-        return any(re.search(r"[*?]", word.text) for word in command.arguments)
-    option = {"mkdir": "p", "rm": "f", "ln": "f"}.get(command.name)
-    makes = re.match(r"git clone|(?:conda|mamba) (?:env )?create\b", command.node.text) is not None
-    return makes or (
-        option is not None
-        and not any(re.match(rf"-\w*{option}|--(parents|force)", one) for one in command.literals)
-    )
-
-
-_ENDS_WITHOUT_FAULT = {
-    *("expr", "let", "grep", "egrep", "diff", "cmp", "which", "head", "ls", "ulimit"),
-    *("ssh", "nvcc", "nvidia-smi", "rocm-smi", "pkill", "killall"),
-}
-_SAVES = {"cp", "mv", "rsync", "scp", "tar", "zip", "gzip"}
-_OTHERS_AT_THE_END = ("curl", "deactivate", "conda", "module")
-_AT_THE_END = {*INFORM, *_ASIDE, *_PREPARE, *_SHELL, *TEXT, *_SAVES, *_OTHERS_AT_THE_END}
+_OTHERS_AT_THE_END = (
+    *("cp", "mv", "rsync", "scp", "tar", "zip", "gzip"),  # which save results
+    *("curl", "deactivate", "conda", "module"),
+)
+_AT_THE_END = {*INFORM, *_ASIDE, *_PREPARE, *_SHELL, *TEXT, *_OTHERS_AT_THE_END}
 
 
 def _is_followed(script: Script, work: Command) -> bool:

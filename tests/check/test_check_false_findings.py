@@ -535,6 +535,9 @@ def test_what_is_still_a_finding(rule: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("rule", "text", "level"),
     [
+        ("bashrc", f"{HEAD}source ~/.bashrc\n. /opt/p/bin/activate\nsrun ./a", "note"),
+        ("bashrc", f"{HEAD}source ~/.bashrc\n. /opt/p/bin/activate x\nsrun ./a", "warning"),
+        ("bashrc", f"{HEAD}source ~/.bashrc\n. /opt/p/bin/activate\nconda activate a\nsrun ./a", "warning"),
         ("download-in-job", f"{HEAD}case $1 in\nget) wget http://a.org/x ;;\nesac\nsrun ./a", "note"),
         (
             "download-in-job",
@@ -675,7 +678,7 @@ def test_an_installation_by_its_name() -> None:
 )
 def test_a_status_that_matlab_keeps(command: str) -> None:
     (only,) = found(f"{HEAD}{command}\ndate", "no-errexit")
-    assert only.fix == "write set -eo pipefail after the directives"
+    assert only.fix == "write status=$? behind it, and exit $status at the end"
 
 
 @pytest.mark.parametrize(
@@ -968,17 +971,18 @@ def test_failures_on_which_later_commands_depend(lines: str, line: int) -> None:
                 *("cp $D/*.csv .\nsrun ./a", "ln -s $D/a a\nsrun ./a", "ulimit -s unlimited\nsrun ./a"),
             )
         ),
-        ("N=$((A / 10))\nsrun ./a $N\necho done", "write set -eo pipefail after the directives"),
+        ("N=$((A / 10))\nsrun ./a $N\necho done", "write status=$? behind it, and exit $status at the end"),
+        ("(cd b; srun ./a)\necho done", "write set -eo pipefail after the directives"),
         (
-            "module load a\n. ~/.bashrc\nsource b/bin/activate\nsrun ./a\necho",
+            "module load a\n. ~/.bashrc\nsource b/bin/activate\n(srun ./a)\necho",
             "write set -eo pipefail behind line 4, which reads another file",
         ),
         (
-            "if b; then\neval $c\nelse\n. /opt/d.sh\nfi\nsrun ./a\necho",
+            "if b; then\neval $c\nelse\n. /opt/d.sh\nfi\n(srun ./a)\necho",
             "write set -eo pipefail behind line 7, which reads another file",
         ),
         (
-            "sbatch <<END\n#!/bin/bash\n#SBATCH --time=1\n. ~/.bashrc\nsrun ./a\necho\nEND",
+            "sbatch <<END\n#!/bin/bash\n#SBATCH --time=1\n. ~/.bashrc\n(srun ./a)\necho\nEND",
             "write set -eo pipefail behind line 6, which reads another file",
         ),
         (
@@ -1409,7 +1413,9 @@ def test_a_new_search_path_with_the_directories_of_the_modules(above: str, value
         ("#SBATCH --array=1-9\n#SBATCH -J a\n./a $SLURM_ARRAY_TASK_ID", ["warning"]),
         ("#SBATCH --array=1-9\n#SBATCH -c 4\n./a $1 $SLURM_ARRAY_TASK_ID", ["warning"]),
         ("#SBATCH -p short-gpu\n## PartitionName=short-gpu Default=NO MaxTime=30:00\n./a", []),
-        ("#SBATCH -p short\n## PartitionName=short-gpu Default=NO MaxTime=30:00\n./a", ["warning"]),
+        ("#SBATCH -p short\n## PartitionName=short-gpu Default=NO MaxTime=30:00\n./a", ["note"]),
+        ("#SBATCH -N 1 -p big\n## PartitionName=big-gpu Default=NO MaxTime=30:00\n./a", ["warning"]),
+        ("#SBATCH -N 1 -p shortgrass\n./a", ["warning"]),
         ("#SBATCH -N 1\n#SBATCH --qos=quick  # test (1 GPU, 1 hour), quick (1 GPU, 1 day)\n./a", []),
         ("#SBATCH -N 1\n#SBATCH --qos=big  # test (1 GPU, 1 hour), quick (1 GPU, 1 day)\n./a", ["warning"]),
     ],

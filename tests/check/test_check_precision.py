@@ -21,6 +21,7 @@ def levels(text: str, rule: str) -> list[str]:
     ("rule", "text"),
     [
         # A part that is not this script
+        ("download-in-job", f"{HEAD}module load gcc eth_proxy\npip install a\nsrun ./a"),
         ("late-directive", f"{HEAD}cat > a.sh <<END\n#!/bin/bash\n#SBATCH --nodes=2\nEND"),
         ("late-directive", f"{HEAD}hostname\n#!/bin/bash\n#SBATCH --nodes=2\nhostname"),
         ("late-directive", f"{HEAD}if [ \ncat <<'END'\n#SBATCH --nodes=2\nEND"),  # a syntax error
@@ -481,9 +482,19 @@ def test_a_loop_has_one_finding_on_its_input() -> None:
             f"{HEAD}srun /home/bob/code/d/e",
             "/home/bob/code is below the home directory of one user",
         ),
-        ("no-errexit", f"{HEAD}srun ./a\ndate", "write set -eo pipefail after the directives"),
-        ("no-errexit", f"{HEAD.replace('bash', 'sh')}srun ./a\ndate", "make the first line #!/bin/bash, and"),
-        ("no-errexit", f"#!/bin/sh\n{PBS[12:]}#PBS -S /bin/bash\npython3 a.py\ndate", "write set -eo"),
+        ("no-errexit", f"{HEAD}root -l a.C\ndate", "start root with -b -q, as it ends with 0"),
+        (
+            "no-errexit",
+            f"{HEAD}root -lbq a.C\ndate",
+            "write status=$? behind it, and exit $status at the end",
+        ),
+        ("no-errexit", f"{HEAD}srun ./a\ndate", "write status=$? behind it, and exit $status at the end"),
+        (
+            "no-errexit",
+            f"{HEAD.replace('bash', 'sh')}srun ./a | tee b\ndate",
+            "make the first line #!/bin/bash, and",
+        ),
+        ("no-errexit", f"#!/bin/sh\n{PBS[12:]}#PBS -S /bin/bash\n(python3 a.py)\ndate", "write set -eo"),
         (
             "no-errexit",
             f"{HEAD}srun julia -O3 a.jl\nsrun julia -O3 b.jl\ndate",
@@ -556,7 +567,7 @@ def test_a_loop_has_one_finding_on_its_input() -> None:
         ("late-directive", f"{HEAD}cd a\n#SBATCH -o a.$SLURM_JOB_ID\n./a", "write %j for the id of the job"),
         ("no-errexit", f"{HEAD}nvidia-smi\npython3 a.py\necho done", "write status=$? behind it"),
         ("no-errexit", f"{HEAD}mkdir a\npython3 a.py\necho done", "write status=$? behind it"),
-        ("no-errexit", f"{HEAD}mkdir -p a\npython3 a.py\necho done", "write set -eo pipefail"),
+        ("no-errexit", f"{HEAD}mkdir -p a\n(python3 a.py)\necho done", "write set -eo pipefail"),
         (
             "late-directive",
             f"{HEAD}mkdir -p a\n#SBATCH -o a/%j\n./a",

@@ -26,7 +26,7 @@ _DOWNLOADS = {
     WARNING,
     "Downloads inside the job",
     """Compute nodes often have no internet access. Where they do, the GPUs of every job wait for the
-    download. (A script that sets a proxy shows that its nodes have the internet. It is a note if the script names a mirror, does nothing else, is called an installation,
+    download. (A script that sets a proxy, or loads a module of that name, shows that its nodes have the internet. It is a note if the script names a mirror, does nothing else, is called an installation,
     chooses the download by a `case`, or runs a program that needs the internet itself, such as `wandb login`.)""",
     fix="run it on the login node, before the job",
     bad="""
@@ -39,9 +39,9 @@ _DOWNLOADS = {
     good={"pip install deepspeed": ""},
 )
 def download(script: Script) -> Iterator[Hit]:
-    if not script.is_batch or any(
-        _PROXY.fullmatch(name) and value.text for name, value, _ in script.assignments
-    ):
+    proxies = [name for name, value, _ in script.assignments if value.text]
+    modules = (word for command in script.named("module", "ml") for word in command.literals)
+    if not script.is_batch or any(map(_PROXY.fullmatch, proxies)) or any("proxy" in word for word in modules):
         return
     for command in script.own_runs:
         verbs = _DOWNLOADS.get(command.name)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from jobgen.check.ranks.environment import reads_others
 from jobgen.check.rule import NOTE, WARNING, rule, rule_once
+from jobgen.script.commands import Command
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import Node, literal
 
@@ -18,7 +19,8 @@ START_UP = (".bashrc", ".bash_profile", ".profile", ".zshrc")
     WARNING,
     "A shell start-up file in a job",
     """Start-up files are for interactive and login shells. Many return at once in other shells, some wait for
-    input, and they differ between users. (The login file of one user, by its whole path, is a note.)""",
+    input, and they differ between users. (The login file of one user, by its whole path, is a
+    note, and one above the activation of an environment by its whole path.)""",
     fix="load the modules and the environment in the script",
     bad="""
     #!/bin/bash
@@ -40,7 +42,17 @@ def bashrc(script: Script) -> Iterator[Hit]:
             reason = f"{name} is for login shells: it {whose}"
             if name.endswith("rc"):
                 reason = f"{name} is for interactive shells: it may return at once in a job, and {whose}"
-            yield Hit.at(command.node, reason, level=None if own or name.endswith("rc") else NOTE)
+            mild = _has_own_python(script, command) or not (own or name.endswith("rc"))
+            yield Hit.at(command.node, reason, level=NOTE if mild else None)
+
+
+def _has_own_python(script: Script, command: Command) -> bool:
+    """Return whether a script activates an environment by its whole path behind a start-up file."""
+    later = [one for one in script.commands if one.node.start > command.node.end]
+    by_path = re.compile(r"(source|\.)\s+[\"']?/\S+/bin/activate\b(?!\s+[^\s;&|#])")
+    return any(by_path.match(one.node.text) for one in later) and not any(
+        one.name == "conda" for one in later
+    )
 
 
 @rule_once(

@@ -17,7 +17,6 @@ from jobgen.check.ignored_failures import (
     activates,
     alternative,
     asks,
-    goes_on,
     handled,
     ignored,
     is_judged,
@@ -46,11 +45,11 @@ from jobgen.script.syntax import LATER, LOOPS, Node, expansions, function_of
     "No set -e",
     """Without `set -e` a script continues after a failed command, and exits with the status of its last
     command: a job whose training failed counts as successful if `echo` or `exit 0` follows. Its dependent jobs
-    start, and no mail says that it failed. `set -u` ends many scripts at an activation of conda or at a variable
-    that may be unset: add it only after a test. Where later commands save the results, keep the status of the program
-    instead: `status=$?`, and `exit $status` at the end. `~/.bashrc` and other files of a site may end with a failure that means
-    nothing: write it behind them. dash, which is `sh` on Debian and Ubuntu, has no `pipefail`. MATLAB has a status of its own
-    with `-batch` only. (It
+    start, and no mail says that it failed. Keep the status of the program: `status=$?`, and `exit $status` at the end.
+    A new script begins with `set -eo pipefail`, which ends it at each other command that fails, too; `~/.bashrc` and
+    other files of a site may do so: write it behind them. `set -u` ends many scripts at an activation of conda or at a
+    variable that may be unset: add it only after a test. dash, which is `sh` on Debian and Ubuntu, has no `pipefail`.
+    MATLAB has a status of its own with `-batch` only, and ROOT with `-q`. (It
     is a note if the program is one of several runs, if a later command may fail with it, if one reads what it makes, such as
     a compiler, if its failure is reported, by `ctest` to a dashboard or with a mail of a file, if TensorFlow would go on
     without the GPUs, and if python would go on with the packages of a module, or pip install others, without the
@@ -89,7 +88,7 @@ def no_errexit(script: Script) -> Iterator[Hit]:
     if lost and end is not None and not is_judged(script, works, work):
         failure = f"if {work.program or work.program_word.text} fails, the job counts as successful"
         reason = f"{failure}: its status is that of the last command, {_shown(end.last)}"
-        yield Hit(work.line, reason, _remedy(script, work, goes_on(script, work)))
+        yield Hit(work.line, reason, _remedy(script, work))
     elif found := ignored(script, works):
         yield _note(script, works, *found)
 
@@ -100,7 +99,7 @@ def _note(script: Script, works: Sequence[Command], command: Command, why: Reaso
     fix = f"|| exit 1 behind it{_OF_A_RUN if why is Reason.STATUS else ''}"
     single = why is Reason.STATUS and command == works[-1] and not repeats(works, command)
     if single and only_cleanup(script, command):
-        fix = _remedy(script, command, keeps=True)
+        fix = _remedy(script, command)
     elif _place_in_pipe(command) is None or script.pipefail:
         fix = f"write {fix}"
     else:
@@ -111,11 +110,11 @@ def _note(script: Script, works: Sequence[Command], command: Command, why: Reaso
 _OF_A_RUN = " if later commands need its results, else || failed=1, and exit ${failed:-0} at the end"
 
 
-def _remedy(script: Script, work: Command, keeps: bool) -> str:
-    """Return the fix of a lost status: to keep it, where a script with set -e would not reach commands that it needs."""
+def _remedy(script: Script, work: Command) -> str:
+    """Return the fix of a lost status: to keep it, as ``set -e`` would end the script at other commands, too."""
     at = _place_in_pipe(work)
-    first = _WITH_STATUS if _hides_errors(work) else ""
-    if not keeps or (at is not None and plain_sh(script)):
+    first = next((text for text, hides in _WITH_STATUS.items() if hides(work)), "")
+    if work.node.under("subshell") or (at is not None and plain_sh(script)):
         return f"{first}{_set(script, '-eo', work)}"
     status = "$?" if at is None else f"${{PIPESTATUS[{at}]}}"
     same = (one for one in run(script) if is_work(one) or one.program == work.program != "")
@@ -124,14 +123,23 @@ def _remedy(script: Script, work: Command, keeps: bool) -> str:
     return f"{first}write status={status} behind {behind}, and exit $status at the end"
 
 
-_WITH_STATUS = "start matlab with -batch, as it ends with 0 after an error otherwise, and "
-
-
 def _hides_errors(work: Command) -> bool:
     """Return whether MATLAB reads commands up to the end of its input: after an error it goes on with the next one."""
     text = work.statement.text
     known = work.program.startswith("matlab") and re.search(r"\s-r\s|<|\|\s*\S*matlab", text) is not None
     return known and re.search(r"-batch\b|\bcatch\b|\b(?:exit|quit)\(\s*[^0)\s]", text) is None
+
+
+def _reads_on(work: Command) -> bool:
+    """Return whether ROOT reads commands behind a macro: at the end of its input its status is 0."""
+    return work.program == "root" and not any(re.match(r"-[a-z]*q", word) for word in work.literals)
+
+
+# What to do first, so that a program has a status of its own.
+_WITH_STATUS = {
+    "start matlab with -batch, as it ends with 0 after an error otherwise, and ": _hides_errors,
+    "start root with -b -q, as it ends with 0 after an error otherwise, and ": _reads_on,
+}
 
 
 def _place_in_pipe(command: Command) -> int | None:
