@@ -18,13 +18,13 @@ from jobgen.schedulers.pbs import EVENT_LETTERS
 from jobgen.schedulers.request import DirectiveOption
 from jobgen.schedulers.table import named, queued
 from jobgen.script.dialects.base import Dialect
-from jobgen.script.dialects.pbs_directives import OF_JOB, OF_PROCESS
 from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.script import Script
 
 _NO_NUMBER = "is no number: set nodes, ranks_per_node and cpus_per_rank, with which jobgen counts"
 _ONE_LOG = "jobs of jobgen have one log file"
+_MEMORY = ("-l mem=", "-l pmem=")
 
 
 # The fields of a request by the keys of jobgen's options that have another name.
@@ -71,7 +71,7 @@ def read_directives(file: JobFile, script: Script, totals: bool) -> None:
     """Set the options that the directives of a script correspond to; the body is not read."""
     content, request, source = request_reader.read(script, totals=totals), script.request, script.dialect
     for option, what, why in content.unsure:  # the other sizes are read anew
-        if option.flag.startswith("--ntasks") or launch_nodes.OF_ALPS in why or why in (OF_PROCESS, OF_JOB):
+        if launch_nodes.OF_ALPS in why or option.flag.startswith("--ntasks") or what.startswith(_MEMORY):
             file.hint(option.line, what, why)
     typed = f"{request.gpu_type}:{request.gpus_per_node}" if request.gpu_type else ""
     devices = typed if typed and file.accepts("gpus_per_node", typed) else request.gpus_per_node
