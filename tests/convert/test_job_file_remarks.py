@@ -70,6 +70,7 @@ DIFFERENCES = {
     "tasks of one core": (
         "#PBS -l select=1:mpiprocs=24\n{}\n{}\n", "", "./a", 1, "once; ranks that it starts", False,
     ),
+    "a queue of a server": ("#PBS -j oe -q q@h{}\n{}\n", "", "./a", 1, "names a server of PBS Pro", False),
     "ranks of one node of several": (
         "#SBATCH -t 10 -n 8 {}\n{}\n", "", "mpirun -np 8 ./a", 1, "all on one node", False,
     ),

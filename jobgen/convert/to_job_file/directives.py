@@ -37,13 +37,16 @@ _FIELDS = {
 def limits(file: JobFile, script: Script) -> None:
     """Set the time limit of the queue if there is no other, and directives without a limit.
 
-    Add remarks on the file of errors that the scheduler writes without a directive, and on the number of
-    another job.
+    Add remarks on the file of errors that the scheduler writes without a directive, on the number of another
+    job, and on the server of a queue.
     """
     request, source = script.request, script.dialect
     if request_reader.waits_for_number(request) and (job := source.origin(script.heeded, "dependency")):
         why = f"names a job of {source.title}: for another scheduler write the number of a job there"
         file.hint(job.option.line, job.text, why)
+    if script.is_pbs and "@" in (queue := file.text_of("queue")):
+        why = f"names a server of {source.title}: for another scheduler write the queue alone"
+        file.hint(line_of(script, "queue"), f"-q {queue}", why)
     into_error = (joined := script.heeded.get("-j")) is not None and joined.value == "eo"
     if source.copies_logs and not request.error and (into_error or not request.join) and script.is_batch:
         name = source.default_logs["error"].format("ID").replace("%x", request.name or "NAME")
