@@ -61,7 +61,10 @@ _DEFAULTS = {
     "unicycler": (8, "-t|--threads"),
 }
 # Code that counts all cores of a node; nproc alone counts those to which the job is bound.
-_COUNTS_NODE = re.compile(r"(?s)\bnproc\s[^|;)`]*--all|processor.*/proc/cpuinfo|/proc/cpuinfo.*processor")
+_COUNTS_NODE = re.compile(
+    r"(?s)\bnproc\s[^|;)`]*--all|processor.*/proc/cpuinfo|/proc/cpuinfo.*processor"
+    r"|\blscpu\s+(-p|--parse)|\blscpu\b.*\bCPU\\*\(s"
+)
 # The options with a number of cores of programs that use all which they find without it.
 _LIMITS = {
     "dask-worker": "--nthreads",

@@ -68,7 +68,7 @@ def _for_all(script: Script) -> frozenset[str]:
 
 def exports_all(script: Script) -> bool:
     """Return whether a script passes on all variables that it sets: ``set -a``."""
-    return any({"-a", "allexport"} & {*one.literals} for one in script.named("set"))
+    return script.allexport
 
 
 def is_exported(script: Script, name: str) -> bool:

@@ -670,6 +670,10 @@ class Script:
         return self._shell_option("e", "errexit")
 
     @cached_property
+    def allexport(self) -> bool:
+        return self._shell_option("a", "allexport")
+
+    @cached_property
     def nounset(self) -> bool:
         return self._shell_option("u", "nounset")
 
@@ -680,7 +684,7 @@ class Script:
     def has_option(self, letter: str, name: str, at: int) -> bool:
         """Return whether an option of the shell is on at a byte, or from the command there on."""
         letters = rf"\w*{letter}\w*|" if letter else ""
-        lines = [self._options_of_bash]
+        lines = [self.options_of_bash]
         lines += [one.literals for one in self.named("set") if one.node.start <= at]
         option = re.compile(rf"(?:^| )([-+])(?:{letters}\w*o\w* {name})(?= |$)")
         found = [option.findall(" ".join(one)) for one in lines]
@@ -688,12 +692,12 @@ class Script:
 
     def _shell_option(self, letter: str, name: str) -> bool:
         """Return whether a ``set``, or the first line, enables an option of the shell."""
-        given = [*(command.literals for command in self.named("set")), self._options_of_bash]
+        given = [*(command.literals for command in self.named("set")), self.options_of_bash]
         short = [word for words in given for word in words if re.match("-(?!-)", word)]
         return any(letter and letter in word for word in short) or any(name in words for words in given)
 
     @property
-    def _options_of_bash(self) -> list[str]:
+    def options_of_bash(self) -> list[str]:
         """The words of the first line behind the shell."""
         return self.line(1).split()[1:] if self.line(1).startswith("#!") else []
 

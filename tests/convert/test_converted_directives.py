@@ -509,7 +509,8 @@ def test_gpus_beside_the_nodes_of_torque(nodes: str, gpus: int | None) -> None:
 def test_the_memory_of_several_nodes_of_torque(target: str, memory: str) -> None:
     done = convert("#PBS -l nodes=2:ppn=4,mem=64gb\n./a", target, "torque")
     assert memory in done.text
-    assert "is that of all 2 nodes: each gets 32768 MiB" in [one.why for one in done.remarks if not one.lost]
+    for one in (done, job_file("#PBS -l nodes=2:ppn=4,mem=64gb\n./a", "torque")):
+        assert "is that of all 2 nodes: each gets 32768 MiB" in [it.why for it in one.remarks if not it.lost]
     back = convert("#SBATCH -N 2\n#SBATCH -n 4\n#SBATCH -c 8\n#SBATCH --mem=32G\n./a", "torque")
     assert "#PBS -l mem=64gb\n" in back.text
 

@@ -64,6 +64,13 @@ DIFFERENCES = {
         SLURM, "", "scontrol write batch_script $SLURM_JOB_ID x.sh\nsrun ./a", 3, "writes the script of jobgen", False,
     ),
     "the index of an array of the submission": (SLURM, "", "srun ./a $SLURM_ARRAY_TASK_ID", 3, "set array", False),
+    "cores of no node, without a launcher": (
+        "#PBS -l ncpus=192\n{}\n{}\n", "", "python3 t.py", 1, "some sites give several", False,
+    ),
+    "tasks of one core": (
+        "#PBS -l select=1:mpiprocs=24\n{}\n{}\n", "", "./a", 1, "once; ranks that it starts", False,
+    ),
+    "a queue of a server": ("#PBS -j oe -q q@h{}\n{}\n", "", "./a", 1, "names a server of PBS Pro", False),
     "ranks of one node of several": (
         "#SBATCH -t 10 -n 8 {}\n{}\n", "", "mpirun -np 8 ./a", 1, "all on one node", False,
     ),

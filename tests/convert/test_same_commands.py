@@ -319,6 +319,26 @@ def test_options_of_bash_for_words_and_files(line: str, option: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("shell", "option"),
+    [
+        ("sh -f", "set -f"),
+        ("bash -eBf", "set -Bf"),
+        ("bash -a", ""),
+        ("bash -login", ""),
+        ("zsh -f", ""),
+        ("bash --norc", ""),
+    ],
+)
+def test_options_behind_the_shell_for_words_and_files(shell: str, option: str) -> None:
+    text = SLURM.replace("#!/bin/bash", f"#!/bin/{shell}") + "X=1\n./prepare *.in\nsrun ./a *.txt\nrm *.c\n"
+    found = values(job_file(text).text)
+    codes = [found["command"][2], found["before"], found["after"]]
+    lines = [re.findall(r"(?m)^set -(?!\w*e)(?!o).*", str(code)) for code in codes]
+    assert lines == [[option] * bool(option)] * 3
+    assert ("set -a\nX=1" in str(found.get("setup"))) is (shell == "bash -a")
+
+
+@pytest.mark.parametrize(
     ("word", "text"),
     [
         ("--out=$D", "--out=$D"),

@@ -1384,6 +1384,8 @@ def test_threads_of_ranks_on_whole_nodes_of_pbs(options: str, line: str, new: st
         ("set -x\nsrun ./a", True),
         ("set -ex\nsrun ./a", True),
         ("set -o xtrace\nsrun ./a", True),
+        ("set -v\nsrun ./a", True),
+        ("set -- -v\nsrun ./a", False),
         ("set -e\nsrun ./a", False),
         ("f() {\nset -x\n./b\n}\nf\nsrun ./a", False),
     ],

@@ -188,6 +188,7 @@ class Body:
         pipes = not piped and any(_reads_status(one, self._strict(one.start)) for one in statements)
         unset = ["+e"] * (not strict) + ["+o pipefail"] * pipes
         start = [f"set {' '.join(unset)}"] if unset and code else []
+        start += definitions.options_of_first_line(self.script, "BCPafk") if code else []
         of_shell = [one.text for one in statements if one in self.early and OF_SHELL.match(one.text)]
         code = code.replace(END_OF_EARLY, "\n".join([END_OF_EARLY, *start, *of_shell]))
         if self._starts_at_home(statements):

@@ -17,6 +17,7 @@ from jobgen.script.script import Script
 from jobgen.script.syntax import LATER, Node, assignments, expansions
 
 _OF_WORDS = ("braceexpand", "keyword", "noclobber", "noglob", "physical")
+_LETTERS = "BCPfk"  # of these options
 _IFS = re.compile(r"(export )?IFS=\S*$|IFS=(\$?'[^']*'|\"[^\"]*\")$")
 _COUNTS = re.compile(r"\(\(|\blet\b|\+=[^(]")  # another value the second time
 _ACTIVATES = re.compile(r"conda (de)?activate\b")
@@ -205,10 +206,16 @@ def exported_functions(script: Script, text: str) -> list[str]:
     return [*(one.text for one in found), f"export -f {names}"] if found else []
 
 
-def _option_of_words(statement: str) -> str:
+def options_of_first_line(script: Script, letters: str = _LETTERS) -> list[str]:
+    """Return the statements for the options behind ``#!`` that are about words and files."""
+    own = [] if re.match(r"#!.*\bzsh\b", script.line(1)) else script.options_of_bash  # zsh -f reads no files
+    return list(filter(None, (_option_of_words(f"set {one}", letters) for one in own)))
+
+
+def _option_of_words(statement: str, known: str = _LETTERS) -> str:
     """Return the part of a ``set`` whose options are about words and files: ``set -f`` of ``set -ef``."""
     given = re.match(r"set ([-+])(?:o (\w+)$|(\w+)(?: |$))", statement)
-    letters = "".join(re.findall("[BCPfk]", given[3] or "")) if given else ""
+    letters = "".join(re.findall(f"[{known}]", given[3] or "")) if given else ""
     if given is None or not (letters or given[2] in _OF_WORDS):
         return ""
     return f"set {given[1]}{letters or f'o {given[2]}'}"
@@ -222,7 +229,7 @@ def state(script: Script, nodes: Sequence[Node]) -> tuple[str, ...]:
     top = [part for one in lines for part in (one.children if one.type == several else [one])]
     whole = [one.text.startswith(("shopt ", "alias ")) or _IFS.match(one.text) for one in top]
     found = [one.text if own else _option_of_words(one.text) for one, own in zip(top, whole, strict=True)]
-    found = list(filter(None, found))
+    found = [*options_of_first_line(script), *filter(None, found)]
     texts = [one.node.text for node in nodes for one in commands(node)]
     if any(map(_ACTIVATES.match, texts)) and not any(map(_DEFINES.search, texts)):
         found += ["set +u", _HOOK, "set -u"] if script.nounset else [_HOOK]

@@ -18,13 +18,13 @@ from jobgen.schedulers.pbs import EVENT_LETTERS
 from jobgen.schedulers.request import DirectiveOption
 from jobgen.schedulers.table import named, queued
 from jobgen.script.dialects.base import Dialect
-from jobgen.script.dialects.pbs_directives import OF_JOB, OF_PROCESS
 from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.script import Script
 
 _NO_NUMBER = "is no number: set nodes, ranks_per_node and cpus_per_rank, with which jobgen counts"
 _ONE_LOG = "jobs of jobgen have one log file"
+_MEMORY = ("-l mem=", "-l pmem=")
 
 
 # The fields of a request by the keys of jobgen's options that have another name.
@@ -37,13 +37,16 @@ _FIELDS = {
 def limits(file: JobFile, script: Script) -> None:
     """Set the time limit of the queue if there is no other, and directives without a limit.
 
-    Add remarks on the file of errors that the scheduler writes without a directive, and on the number of
-    another job.
+    Add remarks on the file of errors that the scheduler writes without a directive, on the number of another
+    job, and on the server of a queue.
     """
     request, source = script.request, script.dialect
     if request_reader.waits_for_number(request) and (job := source.origin(script.heeded, "dependency")):
         why = f"names a job of {source.title}: for another scheduler write the number of a job there"
         file.hint(job.option.line, job.text, why)
+    if script.is_pbs and "@" in (queue := file.text_of("queue")):
+        why = f"names a server of {source.title}: for another scheduler write the queue alone"
+        file.hint(line_of(script, "queue"), f"-q {queue}", why)
     into_error = (joined := script.heeded.get("-j")) is not None and joined.value == "eo"
     if source.copies_logs and not request.error and (into_error or not request.join) and script.is_batch:
         name = source.default_logs["error"].format("ID").replace("%x", request.name or "NAME")
@@ -71,7 +74,7 @@ def read_directives(file: JobFile, script: Script, totals: bool) -> None:
     """Set the options that the directives of a script correspond to; the body is not read."""
     content, request, source = request_reader.read(script, totals=totals), script.request, script.dialect
     for option, what, why in content.unsure:  # the other sizes are read anew
-        if option.flag.startswith("--ntasks") or launch_nodes.OF_ALPS in why or why in (OF_PROCESS, OF_JOB):
+        if launch_nodes.OF_ALPS in why or option.flag.startswith("--ntasks") or what.startswith(_MEMORY):
             file.hint(option.line, what, why)
     typed = f"{request.gpu_type}:{request.gpus_per_node}" if request.gpu_type else ""
     devices = typed if typed and file.accepts("gpus_per_node", typed) else request.gpus_per_node

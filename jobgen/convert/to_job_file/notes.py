@@ -107,13 +107,14 @@ def shell(script: Script) -> Iterator[Remark]:
     if kind := re.match(r"#!.*\s-(?:\w*l|-login|\w*(i))", first):
         what, file = ("interactive", "~/.bashrc") if kind[1] else ("login", "the profile")
         yield hint(1, first, f"jobgen's script is no {what} shell: source what {file} sets")
-    if re.match(r"#!.*\s-\w*x", first):
-        yield hint(1, first, "jobgen's script does not print its commands: put set -x into setup")
+    if trace := re.match(r"#!.*\s-\w*([vx])", first):
+        yield hint(1, first, f"jobgen's script does not print its commands: put set -{trace[1]} into setup")
     sets = ((one, " ".join(one.literals)) for one in script.running("set"))
-    trace = next((one for one, text in sets if re.search(r"(^| )-(\w*x|o xtrace)", text)), None)
-    if trace and not trace.node.under("function_definition"):
+    printed = re.compile(r"(?!--)(.* )?-(\w*[vx]|o (xtrace|verbose))")
+    own = next((one for one, text in sets if printed.match(text)), None)
+    if own and not own.node.under("function_definition"):
         why = "holds for setup at most: jobgen's script does not print its commands"
-        yield hint(trace.line, trace.node.text, why)
+        yield hint(own.line, own.node.text, why)
     for option in script.options:
         if option.flag == script.dialect.shell_option and not re.search(r"(^|/)(ba|da)?sh\b", option.value):
             yield Remark(option.line, f"{option.flag} {option.value}", "the job runs the commands in bash")

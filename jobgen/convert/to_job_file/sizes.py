@@ -42,7 +42,7 @@ def write(file: JobFile, script: Script, launch: Launch | None) -> None:
     request = script.request
     nodes = request.nodes or 1
     cores = script.heeded.get("-l ncpus")
-    if cores is not None and not request.chunks and (nodes > 1 or (launch and cores.value != "1")):
+    if cores is not None and not request.chunks and (nodes > 1 or cores.value != "1"):
         why = launch_nodes.why(request) if nodes > 1 else "is of one node: some sites give several"
         file.hint(cores.line, f"-l ncpus={cores.value}", why)
     gpus = _gpus(file, script, launch)
@@ -50,15 +50,15 @@ def write(file: JobFile, script: Script, launch: Launch | None) -> None:
     _drop(file, "--ntasks=")
     each = _each(file, script, launch, nodes, gpus)
     file.remarks += (*_unknown(script, launch, each), *_gpus_of_task(script, launch, each)) if launch else ()
-    if launch is None and _tasks(request) > 1:
-        file.remarks += _of_one_task(script)
-    elif launch is not None and not launch.row.once_a_node and _tasks(request) > each:
+    if launch is not None and not launch.row.once_a_node and _tasks(request) > each:
         why = f"the launcher starts {each} of them; jobgen gives these the cores and the memory of all"
         what = f"{_tasks(request)} {'slots' if script.is_pbs else 'tasks'} of a node"
         # Slots of PBS are cores, which its ranks share.
         file.remarks.append(Remark(launch.line, what, why, lost=not script.is_pbs))
     _devices(file, script, gpus, each)
     _cores(file, script, launch, each, gpus)
+    if launch is None and _tasks(request) > 1:
+        file.remarks += _of_one_task(script, file.values["cpus_per_rank"])
     file.remarks += _unknown_cores(file, script, launch) if launch else ()
     file.remarks += _of_whole_nodes(script, launch, gpus, file.values["cpus_per_rank"])
     file.remarks += differences.ranks_of_whole_nodes(script) if each == 1 else ()
@@ -119,10 +119,12 @@ def _of_whole_nodes(
         yield hint(line, "OMP_NUM_THREADS", why)
 
 
-def _of_one_task(script: Script) -> Iterator[Remark]:
-    """Yield remarks on a request of several tasks, of which the job has one."""
-    why = "the script runs its program once; jobgen gives its one rank the cores of all"
-    if "OMP_NUM_THREADS" not in script.values:
+def _of_one_task(script: Script, cores: object) -> Iterator[Remark]:
+    """Yield remarks on a request of several tasks, of which the job has one with these cores."""
+    why = "the script runs its program once"
+    if cores != 1:
+        why += "; jobgen gives its one rank the cores of all"
+    if cores != 1 and "OMP_NUM_THREADS" not in script.values:
         why += ", and sets OMP_NUM_THREADS to them"
     why += "; ranks that it starts itself find one task on a node"
     tasks = script.request.ranks or script.request.ranks_per_node

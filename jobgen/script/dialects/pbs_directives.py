@@ -19,8 +19,6 @@ _PARTS = {
     "select": {"", "ncpus", "mpiprocs", "ngpus", "nnpus", "naccelerators", "mem", "ompthreads"},
     "nodes": {"", "ppn", "gpus"},
 }
-OF_JOB = "is less than -l pmem of all processes: their memory is requested, and the limit is missing"
-OF_PROCESS = "limits each process, too: the new job has one limit for all processes of a node"
 _NUMBERS = ("select", "ncpus", "mpiprocs", "ngpus", "nnpus", "naccelerators", "ppn", "gpus")
 _GPU_MODES = {"shared", "exclusive", "exclusive_process", "exclusive_thread", "default", "reseterr"}
 _PLACES = {"scatter", "vscatter", "excl", "free", "exclhost"}
@@ -114,12 +112,14 @@ def _complete_memory(content: ScriptRequest, given: Mapping[str, DirectiveOption
     nodes, total = content.request.nodes or 1, given.get("-l mem")
     limit = mebibytes(total.value, "b") if total is not None else None
     if total is not None and limit is not None and limit < ((content.request.mem or 0) - 1) * nodes:
-        content.unsure.append((total, f"-l mem={total.value}", OF_JOB))
+        why = "is less than -l pmem of all processes: their memory is requested, and the limit is missing"
+        content.unsure.append((total, f"-l mem={total.value}", why))
     elif total is not None and "-l nodes" in given and nodes > 1 and content.request.mem:
         why = f"is that of all {nodes} nodes: each gets {content.request.mem} MiB"
         content.unsure.append((total, f"-l mem={total.value}", why))
     if (each := given.get("-l pmem")) and (content.request.mem or 0) > (mebibytes(each.value, "b") or 0):
-        content.unsure.append((each, f"-l pmem={each.value}", OF_PROCESS))
+        why = "limits each process, too: the new job has one limit for all processes of a node"
+        content.unsure.append((each, f"-l pmem={each.value}", why))
     if content.request.mem != 0:
         return
     content.request.mem = 1
