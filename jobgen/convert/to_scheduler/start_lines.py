@@ -207,7 +207,8 @@ def _are_known(script: Script, content: ScriptRequest) -> bool:
     """Return whether the cores to which the source binds the threads of a program are known."""
     whole = script.request.exclusive or len(content.components) > 1 or _leaves_cores(script)
     own = "OMP_NUM_THREADS" in script.values or _starts_threads(script)
-    return not (own or whole) and _are_of_job(script, content)
+    unread = script.dialect.origin(script.heeded, "cpus_per_rank") and script.request.cpus_per_rank is None
+    return not (own or whole or unread) and _are_of_job(script, content)
 
 
 def _binds_programs(script: Script) -> bool:
