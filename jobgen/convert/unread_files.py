@@ -23,6 +23,7 @@ from jobgen.script.written_files import written
 _NAMED = 4  # in a remark
 _SHELL_FILE = re.compile(
     r".*\.(sh|bash|ksh|zsh|t?csh|cmd|job|slurm|sbatch|pbs)$|.*/(jobs|scripts|ush)/[^/.]+$"
+    r"|.*/All(run|mesh|pre)\b.*"  # of OpenFOAM
 )
 # An argument that is a shell script, or by its name a program in another language that submits jobs, and has
 # no part that an engine replaces: {jobid}.sh
