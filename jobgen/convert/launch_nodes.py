@@ -107,6 +107,9 @@ _USES_ALL = {
         ("fmriprep", "qsiprep", "mriqc"), r"(?=.*\bparticipant\b)(?!.*--(n[-_]?procs|nthreads|n[-_]cpus))"
     ),
 }
+# MATLAB with threads at some sites, and a program of it with the folder of its libraries.
+_RUNS_MATLAB = re.compile(r"matlab[-_](multi)?thread(ed)? .*|run_\w+\.sh \S*((?i:matlab|mcr)|/v\d{2,3}\b).*")
+_LOADS_MATLAB = re.compile(r"(?i)\b(load|add|ml(?! (un|rm|del)))\b.*\b(matlab|mcr)\b")
 # What needs no core of its own beside other programs.
 _IDLE = (
     TOOLS
@@ -115,6 +118,14 @@ _IDLE = (
 ) - {
     *("gzip", "gunzip", "zip", "unzip", "tar", "sort", "awk"),
 }
+# Options of Slurm that size a part of a node.
+SIZE_OF_NODE = re.compile("--(n?tasks|cpus|mincpus|mem|gpus|gres)")
+# Words of programs that may use several cores, also in texts that are not read as commands.
+OF_CORES = re.compile(
+    r"(?im)^[^#\n]*(_THREADS=(?!1\b)|torch|nproc\b|nproc_per|mpi(run|exec)|multiprocess|\bparallel\b(?!/)"
+    r"|\b(python[\d.]*|julia|Rscript|matlab)\b|n(um)?_?(jobs|workers|threads|cpus?|cores?|procs?)\b|--?(threads|cores|cpus|workers|jobs)\b"
+    r"| -(j|np|nt|p|@|threads?)[ =]?([2-9]|\d\d)\b)"
+)
 # Numbers of jobs, of other jobs, and of ranks on all nodes.
 _ENGINES = {"nextflow", "echo", "sbatch", "qsub", "charmrun"}
 
@@ -347,12 +358,34 @@ def uses_all(script: Script) -> Iterator[tuple[int, str]]:
     for launch in script.launches:
         if launch.program:
             found.append((launch.line, [script.constants.text(word) for word in launch.program]))
+    of_matlab = _of_matlab(script)
     for line, (name, *words) in found:
         if is_python(os.path.basename(name)) and words[:1] == ["-m"] and len(words) > 1:
             name, *words = words[1:]
-        options = _USES_ALL.get(os.path.basename(name))
+        file, first = os.path.basename(name), words[0] if words else ""
+        runs = _RUNS_MATLAB.fullmatch(f"{file} {first}") or file in of_matlab
+        options = _USES_ALL.get("matlab" if runs else file)
         if options and re.match(options, " ".join(words), re.DOTALL):
             yield line, shortened(" ".join([name, *words]))
+
+
+def _of_matlab(script: Script) -> set[str]:
+    """Return the names of the programs that ``mcc`` makes of MATLAB code: they take all cores, as it does.
+
+    A script that loads MATLAB and does not call it starts such programs.
+    """
+    found = set[str]()
+    for command in script.named("mcc"):
+        words = [script.constants.text(word) for word in command.arguments]
+        code = [word for word in words if word.endswith(".m")]
+        files = words[words.index("-o") + 1 :] if "-o" in words else code
+        name = os.path.basename(files[0]).removesuffix(".m") if files else ""
+        found |= set() if "singleCompThread" in command.node.text else {name, f"run_{name}.sh"}
+    if not found and any(_LOADS_MATLAB.search(one.node.text) for one in script.named("module", "ml")):
+        names = {one.texts[0] for one in script.started if not one.shell}
+        called = any(re.search("(?i)matlab|mcc", one.name) for one in script.commands)
+        found = set() if called else {os.path.basename(one) for one in names if re.search(r"/[^/.$]+$", one)}
+    return found
 
 
 def devices_of(launch: Launch, request: Request) -> int:

@@ -39,7 +39,9 @@ def remarks(
 
     The job of a job file has launchers and logs of its own.
     """
-    source = script.dialect
+    source, errors = script.dialect, script.tree.all("ERROR")
+    unread = {line for one in errors for line in range(one.line, one.line + one.text.count("\n") + 1)}
+    known_remarks = [one for one in known_remarks if one.lost or one.line not in unread]
     known = {(one.line, word) for one in known_remarks for word in re.findall(r"\w+", one.what)}
     known |= {(one.line, word.strip("\"'")) for one in known_remarks for word in one.what.split()}
     known |= {(0, one.what[1:]) for one in known_remarks if re.fullmatch(r"\$\w+", one.what)}

@@ -23,6 +23,7 @@ from jobgen.script.written_files import written
 _NAMED = 4  # in a remark
 _SHELL_FILE = re.compile(
     r".*\.(sh|bash|ksh|zsh|t?csh|cmd|job|slurm|sbatch|pbs)$|.*/(jobs|scripts|ush)/[^/.]+$"
+    r"|.*/All(run|mesh|pre)\b.*"  # of OpenFOAM
 )
 # An argument that is a shell script, or by its name a program in another language that submits jobs, and has
 # no part that an engine replaces: {jobid}.sh
@@ -30,6 +31,7 @@ _ARGUMENT = re.compile(
     r"(?!.*(?<!\$)\{\w+\})(?:[\w.-]+=)?([^-\s=*][^\s=*]*\.(?:sh|bash|ksh|zsh|slurm|sbatch|pbs)"
     r"|(?!-)[^\s=]*(?:sbatch|slurm|qsub|pbs|submit|launcher|launch_?jobs?)[^/\s=]*\.(?:py|pl|R|rb|jl))"
 )
+_OF_SUBMISSION = re.compile(r"(?!-)[\w.-]*(sbatch|slurm|qsub|pbs|submit)[\w.-]*")  # a target of make
 # Libraries whose programs start ranks or workers by the scheduler, or submit jobs.
 _DRIVERS = re.compile(
     r"(?i)smartsim|\bparsl|dask[-_]jobqueue|submitit|pyiron|radical[._-](pilot|entk|saga)|libensemble|colmena"
@@ -233,6 +235,8 @@ def _files(script: Script, start: Start, drives: bool) -> Iterator[str]:
         if is_python(name) and texts[1:] and texts[1].endswith(".sh"):  # a program for Python
             texts = texts[2:]
         yield from (found[1] for one in texts if (found := _ARGUMENT.fullmatch(one)))
+        if name == "make" and any(map(_OF_SUBMISSION.fullmatch, texts[1:])):
+            yield "Makefile"
         if drives and is_python(name):
             yield from islice((one for one in texts[1:] if one.endswith(".py")), 1)
 

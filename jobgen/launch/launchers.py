@@ -459,7 +459,7 @@ MPI_FLAVOURS = {
         overcommit=("--oversubscribe",),
         marks=("-mca", "--mca", "-gmca", "--gmca", "-x", "-npernode", "--npernode", "-am", "--am"),
         settings=("OMPI_",),
-        modules=r"open-?mpi|ompi|hpcx|nvmpi|(?:foss|fosscuda|gompi|gompic|gomkl|iompi|iomkl)[-/]20\d\d[ab]",
+        modules=r"open-?mpi|ompi|hpcx|nvmpi|(?:foss|fosscuda)[-/]20\d\d[ab]|gompic?|gomkl|goolfc?|iompi|iomkl",
     ),
     # https://github.com/pmodels/mpich/blob/main/doc/wiki/how_to/Using_the_Hydra_Process_Manager.md
     "mpich": MpiFlavour(
@@ -486,7 +486,7 @@ MPI_FLAVOURS = {
             "MV2_COMM_WORLD_SIZE": "size",
             "MV2_COMM_WORLD_LOCAL_RANK": "local_rank",
         },
-        modules="mpich|mvapich|parastationmpi|psmpi|mpt|hpe-?mpi|sgi-?mpi|mpi-(?:hpe|sgi)"
+        modules="mpich|mvapich|parastationmpi|(?:g|i|nv)?psmpi|intel-para|gmvolf|mpt|hpe-?mpi|sgi-?mpi|mpi-(?:hpe|sgi)"
         "|prgenv-(?:amd|aocc|cray|gnu|intel|nvhpc|nvidia|pathscale|pgi)",  # which load Cray MPICH
         own_plugin=("cray_shasta", r"cray-mpich|prgenv-\w+"),
         own_options=("HPE MPT", "mpt|hpe-?mpi|sgi-?mpi|mpi-(?:hpe|sgi)"),
@@ -511,7 +511,7 @@ MPI_FLAVOURS = {
         slots="-machinefile",  # -f starts a rank on each host in turn
         pmi_library="I_MPI_PMI_LIBRARY",  # https://slurm.schedmd.com/mpi_guide.html#intel_mpi
         modules=r"i(?:ntel-?)?mpi|intel-oneapi-mpi|intel[\d._]*/mpi|mpi/intel|mpi/20\d\d\.\d|oneapi/(?:mpi|setvars)|mpivars"
-        r"|iimpi|gimpi|gimkl|(?:intel|intelcuda)[-/]20\d\d[ab]|parallel[-_]studio",
+        r"|iimpi|gimpi|gimkl|ictce|(?:intel|intelcuda)[-/]20\d\d[ab]|parallel[-_]studio",
         passes_all=True,
         own_sessions=True,
         restarts_measured=False,

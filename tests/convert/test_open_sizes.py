@@ -26,6 +26,14 @@ def reasons(script: str, target: str = "torque") -> list[str]:
         ("--nodes=2 -C haswell", "./ips.py", 1),
         ("-N 4", "srun ./a", 1),
         ("-N 1", "./a", 0),
+        ("-N 1 -C knl", "python a.py", 1),
+        ("-N 1", "ls /capstor/a; python a.py", 1),
+        ("-N 1 -C knl", "./a", 0),
+        ("-N 1", "python a.py", 0),
+        ("-N 1 -C knl --mem=4G", "python a.py", 0),
+        ("-N 1 -C a100 --gres=gpu:1", "python a.py", 0),
+        ("-n 1 -C knl", "python a.py", 0),
+        ("-N 1 -C knl", "OMP_NUM_THREADS=8 python a.py", 0),
         ("-N 2 -n 8", "srun ./a", 0),
         ("-N 2 --ntasks-per-node=1", "./a", 0),
         ("-N 2 -c 16", "./a", 0),
@@ -718,3 +726,23 @@ def test_devices_of_ranks_that_slurm_names_anew(code: str, named: bool) -> None:
 def test_ranks_that_a_program_may_start_itself(options: str, code: str, count: int) -> None:
     found = reasons(f"{HEAD}{options}\n{code}\n")
     assert len([one for one in found if one.startswith("is set to the cores of all tasks")]) == count
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "named"),
+    [
+        ("-n 1", "singularity exec --cleanenv a.sif ./b", True),
+        ("-n 1 -c 4", "A='apptainer run --nv -B /x:/y \\\n -e a.sif'\neval $A ./b", True),
+        ("-n 1 -c 4", 'A="singularity exec --cleanenv $B/a.sif"\nC="$A python d.py"\neval $C', True),
+        ("-n 1", "singularity exec a.sif ./b -e c", False),
+        ("-n 1", "# singularity exec -e a.sif ./b\n./b", False),
+        ("-n 1", "export SINGULARITYENV_OMP_NUM_THREADS=1\nsingularity exec -e a.sif ./b", False),
+        ("-N 1 --exclusive", "singularity exec -e a.sif ./b", False),
+    ],
+)
+@pytest.mark.parametrize("target", ["pbspro", "torque"])
+def test_a_container_without_the_threads_of_the_job(
+    target: str, options: str, code: str, named: bool
+) -> None:
+    found = [one for one in reasons(f"{HEAD}{options}\n{code}\n", target) if "from the program" in one]
+    assert len(found) == named

@@ -1688,6 +1688,9 @@ def test_a_program_that_only_srun_finds(text: str, what: list[str]) -> None:
     ("options", "text", "end"),
     [
         ("-N 2 -n 4", "srun -n1 ./a & srun -n1 ./b & wait", "at once, on the first node"),
+        ("-N 3 -n 6 --ntasks-per-node=2", "srun -n2 ./a & srun -n2 ./b & wait", "at once, on the first node"),
+        ("-N 3 -n 6 --ntasks-per-node=2", "srun -n5 ./a & srun -n5 ./b & wait", "the first node on, where others may run"),
+        ("-N 3 -n 6", "srun -N2 -n2 ./a & srun -N2 -n2 ./b & wait", "the first node on, where others may run"),
         ("-N 1 -n 4", "for i in 1 2; do srun -n1 ./a & done; wait", "waits for them; the new command starts at once"),
         ("-N 2 -n 4", "srun ./a & srun ./b & wait", "starts at once"),
         ("-N 2 -n 4", "srun -n1 --overlap ./a & srun -n1 --overlap ./b & wait", "at once, on the first node"),
@@ -3776,6 +3779,47 @@ def test_tasks_that_slurm_may_place_unevenly() -> None:
 def test_a_program_in_a_folder_named_as_a_launcher(program: str, named: bool) -> None:
     done = convert(f"#PBS -l nodes=4:ppn=16\ncd /work\n{program} x", "slurm", "torque")
     assert ("no launcher starts it on the 4 nodes" in str(done.remarks)) is named
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("matlab-threaded -r a", True),
+        ("mcc -R -nodisplay -m a.m b.m\n./a 1", True),
+        ("mcc -m src/a.m -d exe -o c\nexe/c", True),
+        ("mcc -m a.m -R -singleCompThread\n./a 1", False),
+        ("mcc -m a.m\n./b 1", False),
+        ("MCR=/opt/x/v90\n./run_a.sh $MCR", True),
+        ("./run_a.sh /opt/matlab/R2019b 3", True),
+        ("module load gcc matlab/R2019b\ncd b && srun ./a 4", True),
+        ("module load matlab\nmatlab -singleCompThread -r a\n./a", False),
+        ("module unload matlab\nml unload matlab\n./a", False),
+        ("module load matlab\npython a.py\nbash ./a", False),
+    ],
+)
+@pytest.mark.parametrize("target", ["torque", "toml"])
+def test_programs_of_matlab_use_all_cores(text: str, named: bool, target: str) -> None:
+    source = SLURM.format("-N 1 -n 1 -c 4", text)
+    done = job_file(source) if target == "toml" else convert(source, target)
+    assert ("may use all cores that it finds" in str(done.remarks)) is named
+
+
+@pytest.mark.parametrize("name", ["SLURM_ARRAY_TASK_ID", "SLURM_JOB_ID"])
+def test_a_variable_of_lines_that_cannot_be_read_is_not_translated(name: str) -> None:
+    text = f"{{% if a %}}\n./a $SLURM_JOB_NAME{{%- else %}}\n./b ${name}{{% endif %}}"
+    done = convert(SLURM.format("-n 1", text).rstrip("\n"), "torque")
+    assert f"./b ${name}" in done.text
+    assert {one.what for one in done.remarks if one.lost and "is not set by" in one.why} == {
+        name,
+        "SLURM_JOB_NAME",
+    }
+
+
+@pytest.mark.parametrize("target", ["pbspro", "torque"])
+def test_cores_that_cannot_be_read_give_no_number_of_threads(target: str) -> None:
+    done = convert(SLURM.format("-n 1 -c %%cores%%", "python3 a.py"), target)
+    assert "OMP_NUM_THREADS=" not in done.text
+    assert any(one.what == "OMP_NUM_THREADS" for one in done.remarks)
 
 
 @pytest.mark.parametrize("program", ["parallel ./x ::: 1 2", "python -m dask worker a:1"])

@@ -97,6 +97,9 @@ def test_the_jobs_of_a_workflow_are_for_the_scheduler_of_the_script(code: str, l
         ("cd b && ./case.submit", "the configuration of case.submit"),
         ("ipcluster start -n 4 --profile=b", "the configuration of ipcluster"),
         ("ipcluster start -n 4", ""),
+        ("make submit-run A=1\nmake all", "Makefile"),
+        ("make all A=slurm", ""),
+        ("./Allclean\n./Allrun.pre 4", "Allrun.pre"),
         ("HiC-Pro -i b -o c -p", "the configuration of HiC-Pro"),
         (
             "merlin run b.yaml\nmaestro run b.yaml",

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from jobgen.convert import request_reader
-from jobgen.convert.launch_nodes import ALL, counts_node, named_cores
+from jobgen.convert.launch_nodes import ALL, SIZE_OF_NODE, counts_node, named_cores
 from jobgen.convert.request_reader import has_directives, line_of
 from jobgen.convert.result import Remark, hint, remark_on
 from jobgen.convert.to_job_file.blocks import BUILDS
@@ -49,7 +49,6 @@ _EXPORT = re.compile(
 )
 _WHOLE = "if the site gives whole nodes, set exclusive, and "
 _SIZE_OF_JOB = re.compile("--(ntasks$|mem)")
-_SIZE_OF_NODE = re.compile("--(n?tasks|cpus|mincpus|mem|gpus|gres)")
 _OWN_SHELL = ("subshell", "command_substitution", "process_substitution")
 _BRANCHES = (*LATER, "list")
 
@@ -203,7 +202,7 @@ class Threads:
         request, need = self.script.request, (number(threads) or 1) * self.each
         if request.exclusive or not has_directives(self.script):
             return
-        sizes = _SIZE_OF_NODE if request.nodes == 1 else _SIZE_OF_JOB
+        sizes = SIZE_OF_NODE if request.nodes == 1 else _SIZE_OF_JOB
         sized = any(map(sizes.match, self.script.heeded))
         open_size = not (request.mem or sized or _names_cores(self.script))
         own = _NAME in self.file.variables or self.changes or self.start

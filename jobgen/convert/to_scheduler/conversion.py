@@ -39,13 +39,6 @@ from jobgen.script.script import Script
 from jobgen.script.syntax import Node, expansions
 from jobgen.values.parsers import mebibytes
 
-# Words of programs that may use several cores, also in texts that are not read as commands.
-_OF_CORES = re.compile(
-    r"(?im)^[^#\n]*(_THREADS=(?!1\b)|torch|nproc\b|nproc_per|mpi(run|exec)|multiprocess|\bparallel\b(?!/)"
-    r"|\b(python[\d.]*|julia|Rscript|matlab)\b|n(um)?_?(jobs|workers|threads|cpus?|cores?|procs?)\b|--?(threads|cores|cpus|workers|jobs)\b"
-    r"| -(j|np|nt|p|@|threads?)[ =]?([2-9]|\d\d)\b)"
-)
-
 
 def convert(script: Script, to: str) -> Converted:
     """Return the script of the same job for the scheduler ``to``: slurm, pbspro or torque."""
@@ -184,7 +177,7 @@ def _complete_whole_nodes(script: Script, content: ScriptRequest) -> None:
     unknown = {text.partition("=")[0]: (option, text) for option, text, _ in content.unconverted}
     sites = launch_nodes.sites_of_whole_nodes(script, unknown.keys())
     place = next((unknown[key] for one in sites for key in one.file.mandatory if key in unknown), None)
-    parallel = script.launches or _OF_CORES.search(script.tree.text)
+    parallel = script.launches or launch_nodes.OF_CORES.search(script.tree.text)
     alone = not (request.several or any(chunk) or parallel)
     of_queue = script.site_of_whole_nodes if chunks and not (sites or request.exclusive) else ""
     if of_queue:

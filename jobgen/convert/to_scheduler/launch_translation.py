@@ -381,13 +381,21 @@ def _remarks(call: Call, line: LaunchLine, script: Script, target: Dialect) -> I
 
 def _beside_steps(call: Call, line: LaunchLine, script: Script) -> Iterator[Remark]:
     """Yield a remark on a step that may run at the same time as another one, which has other cores."""
-    of_job = {"ranks": script.request.ranks, "nodes": script.request.nodes}
-    fewer = any(0 < line.numbers.get(key, 0) < (total or 0) for key, total in of_job.items())
     shared = any(word.text.startswith("--overlap") for word in call.words)
-    where = ", on the first node" if fewer and script.request.nodes != 1 else ""
+    where = _place_of_step(line, script)
     if "hosts" not in line.values and (where or not shared):
         old = f"{srun_line.NAME} uses free cores of the job{'' if shared else ', and waits for them'}"
         yield call.hint(f"{old}; the new command starts at once{where}")
+
+
+def _place_of_step(line: LaunchLine, script: Script) -> str:
+    """Return on which nodes mpirun starts a step with fewer ranks or nodes than the job has."""
+    ranks, nodes, request = line.numbers.get("ranks", 0), line.numbers.get("nodes", 0), script.request
+    fewer = 0 < ranks < (request.ranks or 0) or 0 < nodes < (request.nodes or 0)
+    if not fewer or request.nodes == 1:
+        return ""
+    one = 1 in (ranks, nodes) or (not nodes and ranks <= (request.ranks_per_node or 0))
+    return ", on the first node" if one else ", from the first node on, where others may run"
 
 
 def _more_threads(call: Call, line: LaunchLine, script: Script) -> Iterator[Remark]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from jobgen.convert import differences, misreadings, start_directory
-from jobgen.convert.launch_nodes import counts_node, named_cores
+from jobgen.convert.launch_nodes import OF_CORES, SIZE_OF_NODE, counts_node, named_cores
 from jobgen.convert.log_differences import shared_log, with_values
 from jobgen.convert.request_reader import at_directive, has_directives, waits_for_number
 from jobgen.convert.result import Edit, Remark, hint
@@ -162,13 +162,23 @@ def _shell(script: Script, target: Dialect) -> Iterator[Remark]:
 
 
 def _bare_nodes(script: Script, target: Dialect) -> Iterator[Remark]:
-    """Yield a remark on several nodes of Slurm without sizes: a site of whole nodes gives all cores."""
+    """Yield a remark on nodes of Slurm without sizes: a site of whole nodes gives all cores."""
     given = any(script.dialect.origin(script.heeded, one) for one in ("ranks", "cpus", "gpus"))
     given |= "--exclusive" in script.heeded
     given |= any(map(_count, script.launches))
-    if script.request.several and not given:
+    if not given and (script.request.several or _needs_whole_node(script)):
         why = f"names no cores: {target.title} gives one of each node; "
         yield from at_directive(script, "nodes", f"{why}if the site gives whole nodes, add them")
+
+
+def _needs_whole_node(script: Script) -> bool:
+    """Return whether programs on one node may use several cores and name no number of them, and a site of
+    whole nodes or a kind of nodes gives these."""
+    is_one = script.request.nodes == 1 and not any(map(SIZE_OF_NODE.match, script.heeded))
+    of_kind = "--constraint" in script.heeded or script.site_of_whole_nodes != ""
+    if not (is_one and of_kind) or named_cores(script)[0] > 1 or counts_node(script):
+        return False
+    return OF_CORES.search(script.tree.text) is not None
 
 
 def _cores_with_gpus(script: Script) -> Iterator[Remark]:

@@ -70,6 +70,11 @@ _OF_COMMAND = re.compile(r"\bOMP_NUM_THREADS(=| +[\d$])")
 
 # Options of mpirun that give each rank several cores.
 _SEVERAL_CORES = re.compile(r"(?i)\bpe=(?!1\b)\w|[- ]-?cpus-per-(proc|rank)\b")
+# An option with which a container has no variables of the job.
+_CLEANS = re.compile(
+    r"(?m)^(?!\s*#)[^\n]*?\b(?:singularity|apptainer)\s+(?:-\S+\s+)*(?:exec|run)\s+"
+    r"(?:(?:-\S+|(?!-)[^\s:=]*[:=]\S*|\\)\s+)*?(--cleanenv|--containall|-e|-C)\s"
+)
 
 
 def for_bash(script: Script) -> bool:
@@ -105,6 +110,7 @@ def start(
         lines += _threads(script, target, content)
         of_site += _open_threads(script, target, content, lines, edits)
         of_site += _open_binding(script, target)
+        of_site += _without_threads(script, target)
     node_file = _node_file(script, target, content)
     lines += [*_redirections(script, content, target), *node_file]
     index = f"${{{target.variable('array_index')}:-}}"
@@ -207,11 +213,17 @@ def _are_known(script: Script, content: ScriptRequest) -> bool:
     """Return whether the cores to which the source binds the threads of a program are known."""
     whole = script.request.exclusive or len(content.components) > 1 or _leaves_cores(script)
     own = "OMP_NUM_THREADS" in script.values or _starts_threads(script)
-    return not (own or whole) and _are_of_job(script, content)
+    unread = script.dialect.origin(script.heeded, "cpus_per_rank") and script.request.cpus_per_rank is None
+    return not (own or whole or unread) and _are_of_job(script, content)
 
 
 def _binds_programs(script: Script) -> bool:
-    """Return whether Slurm binds programs to some cores of a node.
+    """Return whether Slurm binds programs to some cores of a node."""
+    return _binds_job(script) and bool(_programs(script))
+
+
+def _binds_job(script: Script) -> bool:
+    """Return whether Slurm binds a job to some cores of a node.
 
     A site may give whole nodes to a job that counts only nodes, or nothing.
     """
@@ -220,7 +232,7 @@ def _binds_programs(script: Script) -> bool:
     parts = bool(request.mem or request.gpus_per_node)  # of a node
     shared = parts and source.scheduler.keys.nodes not in script.heeded
     binds = shared or any(source.origin(script.heeded, one) is not None for one in counted)
-    return binds and source.node_step is not None and bool(_programs(script))
+    return binds and source.node_step is not None
 
 
 def _has_engines(script: Script) -> bool:
@@ -285,6 +297,21 @@ def _open_threads(
         fields = ("cpus_per_rank", "ranks_per_node", "ranks", "nodes")
         found = next(filter(None, (source.origin(script.heeded, one) for one in fields)), None)
         yield hint(found.option.line if found else 1, "OMP_NUM_THREADS", why)
+
+
+def _without_threads(script: Script, target: Dialect) -> Iterator[Remark]:
+    """Yield a remark on the first container whose program does not get the number of threads of the job."""
+    text = "\n".join(script.lines)
+    binds = target.node_step is None and not script.request.exclusive and _binds_job(script)
+    if not binds or _choose_threads(script) or re.search(r"ENV_OMP_|--env\S*[ =]\S*OMP_", text):
+        return
+    if found := _CLEANS.search(text):
+        why = (
+            f"keeps OMP_NUM_THREADS of the job from the program: unless {target.title} binds the job to its "
+        )
+        yield hint(
+            text.count("\n", 0, found.start(1)) + 1, found[1], f"{why}cores, it may use the whole node"
+        )
 
 
 def _open_binding(script: Script, target: Dialect) -> Iterator[Remark]:
