@@ -127,8 +127,8 @@ def is_of_module(script: Script, name: str) -> bool:
 
 def _titles(script: Script) -> set[str]:
     """Return the names of the modules that a script loads, as they begin those of variables."""
-    words = [word for one in script.named("module", "ml") for word in one.literals if word != "load"]
-    names = {re.sub(r"\W", "", word.partition("/")[0]).upper() for word in words}
+    words = [script.constants.text(word) for one in script.named("module", "ml") for word in one.arguments]
+    names = {re.sub(r"\W", "", word.partition("/")[0]).upper() for word in words if word != "load"}
     return names | {name.rstrip("0123456789") for name in names}
 
 
