@@ -391,6 +391,7 @@ STAY = {
     "a path of commands without an environment": "source activate a\nexport PATH=/o/miniconda3/bin:$PATH",
     "the file activate of a folder": "module load anaconda3\nexport PATH=/o/a/bin/:$PATH\nsource activate",
     "the file activate of a module": "module load tensorflow\nexport PATH=$PATH:/o/conda/bin\n. activate",
+    "the file activate of an environment": "export PATH=/o/miniconda3/envs/a/bin:$PATH\nsource activate",
     "the file activate of the directory": "cd /o/a/bin\n. activate",
     "a directory that was left": "source .venv/bin/activate\ncd /a",
     "a second environment": "conda activate a\nconda activate b",

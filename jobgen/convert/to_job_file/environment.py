@@ -65,7 +65,7 @@ _CONDA_AT_HOME = re.compile(
     r"(~|\$HOME|\$\{HOME\})/(miniforge3|miniconda3|mambaforge|anaconda3)/(etc/profile\.d/conda\.sh|bin/activate)"
 )
 _CONDA = re.compile(r"~?/(?:[^/]+/)*\.?(?:(?:mini|ana)?conda|miniforge|mambaforge)\d*", re.IGNORECASE)
-_NAMES_CONDA = re.compile(r"conda|mamba|miniforge", re.IGNORECASE)
+_NAMES_CONDA = re.compile(r"(conda|mamba|miniforge)(?!.*/envs/)", re.IGNORECASE)
 _BEHIND_PATH = re.compile(r"\"?\$\{?PATH\b")  # folders behind those that PATH has
 _CONDA_ON_PATH = re.compile(
     rf"export PATH=\"?((?:\$HOME|\$\{{HOME\}})?(?:{_CONDA.pattern}))/bin/?:\$\{{?PATH\}}?\"?", re.IGNORECASE
