@@ -66,8 +66,7 @@ class Launch(NamedTuple):
 
     @property
     def around(self) -> Node | None:
-        """Return the command that has the program in its words, or a variable that may be the program; it may be
-        one in a text. None without."""
+        """Return the command that has the program in its words, or what may be it; perhaps one in a text."""
         words = self.program or self.unknown
         return words[0].around("command") if words else None
 
