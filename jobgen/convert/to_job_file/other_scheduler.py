@@ -70,7 +70,7 @@ def remarks(script: Script, file: JobFile, text: str) -> Iterator[Remark]:
     first = script.directives.first_command or len(script.lines)
     # Of a job that starts its ranks without a step, for which the scheduler would name the devices.
     launch = last_launch(script)
-    alone = launch is not None and launch.row.once_a_node and file.count("nodes") == 1
+    alone = launch is not None and launch.row.once_a_node and file.text_of("nodes") in ("", "1")
     own_devices = script.dialect.names_of_devices if alone else ()
     for one in [*found, *ranks]:
         remains = one in ranks or one.line < first or _remains(one.what, code)
