@@ -66,8 +66,9 @@ class Launch(NamedTuple):
 
     @property
     def around(self) -> Node | None:
-        """Return the command that has the program in its words, which may be one in a text; None without."""
-        return self.program[0].around("command") if self.program else None
+        """Return the command that has the program in its words, or what may be it; perhaps one in a text."""
+        words = self.program or self.unknown
+        return words[0].around("command") if words else None
 
     @property
     def front(self) -> tuple[str, ...]:

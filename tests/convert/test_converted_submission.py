@@ -191,6 +191,8 @@ def test_cores_that_only_pbs_pro_names(line: str, named: bool) -> None:
         ('g="${dataset}_x"\npython x.py $g', "$dataset"),
         ("module load x\necho $model\npython x.py", "$model"),
         ("module load x\npython $X_SHARE/x.py $INPUT", ""),
+        ("module load singularity/3\nsingularity run $SINGULARITY_X $INPUT", "$INPUT"),
+        ("module load git x\npython $INPUT", ""),
         ("D=$INPUT/x\nmodule load x\npython $X_SHARE/x.py $D", "$INPUT"),
         ("source /v/bin/activate\nmodule list\npython x.py $INPUT", "$INPUT"),
         ("read a < f\nfor i in 1 2; do echo $i $a; done\npython x.py $((n + 1)) $1z", ""),

@@ -430,6 +430,7 @@ def test_launchers_of_one_node(line: str, first: int, group: int) -> None:
         ("module --force purge", True),
         ("module load python", False),
         ("module purge x", False),
+        ("module unload atp", True),
         ("module load cuda/12.1 gcc gpu/cudnn-8", True),
         ("ml openmpi3", True),
         ("module load intel/2018.05 openmpi/3.0.2", True),

@@ -695,6 +695,21 @@ def test_devices_that_slurm_names_anew_in_each_step(target: str, options: str, c
 
 
 @pytest.mark.parametrize(
+    ("options", "code", "of_pbs"),
+    [
+        ("-N 1", "srun torchrun --nproc_per_node 2 a.py", False),
+        ("-N 2", "srun torchrun --nproc_per_node 2 --nnodes 2 a.py", True),
+        ("-N 1", "srun ./a", True),
+    ],
+)
+def test_jobs_in_which_devices_of_the_script_take_effect(options: str, code: str, of_pbs: bool) -> None:
+    """On one node jobgen starts torchrun without srun."""
+    text = f"{HEAD}--gres=gpu:2 --ntasks-per-node=1 {options}\nexport CUDA_VISIBLE_DEVICES=1\n{code}\n"
+    why = next(one.why for one in job_file(text).remarks if one.what == "CUDA_VISIBLE_DEVICES=1")
+    assert why.endswith("it takes effect: delete it" + " (in a job for PBS Pro)" * of_pbs)
+
+
+@pytest.mark.parametrize(
     ("code", "named"),
     [
         ("export CUDA_VISIBLE_DEVICES=1\nmpirun -n 2 ./a", True),

@@ -66,6 +66,8 @@ def test_files_of_a_step(option: str, named: bool) -> None:
         ('C="srun ./a | grep x"\n$C', "| grep x", True),
         ('eval "cd x; srun ./a; cp b c"', "cd, cp", False),
         ('srun --ntasks-per-node=1 bash -c "torchrun a.py > log"', "> log", False),
+        ('srun --ntasks-per-node=1 bash -c "cd x; ./b; torchrun $A"', "cd, b", False),
+        ('srun --ntasks-per-node=1 bash -c "torchrun \\$A; ./b"', "b", False),
     ],
 )
 def test_what_follows_a_program_in_a_text(code: str, what: str, lost: bool) -> None:

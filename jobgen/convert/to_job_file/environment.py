@@ -65,6 +65,8 @@ _CONDA_AT_HOME = re.compile(
     r"(~|\$HOME|\$\{HOME\})/(miniforge3|miniconda3|mambaforge|anaconda3)/(etc/profile\.d/conda\.sh|bin/activate)"
 )
 _CONDA = re.compile(r"~?/(?:[^/]+/)*\.?(?:(?:mini|ana)?conda|miniforge|mambaforge)\d*", re.IGNORECASE)
+_NAMES_CONDA = re.compile(r"(conda|mamba|miniforge)(?!.*/envs/)", re.IGNORECASE)
+_BEHIND_PATH = re.compile(r"\"?\$\{?PATH\b")  # folders behind those that PATH has
 _CONDA_ON_PATH = re.compile(
     rf"export PATH=\"?((?:\$HOME|\$\{{HOME\}})?(?:{_CONDA.pattern}))/bin/?:\$\{{?PATH\}}?\"?", re.IGNORECASE
 )
@@ -360,6 +362,16 @@ class Environment:
         later = (one.text for one in self.script.tree.children if one.start >= statement.end)
         return any(re.match(r"(source|\.|conda) activate (?!base\b)[\w.]", text) for text in later)
 
+    def _is_of_conda(self, statement: Node) -> bool:
+        """Return whether the file ``activate`` on PATH is that of conda: the script activates an environment
+        with it later; or the folder that the script puts in front of PATH is conda's, or else a module.
+        """
+        sets = ((name, value) for name, value, one in self.script.assignments if one.start < statement.start)
+        paths = [self.script.constants.text(value) for name, value in sets if name == "PATH"]
+        front = [one for one in paths if not _BEHIND_PATH.match(one)]
+        others = [one.node.text for one in self.script.named("module", "ml", "source", ".", "eval")]
+        return self._activates_later(statement) or any(map(_NAMES_CONDA.search, front[-1:] or others))
+
     def _value(self, name: str, node: Node, *, here: bool = False) -> str | None:
         """Return the one value that a variable has up to the program; None if it is not known.
 
@@ -465,7 +477,8 @@ class Environment:
         if len(words) > 2:
             return None
         if path == "activate":
-            return [("conda", name if len(words) == 2 else "base")]
+            known = len(words) == 2 or self._is_of_conda(command.node)
+            return [("conda", name if len(words) == 2 else "base")] if known else None
         if len(words) == 2:
             folder = path.removesuffix("/bin/activate")
             fits = folder != path and _is_whole(path) and not name.startswith("-")

@@ -79,22 +79,30 @@ def optional(script: Script) -> Iterator[Node]:
     known = (*_OF_ENVIRONMENT, _OF_PBS, _OF_SLURM, LOGIN, _OF_SHELL)
     files = (one.node.end for one in script.commands if is_own_file(one))
     end = min(files, default=script.tree.end)
-    others = (one.node for one in script.named("module", "ml", "source", ".", "eval"))
-    sets = (one.end for one in others if not SETS_NO_OTHERS.search(one.text))
-    start_of_others = min(sets, default=script.tree.end)
-    given = cache(lambda name: is_set(script, name))
+    others = script.named("module", "ml", "source", ".", "eval")
+    sets = [one for one in others if not SETS_NO_OTHERS.search(one.node.text)]
+    start = min((one.node.end for one in sets), default=script.tree.end)
+    start_of_others = min((one.node.end for one in sets if not _is_of_tools(one)), default=script.tree.end)
+    given, of_module = cache(lambda name: is_set(script, name)), cache(lambda name: _of_module(script, name))
     for node in script.tree.all("variable_name"):
         if node.start > end or node.under("function_definition"):
             continue
-        of_others = node.text.isupper() and node.start > start_of_others
+        of_tool = node.start > start and of_module(node.text)
+        of_others = node.text.isupper() and (node.start > start_of_others or of_tool)
         of_no_module = node.text.endswith("_ROOT") and not of_others
         if any(one.fullmatch(node.text) for one in known) and not of_no_module:
             continue
         if not _may_be_unset(node) and (of_others or not _is_read(node) or given(node.text)):
             continue
-        start = (node.around("variable_assignment") or node).start
-        if all(one.start >= start for name, _, one in script.assignments if name == node.text):
+        place = (node.around("variable_assignment") or node).start
+        if all(one.start >= place for name, _, one in script.assignments if name == node.text):
             yield node
+
+
+def _is_of_tools(command: Command) -> bool:
+    """Return whether a command loads modules of tools only, which set no variables but their own."""
+    words = [word.text for word in command.arguments if word.text not in ("load", "add")]
+    return command.name in ("module", "ml") and all(map(effects.OF_TOOLS.fullmatch, words))
 
 
 def _is_read(name: Node) -> bool:
@@ -127,8 +135,8 @@ def is_of_module(script: Script, name: str) -> bool:
 
 def _titles(script: Script) -> set[str]:
     """Return the names of the modules that a script loads, as they begin those of variables."""
-    words = [word for one in script.named("module", "ml") for word in one.literals if word != "load"]
-    names = {re.sub(r"\W", "", word.partition("/")[0]).upper() for word in words}
+    words = [script.constants.text(word) for one in script.named("module", "ml") for word in one.arguments]
+    names = {re.sub(r"\W", "", word.partition("/")[0]).upper() for word in words if word != "load"}
     return names | {name.rstrip("0123456789") for name in names}
 
 

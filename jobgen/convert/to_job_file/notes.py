@@ -88,7 +88,7 @@ _COUNTS_LINES = "|".join(
 )  # of the file of hosts
 _FINDS_PYTHON = ("module", "ml", "source", ".", "conda", "mamba", "micromamba", "spack", "eval", "pyenv")
 _FINDS_NONE = re.compile(
-    r"^(module|ml)( -\S+)* (purge|reset|list|avail|use [^;&|]*)$"
+    r"^(module|ml)( -\S+)* (purge|reset|list|avail|(use|unload|rm) [^;&|]*)$"
     r"|^(conda|mamba|micromamba) (install|create|info|env|list)\b"
     r"|^(source|\.) /etc/profile(\.d/(modules|lmod)\.\w+)?$"
 )

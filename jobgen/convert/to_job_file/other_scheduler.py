@@ -68,10 +68,15 @@ def remarks(script: Script, file: JobFile, text: str) -> Iterator[Remark]:
     found += leftovers.remarks(script, target, own, seen, job_file=True)
     code = _code(file)
     first = script.directives.first_command or len(script.lines)
+    # Of a job that starts its ranks without a step, for which the scheduler would name the devices.
+    launch = last_launch(script)
+    alone = launch is not None and launch.row.once_a_node and file.text_of("nodes") in ("", "1")
+    own_devices = script.dialect.names_of_devices if alone else ()
     for one in [*found, *ranks]:
         remains = one in ranks or one.line < first or _remains(one.what, code)
         if one.what.lstrip("$") not in warned and remains:
-            where = "" if target.title in one.why else f" (in a job for {target.title})"
+            of_all = target.title in one.why or one.what.partition("=")[0] in own_devices
+            where = "" if of_all else f" (in a job for {target.title})"
             yield hint(one.line, one.what, f"{one.why}{where}")
 
 
