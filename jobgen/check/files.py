@@ -214,7 +214,7 @@ def _summarized(findings: list[Finding]) -> Iterator[Finding]:
             more = f" and {len(lines) - _NAMED} more" if len(lines) > _NAMED else ""
             reason = f"{summary}, in {len(found)} places (lines {', '.join(lines[:_NAMED])}{more})"
             edits = tuple(edit for one in found for edit in one.edits)
-            fix = "jobgen check --style reports each"
+            fix = f"{RULES[name].fix}; jobgen check --style reports each"
             parts = tuple(change for one in found for change in one.changes)
             yield found[0]._replace(severity=NOTE, reason=reason, fix=fix, edits=edits, changes=parts)
 

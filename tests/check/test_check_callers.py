@@ -9,7 +9,7 @@ import pytest
 from jobgen.check.checker import check
 from jobgen.script.callers import Callers, callers
 
-JOB = "#!/bin/bash\n#SBATCH --nodes=1\n#SBATCH -p a\n"
+JOB = "#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH -p a\n"
 
 
 def uses(folder: Path, text: str, other: str = "other", *, has_first_line: bool = True) -> Callers:

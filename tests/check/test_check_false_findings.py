@@ -784,7 +784,7 @@ def test_a_file_that_is_a_part_of_a_script(tmp_path: Path) -> None:
 
 
 def test_a_comment_that_has_the_time_limit_of_the_queue() -> None:
-    text = "#!/bin/bash\n#PBS -l nodes=1:ppn=4\n#PBS -q long\n"
+    text = "#!/bin/bash\n#PBS -l nodes=2:ppn=4\n#PBS -q long\n"
     assert [one.severity for one in found(f"{text}#   long   24hr\n./a", "no-walltime")] == []
     assert [one.severity for one in found(f"{text}#   short  2hr\n./a", "no-walltime")] == ["warning"]
 
@@ -1409,15 +1409,16 @@ def test_a_new_search_path_with_the_directories_of_the_modules(above: str, value
 @pytest.mark.parametrize(
     ("text", "levels"),
     [
-        ("#SBATCH --array=1-9\n#SBATCH -J a\n./a $1 $SLURM_ARRAY_TASK_ID", ["note"]),
-        ("#SBATCH --array=1-9\n#SBATCH -J a\n./a $SLURM_ARRAY_TASK_ID", ["warning"]),
-        ("#SBATCH --array=1-9\n#SBATCH -c 4\n./a $1 $SLURM_ARRAY_TASK_ID", ["warning"]),
+        ("#SBATCH --array=1-9\n#SBATCH -J a\n./a $SLURM_ARRAY_TASK_ID", ["note"]),
+        ("#SBATCH -N 1 -n 64\n#SBATCH -J a\nsrun ./a", ["note"]),
+        ("#SBATCH -N 1 --gres=gpu:1\n#SBATCH -J a\nsrun ./a", ["warning"]),
+        ("#SBATCH -N 2\n#SBATCH -J a\nsrun ./a", ["warning"]),
         ("#SBATCH -p short-gpu\n## PartitionName=short-gpu Default=NO MaxTime=30:00\n./a", []),
         ("#SBATCH -p short\n## PartitionName=short-gpu Default=NO MaxTime=30:00\n./a", ["note"]),
-        ("#SBATCH -N 1 -p big\n## PartitionName=big-gpu Default=NO MaxTime=30:00\n./a", ["warning"]),
-        ("#SBATCH -N 1 -p shortgrass\n./a", ["warning"]),
+        ("#SBATCH -N 2 -p big\n## PartitionName=big-gpu Default=NO MaxTime=30:00\n./a", ["warning"]),
+        ("#SBATCH -N 2 -p shortgrass\n./a", ["warning"]),
         ("#SBATCH -N 1\n#SBATCH --qos=quick  # test (1 GPU, 1 hour), quick (1 GPU, 1 day)\n./a", []),
-        ("#SBATCH -N 1\n#SBATCH --qos=big  # test (1 GPU, 1 hour), quick (1 GPU, 1 day)\n./a", ["warning"]),
+        ("#SBATCH -N 2\n#SBATCH --qos=big  # test (1 GPU, 1 hour), quick (1 GPU, 1 day)\n./a", ["warning"]),
     ],
 )
 def test_where_else_the_time_limit_may_be(text: str, levels: list[str]) -> None:

@@ -303,7 +303,7 @@ def test_what_is_right_is_not_reported(rule: str, text: str) -> None:
         ("no-walltime", "#!/bin/bash\n##SBATCH --nodes=2\nsrun hostname", None),
         ("no-walltime", "#!/bin/bash\n#SBATCH --job-name=a\n#SBATCH --output=a.log\nsrun ./a", "note"),
         ("no-walltime", "#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH --partition=cpu-2h\nsrun ./a", "note"),
-        ("no-walltime", "#!/bin/bash\n#SBATCH --partition=a100\nsrun ./a", "warning"),
+        ("no-walltime", "#!/bin/bash\n#SBATCH --gpus=1\n#SBATCH --partition=a100\nsrun ./a", "warning"),
         ("no-walltime", "#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH --partition=gpu-debug\nsrun ./a", "note"),
         ("no-walltime", "#!/bin/bash\n#PBS -l nodes=1:ppn=2\n#PBS -q test\n./a", "note"),
         ("no-walltime", "#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH --partition=latest\nsrun ./a", "warning"),

@@ -46,6 +46,7 @@ _FILE_COMMANDS = ("rm", "rmdir", "mkdir", "mv", "cp", "touch", "git", "find", "t
     """,
     good={'cd "$PBS_O_WORKDIR"': 'cd "$PBS_O_WORKDIR" || exit 1'},
     style=True,
+    fix="write || exit 1 behind each cd",
     summary="if cd fails, the following commands run in the wrong directory",
 )
 def unchecked_cd(script: Script) -> Iterator[Hit]:

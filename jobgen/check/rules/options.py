@@ -88,9 +88,12 @@ def _fault(option: DirectiveOption, script: Script) -> tuple[str, str] | tuple[s
     if len(option.flag) == 2 and option.flag[1] not in dialect.scheduler.grammar.letters.replace(":", ""):
         if option.flag in dialect.foreign_options:
             return "", _FOREIGN_FIX
+        other = option.flag.swapcase()
+        likely = dialect.scheduler.grammar.long_options and other[1] in dialect.scheduler.grammar.letters
+        fix = f"write {other}, or this scheduler's own option" if likely else _FOREIGN_FIX
         if script.is_sure:
-            return f"{command} has no option {option.flag}", _FOREIGN_FIX
-        return f"{dialect.title} has no option {option.flag}: its {command} refuses it", _FOREIGN_FIX, WARNING
+            return f"{command} has no option {option.flag}", fix
+        return f"{dialect.title} has no option {option.flag}: its {command} refuses it", fix, WARNING
     return _long_fault(option, script) if option.given.startswith("--") else None
 
 

@@ -109,6 +109,7 @@ _PATHS = (
     """,
     good={"cd $PBS_O_WORKDIR": 'cd "$PBS_O_WORKDIR"'},
     style=True,
+    fix="write them in double quotes",
     summary="without quotes a blank in a variable splits the path",
 )
 def unquoted(script: Script) -> Iterator[Hit]:

@@ -25,9 +25,8 @@ from jobgen.values.parsers import seconds as seconds_of
     "No time limit",
     """Without a time limit the default of the queue applies. On some clusters it is minutes, and the job is
     killed. On others it is days, and the job waits longer, because it does not fit into shorter gaps. (It is
-    a note if the only directive is one number, or the directives have neither a number nor a queue, so that the
-    command line may have the rest: an array of a script that reads arguments is no number. It is one, too, if the
-    script reads the index of an array or a number of nodes that no directive has, if a comment names the program
+    a note if the job has one node and no GPUs, or the only directive is one number, so that the command line may have
+    the rest. It is one, too, if the script reads the index of an array or a number of nodes that no directive has, if a comment names the program
     that submits it, if the name of the queue or the QoS is a time, or that of one for short jobs or tests, in a script that is still to be filled in, and
     if the job only prints, loads modules or submits others. A comment, which may be about the queue, a command that submits
     the script again, or one in a file beside it may have the time limit, and one that gives the number of nodes,
@@ -35,13 +34,13 @@ from jobgen.values.parsers import seconds as seconds_of
     message="no time limit: the default of the queue applies, which may be minutes or days",
     bad="""
     #!/bin/bash
-    #SBATCH --nodes=1
+    #SBATCH --nodes=2
     #SBATCH --ntasks-per-node=4
     srun ./solver
     """,
     good="""
     #!/bin/bash
-    #SBATCH --nodes=1
+    #SBATCH --nodes=2
     #SBATCH --ntasks-per-node=4
     #SBATCH --time=01:00:00
     srun ./solver
@@ -62,7 +61,13 @@ def no_walltime(script: Script) -> Iterator[Hit]:
         if unsure and (is_for_engine(script.name) or _is_driven(script)):
             return
         fix = f"add {scheduler.prefix} {form.format('HH:MM:SS')}, with more time than the job needs"
-        yield Hit(live[-1].number, fix=fix, level=NOTE if unsure else None)
+        yield Hit(live[-1].number, fix=fix, level=None if _is_large(script) and not unsure else NOTE)
+
+
+def _is_large(script: Script) -> bool:
+    """Return whether a job has GPUs or several nodes: its time costs more than that of a node."""
+    request = script.request
+    return bool(request.gpus or request.gpus_per_node or (request.nodes or 1) > 1)
 
 
 def _names(options: tuple[DirectiveOption, ...]) -> set[str]:
@@ -83,9 +88,8 @@ def _may_be_given(script: Script) -> bool:
     """Return whether the command line may have the time limit, or the queue is named by it."""
     request = script.request
     others = (request.gpus, request.mem, request.gpus_per_node, request.queue, request.totals)
-    tasks = request.array and not any(re.fullmatch("[1-9@*]", name) for name, _ in script.expansions)
     is_time = any(map(_TIME_NAME.search, _queues(script)))
-    few = not any((*sizes(request), *others, tasks)) or (len(script.options) == 1 and not request.queue)
+    few = not any((*sizes(request), *others)) or (len(script.options) == 1 and not request.queue)
     return few or is_time or _has_options(script) or _has_nodes(script)
 
 
