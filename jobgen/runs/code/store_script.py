@@ -83,8 +83,9 @@ cd "$token" || failed cd
 try . ../executable
 cd ..
 try rm -rf "$directory/code"
-try mv "$token" "$directory/code"
-rm -rf "$directory/code/$token"  # where another call has made the folder meanwhile
+# Another call may make the folder meanwhile: mv fails then, or moves this one into it.
+mv "$token" "$directory/code" 2> /dev/null || try mv "$token" "$directory/code"
+rm -rf "$directory/code/$token"
 printf 'made\n'
 leave
 """

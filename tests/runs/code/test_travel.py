@@ -185,6 +185,20 @@ def test_submissions_at_the_same_time(host: ShellHost, work: Path, tmp_path: Pat
     assert_clean(tmp_path / "runs")
 
 
+def test_another_submission_makes_the_folder_while_mv_runs(work: Path, tmp_path: Path) -> None:
+    folder, made = tmp_path / "bin", tmp_path / "runs/a/code"
+    folder.mkdir()
+    (folder / "mv").write_text(
+        f"#!/bin/sh\nfor to; do :; done\n"
+        f'if [ "$to" = {made} ] && [ ! -e {made} ]; then mkdir {made}; echo 1 > {made}/a; exit 1; fi\n'
+        f'exec {need_command("mv")} "$@"\n'
+    )
+    (folder / "mv").chmod(0o755)
+    send(ShellHost((need_command("dash"),), f"{folder}:{os.environ['PATH']}"), of(work), tmp_path / "runs")
+    assert [one.name for one in made.iterdir()] == ["a"]
+    assert_clean(tmp_path / "runs")
+
+
 @pytest.mark.parametrize("tool", ["gzip", "sha256sum", "shasum", "openssl", "none"])
 def test_commands_that_are_absent(tool: str, work: Path, tmp_path: Path) -> None:
     """Without gzip all is sent as it is; there are three commands for SHA-256, and none is needed."""
