@@ -216,6 +216,60 @@ def test_commands_beside_a_program_in_the_background(lines: str, found: list[tup
     assert [(one.line, one.lost) for one in done.remarks if "the script beside it" in one.why] == found
 
 
+def test_a_launcher_of_others_is_the_program_also_in_the_background() -> None:
+    lines = "python -m server &\nS=$!\nhorovodrun -np 2 python t.py &\nP=$!\nsleep 9\nkill $S $P"
+    done = job_file(SLURM.format("-n 1", lines))
+    assert values(done.text)["command"][0] == "horovodrun"
+    assert "python -m server &\n" in values(done.text)["setup"].replace("server&", "server &")
+    assert [one.line for one in done.remarks if "$! has no value" in one.why] == [6]
+
+
+def test_all_commands_beside_a_program_in_the_background_are_named() -> None:
+    done = job_file(SLURM.format("-n 1", "python a.py &\nmake x &\n./train\ncp a b\nwait\nls"))
+    (found,) = [one for one in done.remarks if "the script beside it" in one.why]
+    assert found.line == 4
+    assert "and the commands after it to line 6 when the program of line 3" in found.why
+
+
+@pytest.mark.parametrize(
+    ("lines", "seen", "lines_of_status"),
+    [
+        ("python a.py\ncp a b", True, [5]),
+        ("python a.py &\ncp a b", False, [5]),
+        ("python a.py &\nwait $!\ncp a b", True, [6]),
+        ("python a.py &\nwait\necho a", False, [6]),
+        ("python a.py\necho a", True, []),
+        ("{ python a.py; } &\ncp a b", False, [5]),
+        ("for i in 1 2; do srun ./a & done\nwait\ncp a b", False, [6]),
+    ],
+)
+def test_set_e_does_not_see_the_failure_of_a_program_in_the_background(
+    lines: str, seen: bool, lines_of_status: list[int]
+) -> None:
+    done = job_file(SLURM.format("-n 1", f"set -e\n{lines}"))
+    assert ("as set -e" in values(done.text)["after"]) is seen
+    assert [one.line for one in done.remarks if "with that of this command" in one.why] == lines_of_status
+
+
+@pytest.mark.parametrize(
+    ("lines", "named"),
+    [
+        ("a=(`ls *.fa`)", True),
+        ('a=("$(cat list)")', True),
+        ("mapfile -t a < list", True),
+        ("for f in *.fa; do ./c $f && a+=($f); done", True),
+        ("while read f; do ./c $f; a+=($f); done < list", True),
+        ("a=(x y)\na[3]=z", False),
+        ("a=($(scontrol show hostnames))", False),
+        ("a=($(sed -n 3p list))", False),
+        ("for i in 1 2; do ./c $i; a+=($i); done", False),
+    ],
+)
+def test_an_array_of_unknown_length_is_handed_on_in_one_variable(lines: str, named: bool) -> None:
+    done = job_file(SLURM.format("-n 1", f"{lines}\n./b ::: ${{a[@]}}"))
+    assert [one.line for one in done.remarks if "128 KiB" in one.why] == [3] * named
+
+
 @pytest.mark.parametrize(
     ("line", "command"),
     [

@@ -177,6 +177,7 @@ class Body:
         for array in sorted(by_value(self.script)):
             if (name := f"{definitions.OF_ARRAY}{array}") in read:
                 code += f'\nexport {name}="$(declare -p {array})"'
+                self.file.remarks += notes.long_array(self.script, array)
         if reads_set_arguments(self.script, later) and definitions.ARGUMENTS_SET not in self.used:
             code += "\n" + "\n".join(definitions.PRINT_ARGUMENTS)
         if definitions.STACK in read:
@@ -289,7 +290,9 @@ class Body:
         if key == "before" or self.parts.last:
             return "\n".join([*start, text])
         reads_status = any(map(_STATUS.search, (*needs, *(one.text for one in actions))))
-        if text and strict and not self.parts.piped:
+        alone = all(one.type == ";" for one in self.parts.after[: self.parts.sign or 0])
+        ignored = self.parts.piped or (self.parts.background and alone)  # a failure, by set -e
+        if text and strict and not ignored:
             status = '"$JOBGEN_STATUS"' if reads_status else "0"
             start.append(f'[ "$JOBGEN_STATUS" = 0 ] || exit {status}  # as set -e')
         if (not text and reads_status) or _STATUS.search(text.split("\n")[0]):

@@ -7,7 +7,9 @@ import re
 
 from jobgen.convert.to_job_file import launcher, wrappers
 from jobgen.convert.to_job_file.blocks import misread
+from jobgen.convert.to_scheduler.launch_calls import other_launchers
 from jobgen.launch.command_line import SHELLS, is_python
+from jobgen.launch.launchers import LAUNCHERS
 from jobgen.launch.wrappers import command_start, inputs_start
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS
 from jobgen.script.commands import Command, commands
@@ -55,18 +57,21 @@ def main_command(script: Script, launch: Launch | None) -> Command | None:
 
 
 def last_program(script: Script) -> Command | None:
-    """Return the last command that runs Python, or else the last one that is no common tool."""
+    """Return the last command that is a launcher of others, or else runs Python, or is no common tool."""
     given = [one for one in script.commands if not one.node.under("command_substitution", "heredoc_body")]
     found = [behind_exec(one) for one in given]
     others = (one for one in found if _named(one) and not one.node.under("function_definition"))
     others = (one for one in others if not _is_tool(script, one) or _runs_program(one))
     others = (one for one in others if not any(misread(node) for _, _, node in assignments(one.node)))
-    last = [one for one in found if _python(one)] or list(others)
+    started = {one.command.node.start for one in other_launchers(script, _LAUNCHERS)}
+    last = [one for one in found if one.node.start in started]
+    last = last or [one for one in found if _python(one)] or list(others)
     if (work := [one for one in last if not _calls_tools(script, one)]) and not work[-1].node.under(*_BLOCKS):
         last = work
     return last[-1] if last else None
 
 
+_LAUNCHERS = [name for row in LAUNCHERS.values() for name in row.names]
 _BLOCKS = ("if_statement", "case_statement", "list", *LOOPS)
 
 

@@ -54,6 +54,11 @@ _SETS_STATUS = re.compile(
 _SUCCEEDS = re.compile(r"(echo|printf|true)\b(?!.*[|&>])")
 _OF_PROGRAM = re.compile(r"exit( \"?\$\?\"?)?")
 _OWN_SHELL = ("subshell", "command_substitution", "pipeline")
+# Commands with few words of output, and those at the end of a pipeline with one line.
+_SHORT = re.compile(
+    r"(echo|printf)\b(?!.*[*?])|(scontrol|date|hostname|seq|basename|dirname|pwd|head|tail)\b"
+)
+_ONE_LINE = re.compile(r"(head|tail|wc)\b|sed -n\b|\bNR ?==")
 # Commands that take no time beside a process in the background, or wait for a while.
 _BRIEF = STATE | PRINT | {"sleep", "kill", "true", "rm", "mkdir", "[", "test"}
 _NO_TIME = STATE | {"echo", "printf", "date", "hostname", "true", "[", "test"}
@@ -133,7 +138,7 @@ def status(script: Script, parts: Split) -> Iterator[Remark]:
         own.pop()
     why = "the job ends with the status of the program, and the script with that of this command"
     works = all(one.text == "exit 0" or _SUCCEEDS.match(_last_of_and(one).text) for one in own)
-    same = works and script.errexit and not (parts.piped or parts.last)
+    same = works and script.errexit and not (parts.piped or parts.last or parts.background)
     name = re.fullmatch(r"exit \"?\$\{?(\w+)\}?\"?", own[-1].text) if own else None
     kept = name is not None and own[0].text == f"{name[1]}=$?"  # the status of the program
     if own and not same and not kept:
@@ -645,19 +650,55 @@ def background(script: Script, parts: Split) -> Iterator[Remark]:
         lost = any(one.command.node.start in inside for one in script.launches)
         why = "holds cores and memory, for which the ranks may wait, and ends with the program"
         yield remark_on(command, why if lost else "runs beside the program, and ends with it", lost)
-    signs = (at for at, one in enumerate(parts.after) if one.type == "&")
-    at = next((at for at in signs if parts.after[at].previous() not in parts.after), None)
+    at = parts.sign
     started = _in_a_loop(script, parts) if at is None else parts.after[at].previous()
     if started is not None:
         names = [({command.name for command in commands(one)}, one) for one in parts.after[at or 0 :]]
         beside = [one for one in takewhile(lambda one: "wait" not in one[0], names) if one[0] - _NO_TIME]
         busy = [one for has, one in beside if has - (_BRIEF - {"kill"})]
         if beside:
-            why = f"the job starts it when the program of line {started.line} has ended, the script beside it"
-            yield remark_on((busy or [beside[0][1]])[0], why, lost=bool(busy))
+            first, *more = busy or [beside[0][1]]
+            others = f" and the commands after it to line {more[-1].line}" if more else ""
+            why = f"the job starts it{others} when the program of line {started.line} has ended, the script"
+            yield remark_on(first, f"{why} beside it", lost=bool(busy))
         if not busy and not any(has & {"wait", "sleep"} for has, _ in names):
             why = "the script does not wait for it, and the scheduler ends it with the script; the job waits"
             yield remark_on(started, why)
+
+
+def number_of_program(script: Script, parts: Split) -> Iterator[Remark]:
+    """Yield a remark on each ``$!`` of the program, which is no process of the commands after it."""
+    behind = parts.after[(parts.sign or 0) + 1 :] if parts.background and parts.sign is not None else ()
+    read = {name for name, _ in script.expansions}
+    for one in takewhile(lambda one: not any(one.all("&")), behind):
+        kept = re.match(r"(\w+)=", one.text)
+        if any(name == "!" for name, _ in expansions(one)) and not (kept and kept[1] not in read):
+            yield remark_on(one, "the program is no process of the block after, in which $! has no value")
+
+
+def long_array(script: Script, array: str) -> Iterator[Remark]:
+    """Yield a remark on an array of unknown length that a variable hands on to other shells."""
+    found = [node for name, value, node in script.assignments if name == array and _is_open(value, node)]
+    found += [one.node for one in script.named("mapfile", "readarray") if array in one.literals[1:]]
+    if found:
+        why = f"{array} is handed on in one variable: with more than 128 KiB of it no program starts"
+        yield remark_on(found[0], why)
+
+
+def _is_open(value: Node, assignment: Node) -> bool:
+    """Return whether the number of elements is that of files or lines, as that of a loop over such."""
+    loops = [one for one in assignment.above() if one.type in LOOPS]
+    words = [word for one in loops for word in one.children if word.field == "value"]
+    words += [value] * (value.type == "array")
+    return any(map(_names_files_or_lines, words)) or any(one.type == "while_statement" for one in loops)
+
+
+def _names_files_or_lines(word: Node) -> bool:
+    """Return whether a word is a pattern of files, or the output of commands that may be long."""
+    texts = (one for one in word.all("word") if not one.under("command_substitution", "string"))
+    outputs = [found for one in word.all("command_substitution") if (found := list(commands(one)))]
+    short = (_SHORT.match(one[0].node.text) or _ONE_LINE.search(one[-1].node.text) for one in outputs)
+    return any(re.search(r"(?<!\\)[*?]", one.text) for one in texts) or not all(short)
 
 
 def _in_a_loop(script: Script, parts: Split) -> Node | None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from jobgen.convert.result import Remark, hint, remark_on, shortened, shown
 from jobgen.script.script import Script
-from jobgen.script.syntax import Node
+from jobgen.script.syntax import Node, in_background
 
 SEPARATORS = (";", "&", ";;")
 FAILURE = re.compile(r"(return|false)\b")  # behind ``||`` they fail as the command before it
@@ -21,13 +21,21 @@ _NOTHING = "\u200b\u200c\u200d\ufeff\\ \n"
 class Split(NamedTuple):
     """The statements of a script around its program, those on whose success it depends, which follow the ones
     before it, and those that depend on its status, each behind its sign: ``|| exit 1``. ``piped`` is the
-    command that gives the pipeline of the program another status than this has."""
+    command that gives the pipeline of the program another status than this has. ``background``: the script
+    goes on beside the program, whatever its status."""
 
     before: tuple[Node, ...]
     after: tuple[Node, ...]
     conditions: tuple[Node, ...] = ()
     last: tuple[tuple[str, Node], ...] = ()
     piped: Node | None = None
+    background: bool = False
+
+    @property
+    def sign(self) -> int | None:
+        """The index of the ``&`` that leaves the program, or the group that it is in, in the background."""
+        signs = (at for at, one in enumerate(self.after) if one.type == "&")
+        return next((at for at in signs if self.after[at].previous() not in self.after), None)
 
     @property
     def behind(self) -> list[Node]:
@@ -72,7 +80,7 @@ def split(script: Script, node: Node, remarks: list[Remark]) -> Split:
     pipeline = next((one for one in node.above() if one.type == "pipeline" and one in top), None)
     end = pipeline.children[-1] if pipeline is not None and not script.pipefail else node
     piped = None if node is end or node in end else end
-    return Split(tuple(before), tuple(after), tuple(conditions), tuple(last), piped)
+    return Split(tuple(before), tuple(after), tuple(conditions), tuple(last), piped, in_background(node))
 
 
 def without(statements: Sequence[Node], removed: Sequence[Node]) -> list[Node]:

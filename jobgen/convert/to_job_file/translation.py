@@ -256,6 +256,7 @@ def _notes(
     if command is not None:
         for of_program in _OF_PROGRAM:
             yield from of_program(script, file, command)
+        yield from notes.number_of_program(script, parts)
         yield from notes.left_running(script, file, parts, command)
         yield from notes.lost_files(script, file, parts, command)
     yield from notes.tasks(script, file, launch)

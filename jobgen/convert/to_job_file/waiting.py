@@ -49,7 +49,7 @@ def without_waiting(script: Script, parts: Split, remarks: list[Remark]) -> tupl
     why = "is left out: jobgen passes the signal on to the program, and waits for its end"
     remarks += [remark_on(trap, why) for trap in traps]
     before, after = (tuple(without(found, removed)) for found in (parts.before, parts.after[1:]))
-    return parts._replace(before=before, after=after), removed
+    return parts._replace(before=before, after=after, background=False), removed
 
 
 def trap_code(trap: Command) -> str:

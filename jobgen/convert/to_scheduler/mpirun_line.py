@@ -16,7 +16,7 @@ NAMES = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "aprun", "mpirun_rsh",
 # Further launchers, which no other scheduler has, or whose options are not known here.
 OTHERS = re.compile(
     r"[\w-]*([Mm]pi(exec|run)|MPIRUN)[\w.-]*|ibrun|jsrun|orterun|aprun|charmrun|ccc_mprun|mpprun|lrun|prun|poe|mpicmd|mpicasa"
-    r"|ccmrun|cafrun|upcrun|upcxx-run|gasnetrun_\w+|oshrun|shmemrun|prterun|yhrun"
+    r"|ccmrun|cafrun|upcrun|upcxx-run|gasnetrun_\w+|oshrun|shmemrun|horovodrun|prterun|yhrun"
     r"|greasy|paramrun"  # which start a list of tasks
 )
 # The function of the new script that prints -x for each variable, for an mpirun that passes on only those. It
