@@ -184,8 +184,10 @@ def translate(
     missing = {one for one in own - kept if source.origin(script.heeded, meanings(source)[one])}  # unread
     shared, seen = variable_names.shared(script), set[str]()
     shared |= {*variable_names.exported_names(script)} - script.values.keys() - ranks.keys()
-    of_tasks = _functions_of_tasks(script)
-    for name in sorted(_read_by_programs(script) - own - {*ranks} - source.zeros):
+    of_tasks, programs = _functions_of_tasks(script), _read_by_programs(script) - own
+    nodes = {name for name in defined if meanings(source).get(name) == "host"}
+    yield from _on_first_node(script, nodes & (programs | variable_names.exported_names(script) - kept))
+    for name in sorted(programs - {*ranks} - source.zeros):
         seen.add(name)
         yield from _shared(name, other, defined, target, of_array)
     yield from _in_names_of_tools(script, other)
@@ -196,11 +198,14 @@ def translate(
             yield Remark(node.line, f"${name}", "is unset: the number of the directive cannot be read")
         if name in own or (name in ranks and in_batch and node.parent is not None):
             continue  # the script sets it, or nothing does
-        if name in shared:
+        replaced = any(one.start <= node.start + offset < one.end for one in replaced_nodes)
+        if name in nodes and not replaced and not (in_batch and node.parent):
+            yield from _on_node(node, offset, script, defined[name])
+        elif name in shared:
             if name not in seen and name not in source.zeros:
                 yield from _shared(name, other, defined, target, of_array)
             seen.add(name)
-        elif any(one.start <= node.start + offset < one.end for one in replaced_nodes):
+        elif replaced:
             continue
         elif name in source.zeros and not target.zeros and in_batch and (zero := _zero(node)) is not None:
             yield from (zero, hint(node.line, f"${name}", _EXPANDED))
@@ -219,6 +224,30 @@ def translate(
                 yield _without_counterpart(node, source)
             yield from _guard(name, node.parent) if offset == 0 and node.parent else ()
             seen.add(name)
+
+
+_OF_FIRST_NODE = "is the name of the first node for all ranks: write $(hostname -s)"
+
+
+def _on_node(node: Node, offset: int, script: Script, value: str) -> Iterator[Edit | Remark]:
+    """Yield the edit for a name of the node in code that another shell expands, on each node of its own.
+
+    An expansion with an operator has the name of the first node, and gets a remark.
+    """
+    start, end, source = node.start + offset, node.end + offset, script.tree.source
+    if source[start - 1 : start] == b"$":
+        yield Edit(start - 1, end, value)
+    elif source[start - 2 : start] == b"${" and source[end : end + 1] == b"}":
+        yield Edit(start - 2, end + 1, value)
+    elif script.request.several:
+        yield hint(node.line, f"${node.text}", _OF_FIRST_NODE)
+
+
+def _on_first_node(script: Script, names: Collection[str]) -> Iterator[Remark]:
+    """Yield a remark on each name of a node that programs on several nodes may read."""
+    lines = [one.line for one in script.launches if one.row.line.reaches_nodes]
+    for name in sorted(names) if lines and script.request.several else ():
+        yield hint(lines[0], name, _OF_FIRST_NODE)
 
 
 def _without_counterpart(node: Node, source: Dialect) -> Remark:
