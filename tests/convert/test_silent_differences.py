@@ -3894,6 +3894,7 @@ def test_the_name_of_the_node_is_not_an_inherited_one(code: str, new: str, targe
 def test_the_name_of_the_first_node_for_all_ranks(code: str, nodes: int, remarks: int) -> None:
     done = convert(f"#!/bin/bash\n#SBATCH -N {nodes} --ntasks-per-node=1\n{code}\n", "pbspro")
     assert sum(one.why.startswith("is the name of the first node") for one in done.remarks) == remarks
+    assert "\nSLURMD_NODENAME=$(hostname -s)\n" in done.text
 
 
 @pytest.mark.parametrize(

@@ -161,11 +161,11 @@ _EXPANDED = "the script itself expands it, to 0: it is the same for all ranks"
 
 
 def translate(
-    script: Script, target: Dialect, replaced_nodes: list[Node], of_array: bool
+    script: Script, target: Dialect, replaced: Collection[Node | Edit], of_array: bool
 ) -> Iterator[Edit | Remark | Definition]:
     """Yield an edit for each renamed variable, a definition for those without a new name, and remarks.
 
-    Another edit replaces each of ``replaced_nodes`` as a whole. ``of_array``: the job is a task of an array.
+    Another edit replaces each of ``replaced`` as a whole. ``of_array``: the job is a task of an array.
     """
     mpi, source = mpi_of(script, target=target.name), script.dialect
     other = {**_node_rank(script.request, source, target, mpi), **names(script.request, source, target, mpi)}
@@ -184,10 +184,8 @@ def translate(
     missing = {one for one in own - kept if source.origin(script.heeded, meanings(source)[one])}  # unread
     shared, seen = variable_names.shared(script), set[str]()
     shared |= {*variable_names.exported_names(script)} - script.values.keys() - ranks.keys()
-    of_tasks, programs = _functions_of_tasks(script), _read_by_programs(script) - own
-    nodes = {name for name in defined if meanings(source).get(name) == "host"}
-    yield from _on_first_node(script, nodes & (programs | variable_names.exported_names(script) - kept))
-    for name in sorted(programs - {*ranks} - source.zeros):
+    of_tasks = _functions_of_tasks(script)
+    for name in sorted(_read_by_programs(script) - own - {*ranks} - source.zeros):
         seen.add(name)
         yield from _shared(name, other, defined, target, of_array)
     yield from _in_names_of_tools(script, other)
@@ -198,14 +196,11 @@ def translate(
             yield Remark(node.line, f"${name}", "is unset: the number of the directive cannot be read")
         if name in own or (name in ranks and in_batch and node.parent is not None):
             continue  # the script sets it, or nothing does
-        replaced = any(one.start <= node.start + offset < one.end for one in replaced_nodes)
-        if name in nodes and not replaced and not (in_batch and node.parent):
-            yield from _on_node(node, offset, script, defined[name])
-        elif name in shared:
+        if name in shared:
             if name not in seen and name not in source.zeros:
                 yield from _shared(name, other, defined, target, of_array)
             seen.add(name)
-        elif replaced:
+        elif any(one.start <= node.start + offset < one.end for one in replaced):
             continue
         elif name in source.zeros and not target.zeros and in_batch and (zero := _zero(node)) is not None:
             yield from (zero, hint(node.line, f"${name}", _EXPANDED))
@@ -229,24 +224,34 @@ def translate(
 _OF_FIRST_NODE = "is the name of the first node for all ranks: write $(hostname -s)"
 
 
-def _on_node(node: Node, offset: int, script: Script, value: str) -> Iterator[Edit | Remark]:
-    """Yield the edit for a name of the node in code that another shell expands, on each node of its own.
+def names_of_nodes(script: Script, target: Dialect, replaced: Collection[Node]) -> Iterator[Edit | Remark]:
+    """Yield an edit for each name of the node in code that another shell expands, on each node of its own.
 
-    An expansion with an operator has the name of the first node, and gets a remark.
+    An expansion with an operator, and the environment of programs, have the name of the first node. They get
+    a remark if other nodes may read it.
     """
-    start, end, source = node.start + offset, node.end + offset, script.tree.source
-    if source[start - 1 : start] == b"$":
-        yield Edit(start - 1, end, value)
-    elif source[start - 2 : start] == b"${" and source[end : end + 1] == b"}":
-        yield Edit(start - 2, end + 1, value)
-    elif script.request.several:
-        yield hint(node.line, f"${node.text}", _OF_FIRST_NODE)
-
-
-def _on_first_node(script: Script, names: Collection[str]) -> Iterator[Remark]:
-    """Yield a remark on each name of a node that programs on several nodes may read."""
+    found = meanings(script.dialect)
+    names = {name for name, one in found.items() if one == "host" and name in script.tree.text}
+    names -= variable_names.kept(script)
+    defined = definitions(script, target) if names else {}
+    if not (names := names & defined.keys()):
+        return
+    of_tasks = _functions_of_tasks(script)
+    for node, offset in names_read(script.tree):
+        in_batch = offset == 0 and node.parent is not None and function_of(node) not in of_tasks
+        start, end = node.start + offset, node.end + offset
+        if node.text not in names or in_batch or any(one.start <= start < one.end for one in replaced):
+            continue
+        before, behind = script.tree.source[start - 1 : start], script.tree.source[end : end + 1]
+        if before + behind == b"{}":
+            yield Edit(start - 2, end + 1, defined[node.text])
+        elif before == b"$":
+            yield Edit(start - 1, end, defined[node.text])
+        elif script.request.several:
+            yield hint(node.line, f"${node.text}", _OF_FIRST_NODE)
     lines = [one.line for one in script.launches if one.row.line.reaches_nodes]
-    for name in sorted(names) if lines and script.request.several else ():
+    exported = _read_by_programs(script) | variable_names.exported_names(script)
+    for name in sorted(names & exported) if lines and script.request.several else ():
         yield hint(lines[0], name, _OF_FIRST_NODE)
 
 
