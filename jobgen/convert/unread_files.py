@@ -21,9 +21,11 @@ from jobgen.script.script import Script
 from jobgen.script.written_files import written
 
 _NAMED = 4  # in a remark
+_JOBS = r"job(?!lib)|batch|slurm|pbs|queue|(pro|epi)logue|(pre|post)_?run"
 _SHELL_FILE = re.compile(
     r".*\.(sh|bash|ksh|zsh|t?csh|cmd|job|slurm|sbatch|pbs)$|.*/(jobs|scripts|ush)/[^/.]+$"
     r"|.*/All(run|mesh|pre)\b.*"  # of OpenFOAM
+    rf"|/(.*[\W_])?(?i:{_JOBS})[^/]*$"  # of a site
 )
 # An argument that is a shell script, or by its name a program in another language that submits jobs, and has
 # no part that an engine replaces: {jobid}.sh
@@ -41,7 +43,7 @@ _SOURCES = {"source", "."}
 _READERS = {*SHELLS, *_SOURCES}
 _COMPUTED = re.compile(r"[^-+\s]*\$\{?[A-Za-z_]")
 _HANDLES = {"diff", "cmp", "stat", "md5sum", "basename", "dirname", "readlink", "realpath", "type", "hash"}
-_HANDLES |= PRINT | STATE | TOOLS
+_HANDLES |= PRINT | STATE | TOOLS - {"jobinfo", "jobstats"}
 # Files of environments, which read nothing of a scheduler: those that a script sources, and others.
 _OF_ENVIRONMENTS = re.compile(
     r"(?i)activate|(\b|_)profile(\.d/|s?$|\.\w+$)|shrc|bash_login|module|lmod|spack|venv|vars\b|GMXRC|setup-env\.sh"
@@ -54,7 +56,7 @@ _OF_SYSTEM = re.compile(
     r"|^/(?!home)(\w+/)?(opt|usr|cvmfs)/|^/(.*/)?(sw|s?soft(ware)?|apps?|[\w.]*install)/"
 )
 # In the path of a file of a site.
-_OF_JOBS = re.compile(r"(?i)(job|batch|slurm|pbs|queue)[^/]*$|/(slurm|pbs|torque)/")
+_OF_JOBS = re.compile(rf"(?i)({_JOBS})[^/]*$|/(slurm|pbs|torque)/")
 # The engines, and patterns of the options with which they submit jobs as a configuration says.
 _ENGINES = {
     r"nextflow[^\s/]*": r"(?<!\S)(run(?!\S)|-profile)",

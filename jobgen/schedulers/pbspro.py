@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from jobgen.schedulers.base import Grammar, matches, size
@@ -12,7 +13,7 @@ from jobgen.values.arrays import Ranges, one_range
 if TYPE_CHECKING:
     from jobgen.launch.accelerators import Accelerator
     from jobgen.plan.allocation import Resources
-    from jobgen.schedulers.request import Lack, Request
+    from jobgen.schedulers.request import DirectiveOption, Lack, Request
     from jobgen.spec import Specification
 
 # The name of a reservation, which is a queue for jobs. pbs_rsub prints it with its server, but qsub does not
@@ -22,6 +23,13 @@ RESERVATION = r"[RMS]\d+(\.[\w.-]+)?"
 _OPTIONS = {
     "mem": "--mem", "ncpus": "--cpus-per-rank", "ngpus": "--gpus-per-node", "mpiprocs": "--ranks-per-node",
     "ompthreads": "--env OMP_NUM_THREADS=N",
+}  # fmt: skip
+
+# Attributes in -W with the values of other options: the rest of process_opts in src/cmds/qsub.c of OpenPBS.
+LONG_FORMS = {
+    "account_name": "-A", "checkpoint": "-c", "error_path": "-e", "job_name": "-N", "join_path": "-j",
+    "keep_files": "-k", "mail_points": "-m", "mail_users": "-M", "output_path": "-o", "priority": "-p",
+    "project": "-P", "remove_files": "-R", "shell_path_list": "-S", "user_list": "-u",
 }  # fmt: skip
 
 
@@ -70,6 +78,11 @@ class PbsPro(Pbs):
         r"\bnodes=|\bppn=|\bgpus=|^-t\b",
         "is a directive of Torque; PBS Pro has select=, place= and -J (or use --dialect torque)",
     )
+
+    def settings(self, option: DirectiveOption) -> Iterator[tuple[str, DirectiveOption]]:
+        for key, one in super().settings(option):
+            short = LONG_FORMS.get(key[3:].lower()) if option.flag == "-W" else None
+            yield (short, one._replace(flag=short)) if short and one.value else (key, one)
 
     def check(self, spec: Specification) -> None:
         if spec.reservation and spec.queue:

@@ -610,3 +610,16 @@ def test_variables_in_the_names_of_files_of_tools(options: str, line: str, targe
     done = convert(f"{options}\n{line}", target)
     assert f"{new} ./a" in done.text
     assert not any("is not set by" in one.why for one in done.remarks)
+
+
+@pytest.mark.parametrize(
+    ("command", "kept"),
+    [
+        *(("cp -p $PBS_NODEFILE hosts", True), ("cp -av ${PBS_NODEFILE} hosts", True)),
+        *(("cp --preserve=mode $PBS_NODEFILE hosts", True), ("cp $PBS_NODEFILE hosts-a", False)),
+        *(("cp -p a b; cat $PBS_NODEFILE", False), ("cp -r $PBS_NODEFILE hosts", False)),
+    ],
+)
+def test_a_copy_of_the_node_file_with_its_mode(command: str, kept: bool) -> None:
+    done = convert(f"#!/bin/bash\n#PBS -l nodes=2:ppn=2\ncd $PBS_O_WORKDIR\n{command}\n", "slurm")
+    assert ('chmod 644 "$PBS_NODEFILE"' in done.text) == kept

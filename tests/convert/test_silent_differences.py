@@ -3640,6 +3640,7 @@ def test_one_log_of_an_array_that_only_the_submission_names(line: str, expected:
         ("-W depend=afterok:JOBID", "has no number of a job in Slurm"),
         ("-W depend=afterany:$FIRST", "has no number of a job in Slurm"),
         ("-W depend=on:2", "has no counterpart in Slurm"),
+        ("-W Mail_Users=a", "is another form of -M: write -M, which may have a counterpart in Slurm"),
         ("-l partition=gpu", "is one of Moab: choose the queue or the partition of these nodes in Slurm"),
         ("-l gpu_type=v100", "is a type of GPUs: request it by its name in Slurm"),
         ("-l gputype=v100", "is a type of GPUs: request it by its name in Slurm"),
@@ -3826,3 +3827,88 @@ def test_cores_that_cannot_be_read_give_no_number_of_threads(target: str) -> Non
 def test_a_program_of_a_launcher_that_uses_all_cores(program: str) -> None:
     done = convert(SLURM.format("-N 1 -n 1 -c 4", f"srun {program}"), "pbspro")
     assert "may use all cores that it finds" in str(done.remarks)
+
+
+@pytest.mark.parametrize(
+    ("option", "attribute"),
+    [
+        ("-M a@b.de", "Mail_Users=a@b.de"),
+        ("-M a@b.de -m ae", "mail_users=a@b.de -WMail_Points=ae"),
+        ("-N one", "Job_Name=one"),
+        ("-A one", "Account_Name=one"),
+        ("-j oe -o a.log", "Join_Path=oe -W Output_Path=a.log"),
+        ("-e a.log", "Error_Path=a.log"),
+        ("-p -5", "Priority=-5"),
+        ("-P one", "project=one"),
+        ("-k oe", "Keep_Files=oe"),
+    ],
+)
+def test_attributes_are_other_forms_of_options(option: str, attribute: str) -> None:
+    code = "#!/bin/bash\n#PBS -l select=1:ncpus=1\n#PBS {}\ncd $PBS_O_WORKDIR\n./a\n"
+    short, long = (convert(code.format(one), "slurm") for one in (option, f"-W {attribute}"))
+    assert long == short
+
+
+@pytest.mark.parametrize(
+    "attribute", ["Rerunable=n", "Hold_Types=u", "Execution_Time=1", "Variable_List=A=1"]
+)
+def test_attributes_with_values_of_their_own(attribute: str) -> None:
+    code = f"#PBS -l select=1:ncpus=1\n#PBS -W {attribute}\n./a\n"
+    assert ["is another form of" in one.why for one in convert(code, "slurm").remarks if one.lost] == [True]
+
+
+@pytest.mark.parametrize("target", ["pbspro", "torque"])
+@pytest.mark.parametrize(
+    ("code", "new"),
+    [
+        ("./a ${SLURMD_NODENAME%%.*}", "./a ${SLURMD_NODENAME%%.*}"),
+        ("cat << E\n$SLURMD_NODENAME\nE", "cat << E\n$SLURMD_NODENAME\nE"),
+        ("bash -c './a $SLURMD_NODENAME ${SLURMD_NODENAME}'", "bash -c './a $(hostname -s) $(hostname -s)'"),
+        (
+            'bash -c "./a \\$SLURMD_NODENAME \\${SLURMD_NODENAME} $SLURMD_NODENAME"',
+            'bash -c "./a \\$(hostname -s) \\$(hostname -s) $SLURMD_NODENAME"',
+        ),
+        (
+            "f() { ./a $SLURMD_NODENAME; }\nexport -f f\nsrun bash -c f",
+            "f() { ./a $(hostname -s); }",
+        ),
+    ],
+)
+def test_the_name_of_the_node_is_not_an_inherited_one(code: str, new: str, target: str) -> None:
+    done = convert(f"#!/bin/bash\n#SBATCH -N 2 --ntasks-per-node=1\n{code}\n", target)
+    assert new in done.text
+    assert ("SLURMD_NODENAME=$(hostname -s)\n" in done.text) == ("SLURMD_NODENAME" in new)
+    assert "${HOSTNAME" not in done.text
+
+
+@pytest.mark.parametrize(
+    ("code", "nodes", "remarks"),
+    [
+        ("srun bash -c './a ${SLURMD_NODENAME%%.*}'", 2, 1),
+        ("srun bash -c './a ${SLURMD_NODENAME%%.*}'", 1, 0),
+        ("export SLURMD_NODENAME\nsrun ./a", 2, 1),
+        ("export SLURMD_NODENAME\n./a", 2, 0),
+        ("srun python -c 'import os; print(os.environ[\"SLURMD_NODENAME\"])'", 2, 1),
+    ],
+)
+def test_the_name_of_the_first_node_for_all_ranks(code: str, nodes: int, remarks: int) -> None:
+    done = convert(f"#!/bin/bash\n#SBATCH -N {nodes} --ntasks-per-node=1\n{code}\n", "pbspro")
+    assert sum(one.why.startswith("is the name of the first node") for one in done.remarks) == remarks
+    assert "\nSLURMD_NODENAME=$(hostname -s)\n" in done.text
+
+
+@pytest.mark.parametrize(
+    ("program", "named"),
+    [
+        *(
+            ("/share/apps/job_data_prerun.py", True),
+            ("/share/apps/jobinfo", True),
+            ("/opt/site/prologue", True),
+        ),
+        *(("/usr/local/bin/postrun", True), ("/usr/bin/joblib-x", False), ("/share/apps/a.py", False)),
+        *(("/usr/bin/time", False), ("jobinfo", False)),
+    ],
+)
+def test_a_program_of_a_site_for_jobs_is_named(program: str, named: bool) -> None:
+    done = convert(f"#PBS -l nodes=1:ppn=1\ncd $PBS_O_WORKDIR\n{program}\n", "slurm")
+    assert any("is not read" in one.why for one in done.remarks) == named

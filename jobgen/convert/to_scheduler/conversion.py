@@ -245,8 +245,10 @@ def _body(script: Script, target: Dialect, content: ScriptRequest) -> list[Edit 
     commands = differences.commands(script, target)
     found += [remark for command, remark in commands if command.node not in replaced_nodes]
     found += variables.unprefixed(script, target)
+    of_nodes = list(variables.names_of_nodes(script, target, replaced_nodes))
+    replaced: list[Node | Edit] = [*replaced_nodes, *(one for one in of_nodes if isinstance(one, Edit))]
     of_array = bool(script.request.array) or content.index_later
-    return found + list(variables.translate(script, target, replaced_nodes, of_array))
+    return [*found, *of_nodes, *variables.translate(script, target, replaced, of_array)]
 
 
 def _host_lists(script: Script) -> list[Node]:

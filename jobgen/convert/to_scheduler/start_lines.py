@@ -30,7 +30,7 @@ from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
-from jobgen.script.syntax import Node, literal
+from jobgen.script.syntax import Node, expansions, literal
 from jobgen.values.parsers import number
 
 # Commands that do the same in each directory.
@@ -476,7 +476,16 @@ def _node_file(script: Script, target: Dialect, content: ScriptRequest) -> list[
     counted = 1 if script.request.nodes is not None else None if script.request.ranks is not None else 0
     slots = [one.lines_per_node or counted for one in content.components or [script.request]]
     comment = f"# The hosts of the job, one line a slot, as {script.dialect.family} lists them."
-    return [comment, *lines] if (lines := target.write_node_file(str(file), *slots)) else []
+    lines = target.write_node_file(str(file), *slots)
+    if lines and _copies_mode(script, str(file)):
+        lines.append(f'chmod 644 "${file}"  # the copy keeps the mode')
+    return [comment, *lines] if lines else []
+
+
+def _copies_mode(script: Script, file: str) -> bool:
+    """Return whether a command copies the file of a variable with its mode: cp -p."""
+    copies = (one for one in script.named("cp", "rsync", "scp") if file in dict(expansions(one.node)))
+    return any(re.search(r"\s(-[a-zA-Z]*[pa]|--(preserve|archive|perms))", one.node.text) for one in copies)
 
 
 def _behind_set(script: Script) -> int:

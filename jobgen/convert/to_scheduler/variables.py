@@ -161,11 +161,11 @@ _EXPANDED = "the script itself expands it, to 0: it is the same for all ranks"
 
 
 def translate(
-    script: Script, target: Dialect, replaced_nodes: list[Node], of_array: bool
+    script: Script, target: Dialect, replaced: Collection[Node | Edit], of_array: bool
 ) -> Iterator[Edit | Remark | Definition]:
     """Yield an edit for each renamed variable, a definition for those without a new name, and remarks.
 
-    Another edit replaces each of ``replaced_nodes`` as a whole. ``of_array``: the job is a task of an array.
+    Another edit replaces each of ``replaced`` as a whole. ``of_array``: the job is a task of an array.
     """
     mpi, source = mpi_of(script, target=target.name), script.dialect
     other = {**_node_rank(script.request, source, target, mpi), **names(script.request, source, target, mpi)}
@@ -200,7 +200,7 @@ def translate(
             if name not in seen and name not in source.zeros:
                 yield from _shared(name, other, defined, target, of_array)
             seen.add(name)
-        elif any(one.start <= node.start + offset < one.end for one in replaced_nodes):
+        elif any(one.start <= node.start + offset < one.end for one in replaced):
             continue
         elif name in source.zeros and not target.zeros and in_batch and (zero := _zero(node)) is not None:
             yield from (zero, hint(node.line, f"${name}", _EXPANDED))
@@ -219,6 +219,40 @@ def translate(
                 yield _without_counterpart(node, source)
             yield from _guard(name, node.parent) if offset == 0 and node.parent else ()
             seen.add(name)
+
+
+_OF_FIRST_NODE = "is the name of the first node for all ranks: write $(hostname -s)"
+
+
+def names_of_nodes(script: Script, target: Dialect, replaced: Collection[Node]) -> Iterator[Edit | Remark]:
+    """Yield an edit for each name of the node in code that another shell expands, on each node of its own.
+
+    An expansion with an operator, and the environment of programs, have the name of the first node. They get
+    a remark if other nodes may read it.
+    """
+    found = meanings(script.dialect)
+    names = {name for name, one in found.items() if one == "host" and name in script.tree.text}
+    names -= variable_names.kept(script)
+    defined = definitions(script, target) if names else {}
+    if not (names := names & defined.keys()):
+        return
+    of_tasks = _functions_of_tasks(script)
+    for node, offset in names_read(script.tree):
+        in_batch = offset == 0 and node.parent is not None and function_of(node) not in of_tasks
+        start, end = node.start + offset, node.end + offset
+        if node.text not in names or in_batch or any(one.start <= start < one.end for one in replaced):
+            continue
+        before, behind = script.tree.source[start - 1 : start], script.tree.source[end : end + 1]
+        if before + behind == b"{}":
+            yield Edit(start - 2, end + 1, defined[node.text])
+        elif before == b"$":
+            yield Edit(start - 1, end, defined[node.text])
+        elif script.request.several:
+            yield hint(node.line, f"${node.text}", _OF_FIRST_NODE)
+    lines = [one.line for one in script.launches if one.row.line.reaches_nodes]
+    exported = _read_by_programs(script) | variable_names.exported_names(script)
+    for name in sorted(names & exported) if lines and script.request.several else ():
+        yield hint(lines[0], name, _OF_FIRST_NODE)
 
 
 def _without_counterpart(node: Node, source: Dialect) -> Remark:

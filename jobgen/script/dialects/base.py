@@ -176,7 +176,7 @@ class Dialect:
     job_variables: Mapping[str, str] = {}
     counting: Mapping[str, Sequence[str]] = {}  # commands of scripts that count nodes or slots
     constants: Mapping[str, str] = {}  # variables that have the same value in all jobs
-    substitutes: Mapping[str, str] = {"home": "HOME", "user": "LOGNAME", "host": "HOSTNAME"}
+    substitutes: Mapping[str, str] = {"home": "HOME", "user": "LOGNAME"}
     variable_prefix = ""
     own_names = ""  # the beginnings of all names of variables that only its sites set, as a pattern
     unprefixed: Mapping[str, str] = {}  # variables without the prefix, and what it does to them

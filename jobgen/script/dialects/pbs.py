@@ -116,6 +116,7 @@ class PbsDialect(Dialect):
         "slots": '$(wc -l < "$PBS_NODEFILE")',
         "node_list": "$(awk '!seen[$1]++' \"$PBS_NODEFILE\" | paste -sd, -)",
         "array_job": "${PBS_JOBID%%[!0-9]*}",
+        "host": "$(hostname -s)",  # bash keeps a HOSTNAME of the submission or of the first node
     }
     counting = {
         "slots": [

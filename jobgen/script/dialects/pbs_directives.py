@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from jobgen.schedulers.pbspro import LONG_FORMS
 from jobgen.script.dialects.script_request import Directive, ScriptRequest
 from jobgen.values.parsers import mebibytes, number
 
@@ -20,6 +21,10 @@ _PARTS = {
     "nodes": {"", "ppn", "gpus"},
 }
 _NUMBERS = ("select", "ncpus", "mpiprocs", "ngpus", "nnpus", "naccelerators", "ppn", "gpus")
+# Attributes in -W that options set, too, of which some are written there in another form.
+_ATTRIBUTES = {
+    **LONG_FORMS, "rerunable": "-r", "hold_types": "-h", "execution_time": "-a", "variable_list": "-v",
+}  # fmt: skip
 _GPU_MODES = {"shared", "exclusive", "exclusive_process", "exclusive_thread", "default", "reseterr"}
 _PLACES = {"scatter", "vscatter", "excl", "free", "exclhost"}
 
@@ -165,6 +170,8 @@ def _read_attribute(dialect: Dialect, content: ScriptRequest, name: str, option:
                 content.directives.setdefault(key, Directive(option, text, one[2]))
     elif name != "depend":
         why = _OF_SITE if re.search(r"(?i)\bgres\b", text) else "has no counterpart"
+        if short := _ATTRIBUTES.get(name.lower()):
+            why = f"is another form of {short}: write {short}, which may have a counterpart"
         content.unconverted.append((option, text, why))
     elif content.bad_dependency:
         content.unconverted.append((option, f"-W depend={content.bad_dependency}", content.dependency_fault))

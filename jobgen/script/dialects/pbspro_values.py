@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from jobgen.errors import nearest, shown
 from jobgen.schedulers.pbs import CHUNK_COUNTS, IN_CHUNKS
+from jobgen.schedulers.pbspro import LONG_FORMS
 from jobgen.script.dialects import value_forms
 from jobgen.script.dialects.value_forms import LEAVE_ONE_OUT, PBS_FORMS, Conflict, Form, at_list
 from jobgen.values.parsers import seconds
@@ -49,16 +50,10 @@ FORMS: Mapping[str, Form] = {
     "-W tolerate_node_failures": (r"none|all|job_start", "none, all or job_start"),
     "-W group_list": (at_list(unique=True), "a group, and GROUP@HOST for others"),
 }  # fmt: skip
-# Other names of options in -W.
-_ALIASES = {
-    "checkpoint": "-c", "keep_files": "-k", "priority": "-p", "remove_files": "-R", "shell_path_list": "-S",
-    "mail_users": "-M", "user_list": "-u",
-}  # fmt: skip
 _ATTRIBUTES = {
-    *(key[3:] for key in FORMS if key.startswith("-W ")), *_ALIASES, "account_name", "error_path",
-    "execution_time", "hold_types", "job_name", "join_path", "mail_points", "output_path", "rerunable",
-    "variable_list", "array_indices_submitted", "create_resv_from_job", "no_stdio_sockets",
-    "max_run_subjobs", "project", "cred", "forward_x11_port", "forward_x11_cookie", "submit_arguments",
+    *(key[3:] for key in FORMS if key.startswith("-W ")), *LONG_FORMS, "execution_time", "hold_types",
+    "rerunable", "variable_list", "array_indices_submitted", "create_resv_from_job", "no_stdio_sockets",
+    "max_run_subjobs", "cred", "forward_x11_port", "forward_x11_cookie", "submit_arguments",
     "executable", "argument_list",
 }  # fmt: skip
 _CHUNK_FORMS: Mapping[str, Form] = {
@@ -95,7 +90,7 @@ def value_fault(key: str, value: str) -> str:
             return f"qsub has no attribute {shown(name)} for -W{nearest(name, _ATTRIBUTES)}"
         if not value and name != "umask":
             return f"{key} is refused: -W takes NAME=VALUE"
-        key = _ALIASES.get(name, f"-W {name}")
+        key = f"-W {name}"
     elif option == "-l" and name in _READ_ONLY:
         return f"{key} is refused: only the server sets {name}"
     return value_forms.fault(FORMS, key, value)
