@@ -291,6 +291,10 @@ def test_the_list_of_variables_is_made_when_the_job_runs() -> None:
             "srun --ntasks=8 --ntasks-per-node=4 --cpus-per-task=2 --cpu-bind=cores --kill-on-bad-exit=1 --mpi=pmi2 ./a",
         ),
         (
+            "aprun -n 8 -N 4 -d 2 --cc depth ./a",
+            "srun --ntasks=8 --ntasks-per-node=4 --cpus-per-task=2 --cpu-bind=cores --kill-on-bad-exit=1 --mpi=pmi2 ./a",
+        ),
+        (
             "C=verbose,list:0:1\nmpiexec -n 2 --cpu-bind $C ./a",
             "srun --ntasks=2 --cpus-per-task=16 --cpu-bind=verbose,mask_cpu:0x1,0x2 --kill-on-bad-exit=1 ./a",
         ),

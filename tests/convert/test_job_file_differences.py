@@ -442,7 +442,19 @@ def test_ranks_that_go_on_if_one_fails() -> None:
     assert reasons(SLURM.format("-n 2", "srun --kill-on-bad-exit=0 ./a"), "without -K")
     assert reasons(SLURM.format("-n 2", "srun -K0 ./a"), "without -K")
     assert not reasons(SLURM.format("-n 2", "srun -K ./a"), "without -K")
+    open_nodes = "#!/bin/bash\n#SBATCH -t 10 --ntasks-per-node=1 -c 4\nsrun ./a $SLURM_NNODES"
+    assert reasons(open_nodes, "without -K")
     assert not reasons(SLURM.format("-n 2", "srun --kill-on-bad-exit ./a"), "without -K")
+
+
+@pytest.mark.parametrize(("setting", "named"), [("join_timeout=3600", True), ("timeout=900", False)])
+def test_a_setting_of_a_rendezvous_that_jobgen_does_not_use(setting: str, named: bool) -> None:
+    line = f"srun torchrun --nnodes 2 --nproc-per-node 1 --rdzv-conf={setting} t.py"
+    assert bool(reasons(SLURM.format("-N 2 --ntasks-per-node=1", line), "reads timeout only")) is named
+
+
+def test_a_remark_on_the_interpreter_of_a_program_hides_none_on_its_nodes() -> None:
+    assert reasons(SLURM.format("-N 2 -n 8", "./driver.py"), "no launcher starts it on the 2 nodes")
 
 
 def test_names_in_comments_are_no_variables_of_the_job() -> None:

@@ -158,6 +158,9 @@ def _of_its_own(
     if other or (name == "--rdzv-conf" and re.search(r"\brdzv_(backend|endpoint|id)=", given)):
         why = "jobgen starts the ranks at the address of the first node, without a search for others"
         return [hint(launch.line, given, why)]
+    if name == "--rdzv-conf" and re.search(r"\b(join|last_call|close|heartbeat)_timeout=", given):
+        why = "has no effect: the ranks meet at the address of the first node, which reads timeout only"
+        return [hint(launch.line, given, why)]
     if launch.row.filters_devices and name in ("--include", "--exclude"):
         chosen = (name == "--include" and launch.devices_here) or ()
         if not chosen:
@@ -278,9 +281,15 @@ def _plugin(script: Script, launch: Launch) -> tuple[str | None, str]:
     return (script.constants.value(value), name) if value is not None else (of_option, "--mpi")
 
 
+def _least_ranks(file: JobFile, script: Script) -> int:
+    """Return the ranks of a job; where the submission gives the nodes, those of two."""
+    nodes = 2 if file.text_of("nodes") == "submitted" else script.request.nodes or 1
+    return file.count("ranks_per_node") * nodes
+
+
 def ends(file: JobFile, script: Script, launch: Launch) -> None:
     """Add a remark if the other ranks go on where one fails, which jobgen's launchers end."""
-    ranks = file.count("ranks_per_node") * (script.request.nodes or 1)
+    ranks = _least_ranks(file, script)
     given = launch.has("-K", "--kill-on-bad-exit") or "SLURM_KILL_BAD_EXIT" in script.values
     refused = launch.text("-K", "--kill-on-bad-exit") == "0"
     if launch.kind != script.dialect.node_step or ranks < 2 or (given and not refused):
@@ -324,7 +333,7 @@ def _choose_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> Non
         is_python = re.match(r"(\S+/)?python\S* |\S+\.py\b|(bash|sh) -c .*python|-m ", words)
         is_mpi = given or not is_python or re.search(r"mpi4py|horovod|hvd", script.tree.text)
         is_mpi = is_mpi or re.search(r"(?i)mpi\S*\.py|[ =]mpi\b|^[^.]*mpi", words)
-        ranks = file.count("ranks_per_node") * (script.request.nodes or 1)
+        ranks = _least_ranks(file, script)
         if not given and not is_mpi and (ranks < 2 or _meets_by_address(script)):
             return
         alone = ranks < 2 and not given

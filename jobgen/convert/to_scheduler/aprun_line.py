@@ -13,7 +13,7 @@ from jobgen.convert.to_scheduler.srun_line import masks
 
 _LONG = {
     "--architecture": "-a", "--bypass-app-transfer": "-b", "--batch-args": "-B", "--reconnect": "-C",
-    "--cpu-binding": "-cc", "--cpu-binding-file": "-cp", "--cpus-per-pe": "-d", "--debug": "-D",
+    "--cc": "-cc", "--cpu-binding": "-cc", "--cpu-binding-file": "-cp", "--cpus-per-pe": "-d", "--debug": "-D",
     "--environment-override": "-e", "--access-mode": "-F", "--cpus-per-cu": "-j", "--node-list": "-L",
     "--memory-per-pe": "-m", "--pes": "-n", "--pes-per-node": "-N", "--protection-domain": "-p",
     "--quiet": "-q", "--specialized-cpus": "-r", "--relaunch": "-R", "--pes-per-numa-node": "-S",
