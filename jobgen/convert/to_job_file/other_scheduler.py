@@ -54,8 +54,8 @@ def remarks(script: Script, file: JobFile, text: str) -> Iterator[Remark]:
     found += differences.index(script, target) if not indexed else ()
     found += [one for one in variables.unprefixed(script, target) if isinstance(one, Remark)]
     found += _of_submission(script, target)
-    reads = (one for one in file.remarks if "read" in one.why)
-    known = {word for one in reads for word in re.findall(r"[\w.-]+", one.what)}
+    named = (one for one in file.remarks if "interpreter" not in one.why)  # which says nothing of nodes
+    known = {word for one in named for word in re.findall(r"[\w.-]+", one.what)}
     found += own_scripts.alone(script, target, (), known) if script.request.several else ()
     own = list(_launchers(script))
     found += launch_calls.without_hosts(script, target, {one.start for one in own})

@@ -13,12 +13,12 @@ from jobgen.convert.to_scheduler.srun_line import masks
 
 _LONG = {
     "--architecture": "-a", "--bypass-app-transfer": "-b", "--batch-args": "-B", "--reconnect": "-C",
-    "--cc": "-cc", "--cpu-binding": "-cc", "--cpu-binding-file": "-cp", "--cpus-per-pe": "-d", "--debug": "-D",
-    "--environment-override": "-e", "--access-mode": "-F", "--cpus-per-cu": "-j", "--node-list": "-L",
-    "--memory-per-pe": "-m", "--pes": "-n", "--pes-per-node": "-N", "--protection-domain": "-p",
-    "--quiet": "-q", "--specialized-cpus": "-r", "--relaunch": "-R", "--pes-per-numa-node": "-S",
-    "--numa-node-list": "-sl", "--numa-nodes-per-node": "-sn", "--strict-memory-containment": "-ss",
-    "--cpu-time-limit": "-t", "--sync-output": "-T",
+    "--cc": "-cc", "--cpu-binding": "-cc", "--cpu-binding-file": "-cp", "--cpus-per-pe": "-d",
+    "--debug": "-D", "--environment-override": "-e", "--access-mode": "-F", "--cpus-per-cu": "-j",
+    "--node-list": "-L", "--memory-per-pe": "-m", "--pes": "-n", "--pes-per-node": "-N",
+    "--protection-domain": "-p", "--quiet": "-q", "--specialized-cpus": "-r", "--relaunch": "-R",
+    "--pes-per-numa-node": "-S", "--numa-node-list": "-sl", "--numa-nodes-per-node": "-sn",
+    "--strict-memory-containment": "-ss", "--cpu-time-limit": "-t", "--sync-output": "-T",
 }  # fmt: skip
 _MEANINGS = {"-n": "ranks", "-N": "each", "-d": "cpus", "-ss": "near", "-q": "quiet"}
 _BINDINGS = {"cpu": "core", "depth": "depth", "numa_node": "numa", "none": "none"}
