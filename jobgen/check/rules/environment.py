@@ -49,10 +49,11 @@ def bashrc(script: Script) -> Iterator[Hit]:
 def _has_own_python(script: Script, command: Command) -> bool:
     """Return whether a script activates an environment by its whole path behind a start-up file."""
     later = [one for one in script.commands if one.node.start > command.node.end]
-    by_path = re.compile(r"(source|\.)\s+[\"']?/\S+/bin/activate\b(?!\s+[^\s;&|#])")
-    return any(by_path.match(one.node.text) for one in later) and not any(
-        one.name == "conda" for one in later
-    )
+    by_path = any(_BY_PATH.match(one.node.text) for one in later)
+    return by_path and all(one.name != "conda" for one in later)
+
+
+_BY_PATH = re.compile(r"(source|\.)\s+[\"']?/\S+/bin/activate\b(?!\s+[^\s;&|#])")
 
 
 @rule_once(

@@ -37,6 +37,10 @@ _SETS = re.compile(r"(?m)^(SLURM_\w+)=")  # a variable of a directive that the j
 _PLAIN = re.compile(r"\$\{(\w+)\}(?!\w)")  # ${NAME}, which is $NAME in the words of a program
 
 
+# The reason of a remark that says nothing of the nodes of a job.
+OF_INTERPRETER = "the script starts it with the interpreter of its first line, jobgen with python3"
+
+
 def remarks(script: Script, file: JobFile, text: str) -> Iterator[Remark]:
     """Yield the remarks on a job file, which is complete, with this ``text``.
 
@@ -54,7 +58,7 @@ def remarks(script: Script, file: JobFile, text: str) -> Iterator[Remark]:
     found += differences.index(script, target) if not indexed else ()
     found += [one for one in variables.unprefixed(script, target) if isinstance(one, Remark)]
     found += _of_submission(script, target)
-    named = (one for one in file.remarks if "interpreter" not in one.why)  # which says nothing of nodes
+    named = (one for one in file.remarks if one.why != OF_INTERPRETER)
     known = {word for one in named for word in re.findall(r"[\w.-]+", one.what)}
     found += own_scripts.alone(script, target, (), known) if script.request.several else ()
     own = list(_launchers(script))

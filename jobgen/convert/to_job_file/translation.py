@@ -456,8 +456,7 @@ def _prefixed(
     if plain[0] == "python" and program[0] != "python":
         file.remarks += notes.python(script, file, command)
     elif direct and program == plain:
-        why = "the script starts it with the interpreter of its first line, jobgen with python3"
-        file.hint(command.line, plain[0], why)
+        file.hint(command.line, plain[0], other_scheduler.OF_INTERPRETER)
     elif launch is not None and by_launcher:
         file.remarks += notes.old_launcher(launch, words.words, old)
         file.remarks += notes.python(script, file, command) if "python" in launch.front and not old else ()

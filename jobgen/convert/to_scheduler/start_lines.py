@@ -306,12 +306,10 @@ def _without_threads(script: Script, target: Dialect) -> Iterator[Remark]:
     if not binds or _choose_threads(script) or re.search(r"ENV_OMP_|--env\S*[ =]\S*OMP_", text):
         return
     if found := _CLEANS.search(text):
-        why = (
-            f"keeps OMP_NUM_THREADS of the job from the program: unless {target.title} binds the job to its "
-        )
-        yield hint(
-            text.count("\n", 0, found.start(1)) + 1, found[1], f"{why}cores, it may use the whole node"
-        )
+        line = text.count("\n", 0, found.start(1)) + 1
+        why = "keeps OMP_NUM_THREADS of the job from the program: "
+        why += f"unless {target.title} binds the job to its cores, it may use the whole node"
+        yield hint(line, found[1], why)
 
 
 def _open_binding(script: Script, target: Dialect) -> Iterator[Remark]:
