@@ -23,7 +23,7 @@ TORQUE = "-l nodes=2:ppn=48"
             "srun --ntasks=4 --ntasks-per-node=4 --nodes=1 --cpus-per-task=12",
         ),
         ("-l nodes=1:ppn=8", "mpirun -np 2 ./a", "--cpus-per-task=4"),
-        ("-l nodes=1:ppn=8", "aprun -n 2 ./a", "srun --ntasks=2 --kill"),
+        ("-l nodes=1:ppn=8", "aprun -n 2 ./a", "srun --ntasks=2 --cpus-per-task=1 --kill"),
     ],
 )
 def test_ranks_and_their_cores(options: str, line: str, expected: str) -> None:

@@ -339,7 +339,8 @@ def test_a_step_with_fewer_ranks_a_node_than_the_job() -> None:
 def test_the_plugin_of_srun(text: str, plugin: str, title: str) -> None:
     done = convert(f"#PBS -l select=1:ncpus=2:mpiprocs=2\n{text}", "slurm")
     option = f"--mpi={plugin} " if plugin else ""
-    assert done.text.splitlines()[-1] == f"srun --ntasks=2 --kill-on-bad-exit=1 {option}./a"
+    cores = " --cpus-per-task=1" * ("aprun" in text)  # two ranks leave cores of the whole node free
+    assert done.text.splitlines()[-1] == f"srun --ntasks=2{cores} --kill-on-bad-exit=1 {option}./a"
     assert ("MpiDefault of the cluster" in str(done.remarks)) == (not plugin)
     assert (f"--mpi={plugin} is for {title}" in str(done.remarks)) == bool(title)
 
@@ -418,8 +419,11 @@ def line(text: str) -> str:
         ("-n 4 -cc none", "--ntasks=4 --cpu-bind=none"),
         ("-n 4 -cc 0,4,8-9", "--ntasks=4 --cpu-bind=map_cpu:0,4,8,9"),
         ("-n 2 -cc 0-3:4,5", "--ntasks=2 --cpu-bind=mask_cpu:0xf,0x30"),
-        ("-n 2 -ss -q", "--ntasks=2 --mem-bind=local --quiet"),
-        ("", "--ntasks=1"),
+        ("-n 2 -ss -q", "--ntasks=2 --cpus-per-task=1 --mem-bind=local --quiet"),
+        ("-n 2 -N 1", "--ntasks=2 --ntasks-per-node=1 --cpus-per-task=1"),
+        ("-n 16 -N 16", "--ntasks=16 --ntasks-per-node=16"),
+        ("-n 2 -cc depth", "--ntasks=2 --cpus-per-task=1 --cpu-bind=cores"),
+        ("", "--ntasks=1 --cpus-per-task=1"),
         ("-B", ""),
     ],
 )
@@ -428,7 +432,7 @@ def test_options_with_a_counterpart(options: str, new: str) -> None:
 
 
 def test_a_variable_of_the_ranks() -> None:
-    assert line("aprun -n 2 -e A=b ./a") == f"env A=b srun --ntasks=2 {END}"
+    assert line("aprun -n 2 -e A=b ./a") == f"env A=b srun --ntasks=2 --cpus-per-task=1 {END}"
 
 
 @pytest.mark.parametrize(
@@ -438,7 +442,7 @@ def test_a_variable_of_the_ranks() -> None:
 def test_an_option_without_a_counterpart_is_named(option: str) -> None:
     text = f"{HEAD}module load cray-mpich\naprun -n 2 {option} ./a -j 3"
     done = convert(text, "slurm")
-    assert done.text.endswith(f"srun --ntasks=2 {END} -j 3\n")
+    assert done.text.endswith(f"srun --ntasks=2 --cpus-per-task=1 {END} -j 3\n")
     named = [
         (one.lost, one.line, one.what.replace(" ", "")) for one in done.remarks if "counterpart" in one.why
     ]
@@ -635,7 +639,7 @@ def test_a_launcher_shows_the_nodes_of_a_request_of_cores(launch: str, cores: in
     assert all(line in done.text for line in head)
     line = next(one for one in done.text.split("\n") if one.startswith("srun"))
     assert line.startswith("srun --ntasks=64 --ntasks-per-node=16 ")
-    assert re.findall(r"--cpus-per-task=(\d+)", line) in ([], [str(each)])
+    assert re.findall(r"--cpus-per-task=(\d+)", line) in ([], ["1" if "aprun" in launch else str(each)])
     assert not [one for one in done.remarks if "one node is requested" in one.why]
     assert [one.lost for one in done.remarks if one.what == f"-l ncpus={cores}"] == [False]
     file = job_file(text)

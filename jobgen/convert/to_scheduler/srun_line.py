@@ -322,9 +322,11 @@ def cores_of_rank(line: LaunchLine, request: Request) -> str:
     if each is None and "each" not in line.values and (ranks := line.numbers.get("ranks")):
         nodes = _fewer_nodes(line, request) or request.nodes or 1
         each = _of_full_nodes(line, request) or -(-ranks // nodes)
-    if each is None or (cores == 1 and aprun.NAME in line.marks):  # whose default is one core
-        return str(cores) if cores > 1 else ""
-    own = max(cores * of_job // each, 1)
+    own = max(cores * of_job // each, 1) if each else cores
+    if aprun.NAME in line.marks and "ranks" in line.values:  # its default is to bind each rank to one core
+        is_free = "mask" in line.values or line.values.get("bind", "core") not in ("core", "depth")
+        fills = own == 1 and each in _CORES
+        return "" if is_free or fills or each is None else "1"
     return str(own) if max(cores, own) > 1 else ""
 
 
