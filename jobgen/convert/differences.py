@@ -304,6 +304,19 @@ def may_start_ranks(script: Script) -> bool:
     return named_mpi(script) is not None or _OF_RANKS.search(script.tree.text) is not None
 
 
+_OF_JOBS = ("-p", "--partition", "-A", "--account", "-q", "--qos", "--reservation")  # options of srun
+
+
+def own_jobs(script: Script, new: str) -> Iterator[Remark]:
+    """Yield a remark on the first step of a script without directives that requests a job itself, with what
+    is ``new``."""
+    for launch in script.launched(script.dialect.node_step or ""):
+        if option := next((one for one in _OF_JOBS if launch.has(one)), ""):
+            why = f"where no job runs the script, it requests one itself: {new}"
+            yield hint(launch.line, f"{launch.kind} {option}", why)
+            return
+
+
 def slots_of_one_task(script: Script) -> Iterator[Remark]:
     """Yield a remark on one task with more on a node, which are the slots that Slurm names to an mpirun."""
     total, each = (script.heeded.get(one) for one in ("--ntasks", "--ntasks-per-node"))

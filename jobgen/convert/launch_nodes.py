@@ -264,6 +264,7 @@ def _own_cores(script: Script) -> tuple[int, int, str]:
             is_named = not names.isdisjoint(_LETTERS.get(option, "").split())
             is_named |= _CORES_IN_OPTION.fullmatch(option) is not None
             is_named |= bool(sign and _CORES_IN_VARIABLE.fullmatch(option.rpartition(".")[2]))
+            is_named &= not (script.request.array and "total" in option)  # of all tasks of the array
             count = number(given or after) if is_named else None
             found.append((count or 1, line, f"{option} {count}"))
         name = next((os.path.basename(word) for word in words if not is_python(os.path.basename(word))), "")

@@ -37,7 +37,9 @@ def remarks(script: Script, target: Dialect, content: ScriptRequest) -> Iterator
     elif passes:
         yield from _of_sourced(script, why)
     if read := index_read(script):
-        content.index_later, content.index_needed = True, script.is_array_by_command
+        roles = script.dialect.job_variables
+        shown = all(is_printed(node) for name, node in script.expansions if roles.get(name) == "array_index")
+        content.index_later, content.index_needed = True, script.is_array_by_command and not shown
         how = f"{target.command} {target.scheduler.request_forms.get('array', '').format('FIRST-LAST')}"
         why = f"no directive has the range of the array: {if_array(script, read[0])}submit with {how}"
         yield hint(*read, why)

@@ -222,7 +222,8 @@ def _escaped(node: Node) -> Iterator[Node]:
 def _named_at(node: Node, start: int) -> Iterator[Node]:
     """Yield the name at an offset of the source, as a node without a parent."""
     if match := re.compile(rb"\w+").match(node.source, start):
-        yield Node("variable_name", None, start, match.end(), node.line, node.source, None)
+        line = node.line + node.source.count(b"\n", node.start, start)
+        yield Node("variable_name", None, start, match.end(), line, node.source, None)
 
 
 def inner_reads(script: Script) -> Iterator[tuple[Node, Node]]:

@@ -475,7 +475,7 @@ MPI_FLAVOURS = {
         mixed=("-n {ranks} -bind-to none", '-f "$JOBGEN_RUN_DIR/machines"'),
         runtime=("mpi", "mpich"),
         network=("HYDRA_IFACE={first}", "FI_TCP_IFACE={first}"),
-        marks=("-genv", "-genvall", "-genvlist", "-env", "-ppn", "-f", "-perhost"),
+        marks=("-genv", "-genvall", "-genvlist", "-env", "-ppn", "-f", "-perhost", "-rmk"),
         settings=("MPICH_", "MV2_"),
         # Cray MPICH, MPICH, MVAPICH2, and HPE MPT, which all take Slurm's pmi2.
         commands=("aprun", "mpiexec.hydra", "mpirun_rsh", "mpiexec_mpt"),

@@ -220,7 +220,7 @@ class Constants:
         name = variable_name(expansion) if expansion is not None else ""
         node = self.node(name) if name and depth < _DEPTH else None
         if node is not None and all(read != name for read, _ in expansions(node)):
-            return self.text(node, depth + 1)
+            return "" if node.type == "variable_assignment" else self.text(node, depth + 1)  # NAME=
         if word.type not in _PARTS:
             return word.text
         text, at = "", word.start

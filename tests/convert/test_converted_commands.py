@@ -201,6 +201,13 @@ def test_a_script_without_directives_gets_none() -> None:
     assert remarks(done) == [(False, 1, "without #SBATCH"), (True, 3, "#SBATCH -n 4")]
 
 
+@pytest.mark.parametrize(("options", "named"), [("-p gpu", True), ("--account=x", True), ("-N 2", False)])
+def test_a_step_without_directives_may_request_a_job(options: str, named: bool) -> None:
+    text = f"srun {options} -n 4 ./a\n"
+    for done in (convert(text, "pbspro", "slurm"), job_file(text, "slurm")):
+        assert any("it requests one itself" in one.why for one in done.remarks) == named
+
+
 def test_directives_of_a_here_document_have_a_remark() -> None:
     done = convert(f"{ONE}cat <<END > job.sh\n#SBATCH -n 4\n#SBATCH -t 9\nhostname\nEND", "pbspro")
     assert remarks(done) == [(True, 4, "#SBATCH -n 4")]

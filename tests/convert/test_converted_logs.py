@@ -394,6 +394,7 @@ def test_a_log_with_the_index_of_an_array_that_only_the_submission_names(target:
     [
         ("./a $PBS_ARRAY_INDEX", "%x.o%A.%a"),
         ("./a ${PBS_ARRAY_INDEX:-0}", "%x.o%j"),
+        ("echo $PBS_ARRAY_INDEX\n./a", "%x.o%j"),
         ("./a", "%x.o%j"),
     ],
 )

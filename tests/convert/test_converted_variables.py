@@ -71,6 +71,8 @@ def test_a_rank_in_text_that_srun_starts() -> None:
     assert "--node_rank \\$OMPI_COMM_WORLD_RANK t.py" in done.text
     assert done.text.endswith(f'{MPIRUN} bash -c "$RUN"\n')
     assert (False, 3, "SLURM_PROCID") in remarks(done)
+    done = convert(f'{ONE}RUN="a \\\n \\$SLURM_PROCID"\nsrun bash -c "$RUN"', "pbspro")
+    assert (False, 4, "SLURM_PROCID") in remarks(done)
 
 
 @pytest.mark.parametrize(

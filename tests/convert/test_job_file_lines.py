@@ -16,6 +16,7 @@ from convert.conversions import job_file, remarks
         ("#SBATCH -t 10\n#SBATCH -n 2\n#SBATCH --gpus-per-task=1\n", "srun ./a", 4, "1 GPU for each task"),
         ("#SBATCH -t 10\n#SBATCH -N 1 -n 1\n#SBATCH --gres=gpu:a100:1\n", "srun ./a", 4, "a100"),
         ("#SBATCH -t 10\n#SBATCH -N 1 -n 1\n", "srun -c 2 ./a", 4, "2 cores of a rank"),
+        ("#SBATCH -t 10\n#SBATCH -N 1 -n 4 -c 1\n", "S='srun -c 2'\n$S ./a", 5, "2 cores of a rank"),
         ("#SBATCH -t 10\n#SBATCH -N 1 -n 1\n#SBATCH --exclusive\n", "srun ./a", 4, "exclusive"),
         ("#SBATCH -t 10\n#SBATCH -N 1 -n 1\n#SBATCH -J a/b\n", "srun ./a", 4, "the name a/b"),
         ("#SBATCH -t 10\n#SBATCH -N 1 -n 1\n#SBATCH -D ~/x\n", "srun ./a", 4, "workdir ~/x"),

@@ -248,6 +248,7 @@ def test_a_difference_has_a_remark(name: str) -> None:
 
 EQUAL = {
     "threads of a program in an option": (TORQUE, "", "spades.py -t4 -o x", "uses 16 cores of a node"),
+    "workers of all tasks": (SLURM, "-a 1-16", "./a --total_num_workers 16", "uses 16 cores of a node"),
     "GPUs in a directive": (
         "#PBS -l nodes=4:ppn=4\n#PBS -l gpus=2\n{}{}\n", "", "module load cuda\nmpirun ./a", "the script requests none",
     ),

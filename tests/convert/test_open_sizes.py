@@ -735,6 +735,7 @@ def test_devices_of_ranks_that_slurm_names_anew(code: str, named: bool) -> None:
         ("-N 1 -n 16", "module load cuda\npython run.py", 0),
         ("-N 1 -c 16", "module load Chem/VASP/5.4.4\npython polaron.py", 0),
         ("-N 2 --ntasks-per-node=1", "module load openmpi\npython run.py", 0),
+        ("-n 4", "module load openmpi\nmpirun lmp", 0),  # each task is a node of one core
         ("-N 1 -n 16", "module load vasp\nexport OMP_NUM_THREADS=1\npython polaron.py", 0),
     ],
 )

@@ -112,6 +112,7 @@ def test_a_variable_that_the_new_script_sets_is_no_remark(tmp_path: Path) -> Non
         ("./a.sh\n./b.sh\n./c.sh\n./d.sh\n./e.sh", "a.sh, b.sh, c.sh, d.sh and 1 more"),
         ("source /etc/profile", ""),
         ("source ~/miniconda3/etc/profile.d/conda.sh", ""),
+        ("A=\nsource ./x-$A-y.sh", "x--y.sh"),
         ("source venv/bin/activate", ""),
         (". $MODULESHOME/init/bash", ""),
         ("source /opt/intel/setvars.sh", ""),

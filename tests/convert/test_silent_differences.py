@@ -279,6 +279,7 @@ def test_ranks_that_end_with_another_one_are_named(module: str, line: str, ends:
     [
         ("mpirun -genv A 1 -n 4 ./a", 'mpirun -f "$PBS_NODEFILE" -genv A 1 -n 4 ./a'),
         ("mpirun -n 4 -ppn 2 ./a", 'mpirun -f "$PBS_NODEFILE" -n 4 -ppn 2 ./a'),
+        ("mpirun -rmk slurm ./a", 'mpirun -f "$PBS_NODEFILE" -n 4 -rmk slurm ./a'),
         ("mpirun -n 4 ./a -f x", 'mpirun --hostfile "$PBS_NODEFILE" $(mpi_exports) -n 4 ./a -f x'),
         ("mpirun -n 4 ./a -genv x", 'mpirun --hostfile "$PBS_NODEFILE" $(mpi_exports) -n 4 ./a -genv x'),
     ],
@@ -2143,7 +2144,10 @@ def test_a_sign_directly_behind_the_delimiter_of_a_document(head: str) -> None:
 
 @pytest.mark.parametrize(
     ("code", "named"),
-    [("which mpirun\n./gather.pl -np 64", True), ("R=mpirun\n./gather.pl $R", False), ("./gather.pl", True)],
+    [
+        *(("which mpirun\n./gather.pl -np 64", True), ("R=mpirun\n./gather.pl $R", False)),
+        *(("./gather.pl", True), ("export I_MPI_HYDRA_BOOTSTRAP=rsh\n./gather.pl", True)),
+    ],
 )
 def test_a_program_for_several_nodes_that_nothing_starts_there(code: str, named: bool) -> None:
     done = convert(f"#PBS -l nodes=4:ppn=16\ncd /work\n{code}", "slurm", "torque")

@@ -93,6 +93,7 @@ class HostCode:
         set_before = {name for name, value, _ in script.assignments if value.start < last}
         self.public |= set_before - self.ours - self._of_launch()  # the file may read them
         self.values: list[Node] = []  # statements that are not for the hosts
+        self.prints: list[Node] = []  # statements that only print hosts and the like
 
     def find(self, before: Sequence[Node], after: Sequence[Node]) -> list[Node]:
         """Return those of the statements before and after the program that a job file does not need."""
@@ -109,8 +110,8 @@ class HostCode:
         found += [one for one in declarations if one not in found and _set(one) <= hosts]
         self.values = [one for one in idle if one not in found and self._is_value(one)]
         found += self.values
-        prints = [one for one in statements if _prints(one) & printed or self._shows(one)]
-        found += [one for one in prints if one not in found]
+        self.prints = [one for one in statements if _prints(one) & printed or self._shows(one)]
+        found += [one for one in self.prints if one not in found]
         called = {call.name for one in found for tree in self._trees(one) for call in commands(tree)}
         found += [one for one in statements if one.type == "function_definition" and one.name in called]
         while kept := [one for one in found if not self._unused(one, found)]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from fnmatch import fnmatchcase
 from itertools import takewhile
 
-from jobgen.convert import submission, unread_files
+from jobgen.convert import differences, submission, unread_files
 from jobgen.convert.launch_nodes import ALL
 from jobgen.convert.misreadings import WHOLE_ENVIRONMENT, is_narrow, names_devices, narrow_export
 from jobgen.convert.request_reader import has_directives
@@ -351,6 +351,7 @@ def without_directives(script: Script) -> Iterator[Remark]:
     if not has_directives(script):
         why = "the script requests nothing: the job has what its commands name, and jobgen's defaults"
         yield hint(1, f"without {script.dialect.scheduler.prefix}", why)
+        yield from differences.own_jobs(script, "its options are none of the job file")
 
 
 def arguments(script: Script, file: JobFile) -> Iterator[Remark]:

@@ -436,6 +436,9 @@ def _cores(file: JobFile, script: Script, launch: Launch | None, each: int, gpus
     file.values["ranks_per_node"] = each
     rank = own if own and own * each <= cores else max(cores // each, 1)
     file.values["cpus_per_rank"] = rank
+    if launch is not None and own and own > rank:
+        why = f"are more than the directives request: jobgen gives each rank {rank}"
+        file.hint(launch.line, f"{own} cores of a rank", why)
     if cores < each:
         why = f"jobgen requests a core for each of {each} ranks"
         file.hint(line_of(script, "cpus", "ranks"), counted(cores, "core"), why)

@@ -295,6 +295,7 @@ def _with_wait(script: Script, parts: Split, statement: Node) -> tuple[Split, No
 
 
 _OF_HOSTS = "at most the launch line reads it, and jobgen finds hosts, address and port itself"
+_OF_PRINT = "it only prints hosts, address or port, which jobgen finds itself"
 _OF_ALL = "jobgen hands the environment of the script to the ranks of all nodes"
 
 
@@ -309,7 +310,8 @@ def _without_host_code(
     for one in unused:
         if one not in code.values:
             address = file.values.get("master_addr") if code.sets_address(one) else None
-            why = _OF_ALL if code.is_environment(one) else f"{_OF_HOSTS}{code.loss(one)}"
+            of_hosts = _OF_PRINT if one in code.prints else f"{_OF_HOSTS}{code.loss(one)}"
+            why = _OF_ALL if code.is_environment(one) else of_hosts
             why = f"becomes master_addr = {address}" if address else f"is left out: {why}"
             file.remarks.append(remark_on(one, why))
     before, after = (tuple(without(found, unused)) for found in (parts.before, parts.after))

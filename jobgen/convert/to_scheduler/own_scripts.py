@@ -25,8 +25,8 @@ _ON_NODES = re.compile(
     r"\b(\w*mpi(run|exec)\w*|[ajps]run|ssh|rsh|pbsdsh|pdsh|clush|parallel(?!/)|charmrun|torchrun|deepspeed|horovodrun"
     r"|accelerate|ray|dask|hostnames|show\s+hostname)\b"
 )
-
-_QUERY = re.compile(r"\b(which|type|whereis|hash|command -[vV])\s[^\n;|&)`]*")  # for the path of a command
+# For the path of a command, and the setting of an mpirun that the script does not start.
+_QUERY = re.compile(r"\b(which|type|whereis|hash|command -[vV])\s[^\n;|&)`]*|\w*BOOTSTRAP\w*=\w+")
 
 
 def remarks(script: Script, target: Dialect, text: str) -> Iterator[Remark]:

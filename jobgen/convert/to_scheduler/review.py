@@ -80,6 +80,8 @@ def remarks(script: Script, target: Dialect, content: ScriptRequest) -> Iterator
     if not has_directives(script):
         why = "it is not treated as a batch script: no directives and no cd are added"
         yield hint(1, f"without {source.scheduler.prefix}", why)
+        new = "the new command requests none, and starts its ranks here"
+        yield from differences.own_jobs(script, new) if source.node_step != target.node_step else ()
     yield from misreadings.unreadable(script)
     yield from misreadings.own_name(script)
     for late in script.directives.late:

@@ -290,7 +290,8 @@ def _open_threads(
         why = f"is unset: unless {target.title} binds the job to its cores, "
         why += "OpenMP uses those of the whole node"
     tasks = (request.ranks or 1) > (request.nodes or 1) or (request.ranks_per_node or 1) > 1
-    if tasks and may_start_ranks(script) and any(_OF_JOB in line for line in lines):
+    whole = any(_OF_JOB in line and "OMP_NUM_THREADS=1 " not in line for line in lines)
+    if tasks and may_start_ranks(script) and whole:
         why = "is set to the cores of all tasks: ranks that a program starts itself need those of one"
         left = True
     if left:
