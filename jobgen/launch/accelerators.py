@@ -132,7 +132,7 @@ ACCELERATORS = {
             "edf": "",
         },
         network=("NCCL_SOCKET_IFNAME={names}",),
-        marks=("rocm", "rocr", "hipcc", "rocfft"),
+        marks=("rocm", "rocr", "hipcc", "rocfft", "rccl"),
         torch="hip",
         ops=("fused_adam", "cpu_adam", "fused_lamb"),
         deepspeed="cuda",

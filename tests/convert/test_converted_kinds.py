@@ -261,6 +261,7 @@ def test_a_select_with_ranks_and_no_cores_may_be_a_whole_node() -> None:
     ("line", "rocm"),
     [
         ("module load rocm", True),
+        ("module load aws-ofi-rccl", True),
         ("export ROCR_VISIBLE_DEVICES=0", True),
         ("spack install a +cuda ~rocm", False),
         ("# rocm", False),

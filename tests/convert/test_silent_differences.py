@@ -3916,3 +3916,29 @@ def test_the_name_of_the_first_node_for_all_ranks(code: str, nodes: int, remarks
 def test_a_program_of_a_site_for_jobs_is_named(program: str, named: bool) -> None:
     done = convert(f"#PBS -l nodes=1:ppn=1\ncd $PBS_O_WORKDIR\n{program}\n", "slurm")
     assert any("is not read" in one.why for one in done.remarks) == named
+
+
+@pytest.mark.parametrize(
+    ("code", "named"),
+    [
+        *(("IFS=,\nsrun ./a", True), ("IFS=',' a=($X)\nsrun ./a\nsrun ./b", True)),
+        *(("O=$IFS\nIFS=,\nIFS=$O\nsrun ./a", False), ("IFS=,\nunset IFS\nsrun ./a", False)),
+        *(("IFS=, read -r a b < x\nsrun ./a", False), ("x=$(IFS=,; f)\nsrun ./a", False)),
+    ],
+)
+def test_an_ifs_that_does_not_split_the_exports_is_named(code: str, named: bool) -> None:
+    found = convert(SLURM.format("-N 2 --ntasks-per-node=1", code), "torque").remarks
+    assert sum("does not split the words of $(mpi_exports)" in one.why for one in found) == named
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("X=$(f)\nIFS=,\nsrun ./a $X", "IFS=,\nexec ./a $X"),
+        ("X=a,b\nIFS=,\n./a $X", "IFS=,\nexec ./a $X"),
+        ("X=a,b\nIFS=, read -r Y < x\n./a $X", ""),
+    ],
+)
+def test_an_ifs_of_the_script_splits_the_words_of_the_program(code: str, words: str) -> None:
+    command = values(job_file(SLURM.format("-N 1 -n 2", code)).text)["command"]
+    assert command[-1] == words or (not words and command == ["./a", "a,b"])

@@ -100,7 +100,7 @@ def read(
             text = _code(script, node, found) if text is None else text
             text = "\n".join([*exported_functions(script, f"{node.text}\n{text}"), text])
             found.used += [name for name, _ in expansions(node) if name.isidentifier()]
-        elif text is None:
+        elif text is None or (_splits_otherwise(script) and _splits(script, node)):
             text = _run_time(script, node, found)
             is_program = at == 0 or (at == 1 and is_python(nodes[0].text))
             found.several |= is_program and _bare(node) and _is_foreign(script, text)
@@ -316,9 +316,16 @@ def _splits(script: Script, node: Node) -> bool:
     if node.type not in ("simple_expansion", "expansion"):
         return False
     name = re.sub(r"\W.*", "", node.text.lstrip("${#!"))
+    if _splits_otherwise(script):
+        return True
     if not name or re.search(r"[@*]|^\$\{\w+:?\+", node.text) or _OF_NODES.fullmatch(name):
         return True
     return _has_several(script, name)
+
+
+def _splits_otherwise(script: Script) -> bool:
+    """Return whether the shell of a script has an IFS of its own, that of one command apart."""
+    return any(name == "IFS" and not node.child_of("command") for name, _, node in script.assignments)
 
 
 def _is_foreign(script: Script, text: str) -> bool:
@@ -477,7 +484,9 @@ def as_text(
     the quotes in these.
     """
     joined, setup = _joined(nodes), list[str]()
-    fixed = joined if not any(map(is_own_file, script.commands)) else ()  # a file may set a variable again
+    place = sorted(nodes, key=lambda one: one.start)[-1:]  # the values of variables are above the command
+    own_files = any(map(is_own_file, script.commands))  # which may set a variable again
+    fixed = () if own_files or _splits_otherwise(script) else joined
     known = {node: value for node in fixed if (value := _plain_value(script, node))}
     of_all = launch is not None
     texts = [known.get(one) or (_with_output(one, setup, own) if of_all else one.text) for one in joined]
@@ -494,7 +503,7 @@ def as_text(
     text = _command(" ".join(words))
     if twice and has_signs(script, nodes):
         text = 'eval "{}"'.format(re.sub(r'(["\\])', r"\\\1", text))
-    lines = [*state(script, nodes), *exported_functions(script, text), *needs.definitions, text]
+    lines = [*state(script, place), *exported_functions(script, text), *needs.definitions, text]
     found = _code_of(script, lines, needs.names, nodes)
     # The second shell reads the variables that the values name in single quotes, too: A='-x $B'.
     literals = [one.text for one in script.values_in(nodes) if is_literal(one)] if twice else []

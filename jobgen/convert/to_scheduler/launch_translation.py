@@ -28,6 +28,7 @@ from jobgen.values.parsers import number
 _ARITHMETIC = re.compile(r"\(\((.*?)\)\)|\b(?:expr|let)\b([^`)\n]*)|\becho\b([^|\n]*)\| *bc\b")
 _COMMAND = r"\$\((?!\()[^()]*\)?|`[^`]*`"
 _SRUN = LAUNCHERS["srun"].names
+_SHELLS = ("function_definition", "subshell", "command_substitution")  # whose variables others do not have
 _INHERITED = {"numactl", "taskset", "nice", "ionice", "chrt"}  # whose effect the processes of a command have
 
 
@@ -113,6 +114,7 @@ def _replaced(
         elif not to_srun:
             line.values |= _threads(line, script)
             text = mpirun_line.write(line, script.request, target, mpi, _exports(script, call, mpi))
+            late += _split_otherwise(call, script) if f"$({mpirun_line.EXPORTS})" in text else []
     except Unreadable as error:
         boxed = isinstance(error, OfContainer)
         yield Remark(call.command.line, call.what, f"{error}: the line is unchanged", of_program=boxed)
@@ -129,6 +131,18 @@ def _replaced(
             yield remark
     files = srun_line.redirections(line)
     yield Edit(call.start, line.program.start, "".join(f"{one} " for one in (text, files) if one))
+
+
+def _split_otherwise(call: Call, script: Script) -> Iterator[Remark]:
+    """Yield a remark on the last IFS of the shell before a call, if the words of the new command need another."""
+    found = [(node, value) for name, value, node in script.assignments if name == "IFS"]
+    own = [(node, value) for node, value in found if node.start < call.start and not node.child_of("command")]
+    resets = [one.start for one in script.tree.all("unset_command") if "IFS" in one.text]
+    for node, value in own[-1:]:
+        kept = re.search(r"\$[{\w]", value.text) or value.text == r"$' \t\n'"  # a variable with the former one
+        if not (kept or any(node.start < one < call.start for one in resets) or node.under(*_SHELLS)):
+            why = f"does not split the words of $({mpirun_line.EXPORTS}): unset it before the launcher"
+            yield hint(node.line, node.text, why)
 
 
 def _beside_on_cray(call: Call, found: Sequence[Edit | Remark]) -> Iterator[Remark]:
