@@ -134,12 +134,12 @@ def _replaced(
 
 
 def _split_otherwise(call: Call, script: Script) -> Iterator[Remark]:
-    """Yield a remark on the last IFS of the shell before a call, if the words of the new command need another."""
+    """Yield a remark on the last IFS of the shell before a call, if the new command needs another one."""
     found = [(node, value) for name, value, node in script.assignments if name == "IFS"]
     own = [(node, value) for node, value in found if node.start < call.start and not node.child_of("command")]
     resets = [one.start for one in script.tree.all("unset_command") if "IFS" in one.text]
     for node, value in own[-1:]:
-        kept = re.search(r"\$[{\w]", value.text) or value.text == r"$' \t\n'"  # a variable with the former one
+        kept = re.search(r"\$[{\w]|^\$' \\t\\n'$", value.text)  # that of before, or the default
         if not (kept or any(node.start < one < call.start for one in resets) or node.under(*_SHELLS)):
             why = f"does not split the words of $({mpirun_line.EXPORTS}): unset it before the launcher"
             yield hint(node.line, node.text, why)
