@@ -295,7 +295,7 @@ def _with_wait(script: Script, parts: Split, statement: Node) -> tuple[Split, No
 
 
 _OF_HOSTS = "at most the launch line reads it, and jobgen finds hosts, address and port itself"
-_OF_PRINT = "it only prints hosts, address or port, which jobgen finds itself"
+_OF_PRINT = "it only prints the hosts, their number or an address, which jobgen finds itself"
 _OF_ALL = "jobgen hands the environment of the script to the ranks of all nodes"
 
 
