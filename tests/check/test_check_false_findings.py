@@ -1196,6 +1196,12 @@ def test_a_folder_in_the_root_of_the_repository(tmp_path: Path) -> None:
         ("server &\nsleep 60\ncat <<END\nssh -L 1:a:1\nEND\nwait", "sleep-as-sync"),
         ("export A=$DATA_DIR/x\nDATADIR=$DATA_DIR/y\n./a $DATADIR", "misspelt-variable"),
         ("#SBATCH -o a.log\ncd x || exit\n#SBATCH -o b.log\n./a", "late-directive"),
+        ("#SBATCH -N 2 --gpus=1\nMASTER_PORT=$((10000 + SLURM_JOBID % 50000))\nsrun a.py", "ephemeral-port"),
+        ("f() { echo bye; exit 1; }\ntrap f TERM INT\nsrun ./a", "trap-late"),
+        ("trap 'kill 0' INT\nsrun ./a", "trap-late"),
+        ("#SBATCH -o log/RUN_NAME.out\n./a", "shared-log"),
+        ("#SBATCH -o log_VAR_T.out\n./a", "shared-log"),
+        ("if [ $A = b ]; then\nD=$SLURM_SUBMIT_DIR\nelse\nD=$PBS_O_WORKDIR\nfi\ncd $D\n./a", "unchecked-cd"),
     ],
 )
 def test_what_a_reader_found_false(text: str, rule: str) -> None:
@@ -1297,6 +1303,12 @@ def test_the_end_in_the_branch_of_the_program() -> None:
         ("f=$(echo $1 | tr a b)\nmkdir -p $f", "unquoted-path", 1),
         ("a=($(cat $1))\nf=${a[0]}\nmkdir -p $f", "unquoted-path", 0),
         ("cp a /data/$username/", "unquoted-path", 0),
+        ("module load flow/2.1\nsource $FLOW_ENV", "unquoted-path", 0),
+        ("module load other/2.1\nsource $FLOW_ENV", "unquoted-path", 1),
+        ("f() { echo x; }\nd=$(f)\nmkdir $d", "unquoted-path", 0),
+        ("a=($(cat b))\nd=$(basename ${a[1]} .txt)\nmkdir $d", "unquoted-path", 0),
+        ("d=$(basename $1)\nmkdir $d", "unquoted-path", 1),
+        ("d=$(pwd)/a\nmkdir $d\ncp a $PWD/b", "unquoted-path", 2),
         ("source $six_ALL_CCFRWORK/start\ncp a /data/$Nsamples/", "unquoted-path", 0),
         ('D="$(cd "$(dirname $0)" && pwd)"\ncd $D\n./a out/b', "unchecked-cd", 0),
         ("D=$(mktemp -d)\ncd $D\n./a out/b", "unchecked-cd", 0),
@@ -1308,6 +1320,36 @@ def test_the_end_in_the_branch_of_the_program() -> None:
 )
 def test_directories_and_directives_that_matter(text: str, rule: str, count: int) -> None:
     assert len(found(f"{HEAD}{text}", rule)) == count
+
+
+@pytest.mark.parametrize(("text", "count"), [("D=$(pwd)/a", 0), ("cd /a/b$1/\nD=$(pwd)", 1)])
+def test_the_home_directory_where_a_job_of_pbs_starts(text: str, count: int) -> None:
+    assert len(found(f"{PBS}{text}\nmkdir $D", "unquoted-path")) == count
+
+
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        ("export A=1\n#PBS -v A\n./a", "remove it, or move it"),
+        ("#PBS -o a\ncd /a || exit\n#PBS -o b/\n./a", "keep one: -o above is in effect"),
+        ("cd /a || exit\n#PBS -q a\n#PBS -q b\n#PBS -q c\n./a", "move one of the alternatives"),
+    ],
+)
+def test_the_fix_of_a_late_directive_that_loses_nothing(text: str, fix: str) -> None:
+    for one in found(f"{PBS}{text}", "late-directive"):
+        assert (one.severity, one.fix.startswith(fix)) == ("note", True)
+
+
+@pytest.mark.parametrize(
+    ("head", "loss"),
+    [
+        (f"{HEAD}#SBATCH -o log/a.%j", "fails at once"),
+        (f"{PBS}#PBS -o log/a.txt", "output of the job is lost"),
+    ],
+)
+def test_what_a_missing_directory_does(head: str, loss: str) -> None:
+    (only,) = found(f"{head}\n./a", "output-directory")
+    assert (only.severity, loss in only.reason) == ("note", True)
 
 
 @pytest.mark.parametrize(

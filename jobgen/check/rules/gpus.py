@@ -78,7 +78,7 @@ def forced_devices(script: Script) -> Iterator[Hit]:
         same = script.dialect.hides_devices and numbers == set(range(requested or 0))
         if script.has_whole_nodes or same or (own and apart):
             continue  # no other job is on the node, these are all that the job sees, or each process gets its part
-        reason = f"{name} is set by hand, and the job requests no devices: another job may use these"
+        reason = f"{name} is set by hand, and the job requests no devices: unless the node is its own, another job may use these"
         given = requested or any(map(script.heeded.get, script.dialect.scheduler.keys.devices))
         if given:
             effect = (
