@@ -1199,6 +1199,7 @@ def test_a_folder_in_the_root_of_the_repository(tmp_path: Path) -> None:
         ("#SBATCH -N 2 --gpus=1\nMASTER_PORT=$((10000 + SLURM_JOBID % 50000))\nsrun a.py", "ephemeral-port"),
         ("f() { echo bye; exit 1; }\ntrap f TERM INT\nsrun ./a", "trap-late"),
         ("trap 'kill 0' INT\nsrun ./a", "trap-late"),
+        ("module load anacondapy/5.3.1\nsource activate a\n./a", "source-activate"),
         ("#SBATCH -o log/RUN_NAME.out\n./a", "shared-log"),
         ("#SBATCH -o log_VAR_T.out\n./a", "shared-log"),
         ("if [ $A = b ]; then\nD=$SLURM_SUBMIT_DIR\nelse\nD=$PBS_O_WORKDIR\nfi\ncd $D\n./a", "unchecked-cd"),
@@ -1292,9 +1293,10 @@ def test_the_end_in_the_branch_of_the_program() -> None:
     [
         ("#SBATCH --output=old/a.log\n#SBATCH --output=new/a.log\n./a", "output-directory", 1),
         ("cd /a || exit\n#SBATCH --time=01:00:00\n./a", "late-directive", 0),
+        ("cd /a || exit\n./a\n#SBATCH -A [project name]", "late-directive", 0),
         ("cd /a || exit\n#SBATCH --time=02:00:00\n./a", "late-directive", 1),
         ("for ((i = $1; i < $2; i++)); do\nf=B_0$i\nmkdir -p $f\ndone", "unquoted-path", 0),
-        ("for i in $1; do\ni=$2\nf=B_0$i\nmkdir -p $f\ndone", "unquoted-path", 1),
+        ("for i in $1; do\ni=$2\nf=$i/B_0\nmkdir -p $f\ndone", "unquoted-path", 1),
         ("cp $PBS_O_HOME/a .\n$RUN $GMXBIN/gmx mdrun", "unquoted-path", 0),
         ("i=$2\nfor i in $1; do\nmkdir -p $i\ndone", "unquoted-path", 0),
         ("for i in $1; do\nf=`echo a/$i`\nmkdir -p $f\ndone", "unquoted-path", 0),
@@ -1308,6 +1310,10 @@ def test_the_end_in_the_branch_of_the_program() -> None:
         ("f() { echo x; }\nd=$(f)\nmkdir $d", "unquoted-path", 0),
         ("a=($(cat b))\nd=$(basename ${a[1]} .txt)\nmkdir $d", "unquoted-path", 0),
         ("d=$(basename $1)\nmkdir $d", "unquoted-path", 1),
+        ('d="log/a_$1"\nmkdir $d', "unquoted-path", 0),
+        ("d=log/$1.a\nmkdir $d", "unquoted-path", 0),
+        ('d="log/$1"\nmkdir $d', "unquoted-path", 1),
+        ("mkdir $STOCKYARD/a $SPACK_HASH/b", "unquoted-path", 0),
         ("d=$(pwd)/a\nmkdir $d\ncp a $PWD/b", "unquoted-path", 2),
         ("source $six_ALL_CCFRWORK/start\ncp a /data/$Nsamples/", "unquoted-path", 0),
         ('D="$(cd "$(dirname $0)" && pwd)"\ncd $D\n./a out/b', "unchecked-cd", 0),
@@ -1333,11 +1339,12 @@ def test_the_home_directory_where_a_job_of_pbs_starts(text: str, count: int) -> 
         ("export A=1\n#PBS -v A\n./a", "remove it, or move it"),
         ("#PBS -o a\ncd /a || exit\n#PBS -o b/\n./a", "keep one: -o above is in effect"),
         ("cd /a || exit\n#PBS -q a\n#PBS -q b\n#PBS -q c\n./a", "move one of the alternatives"),
+        ("cd /a || exit\n#PBS -q a\n./a $1 $2", "remove it if the qsub that submits the script with"),
     ],
 )
 def test_the_fix_of_a_late_directive_that_loses_nothing(text: str, fix: str) -> None:
-    for one in found(f"{PBS}{text}", "late-directive"):
-        assert (one.severity, one.fix.startswith(fix)) == ("note", True)
+    (one, *_) = found(f"{PBS}{text}", "late-directive")
+    assert (one.severity, one.fix.startswith(fix)) == ("note", True)
 
 
 @pytest.mark.parametrize(

@@ -643,6 +643,11 @@ def test_a_loop_has_one_finding_on_its_input() -> None:
         ),
         ("forced-devices", f"{HEAD}#SBATCH --gpus-per-task=4\nCUDA_VISIBLE_DEVICES=0,1 ./a", "remove it"),
         ("forced-devices", f"{HEAD}CUDA_VISIBLE_DEVICES=0,1 ./a", "request the devices"),
+        (
+            "forced-devices",
+            f"{HEAD}#SBATCH --gres=gpu:2\nCUDA_VISIBLE_DEVICES=1 ./a",
+            "request 1, or remove it",
+        ),
         ("repeated-directive", f"{PBS}#PBS -m a\n#PBS -m e\n./a", "write the letters of both in one"),
         (
             "source-activate",

@@ -19,7 +19,7 @@ from jobgen.script import script_arguments
 from jobgen.script.command_kinds import STATE, TOOLS
 from jobgen.script.dialects.table import SHELL
 from jobgen.script.directives import Line, apart
-from jobgen.script.other_text import foreign_lines, has_variable, is_template
+from jobgen.script.other_text import foreign_lines, has_variable, is_for_person, is_template
 from jobgen.script.request import settings
 from jobgen.script.script import Edit, Hit, Script
 
@@ -162,8 +162,8 @@ def late_directive(script: Script) -> Iterator[Hit]:
             continue  # part of a script that this one writes
         below, own = end < line.number, _settings(script, line)
         keys = {key for key, _ in own}
-        if below and keys and keys <= script.heeded.keys():
-            continue  # other values, which a person keeps
+        if below and ((keys and keys <= script.heeded.keys()) or is_for_person(line.text)):
+            continue  # other values, which a person keeps, or an example
         if own and all(_in_effect(script, key, one.value) for key, one in own):
             continue
         harmless, branch = _fix_of_harmless(script, line, late), late.branch(line)
@@ -248,6 +248,9 @@ def _fix_of_late(script: Script, line: Line, late: _Late, harmless: str) -> str:
         return f"give it to {dialect.command}: no condition of the script decides on a directive"
     if harmless:
         return harmless
+    if late.has_arguments:
+        command = f"the {dialect.command} that submits the script with its arguments"
+        return f"remove it if {command} gives the option, else move it above the first command"
     outputs = (one for _, one in own if one.flag in dialect.output_options)
     folder = next(filter(None, (folder_of(script, one) for one in outputs)), ".")
     if not exists(script, folder) and not os.path.isabs(folder):

@@ -78,7 +78,8 @@ def forced_devices(script: Script) -> Iterator[Hit]:
         same = script.dialect.hides_devices and numbers == set(range(requested or 0))
         if script.has_whole_nodes or same or (own and apart):
             continue  # no other job is on the node, these are all that the job sees, or each process gets its part
-        reason = f"{name} is set by hand, and the job requests no devices: unless the node is its own, another job may use these"
+        alone = "unless the node is its own, " if own else ""
+        reason = f"{name} is set by hand, and the job requests no devices: {alone}another job may use these"
         given = requested or any(map(script.heeded.get, script.dialect.scheduler.keys.devices))
         if given:
             effect = (
@@ -86,6 +87,9 @@ def forced_devices(script: Script) -> Iterator[Hit]:
             )
             reason = f"{name} is set by hand: {effect}"
         fix = "" if given else "request the devices: the scheduler sets it"
+        if own and requested and script.dialect.hides_devices:
+            reason = f"{name} is set by hand: of the {requested} devices of the job this uses {len(numbers)}"
+            fix = f"request {len(numbers)}, or remove it"
         yield Hit.at(node, reason, fix, NOTE if own else None)
 
 

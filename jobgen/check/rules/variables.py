@@ -204,7 +204,7 @@ def _in_backquotes(node: Node) -> bool:
 # Names whose values have no blanks: those of schedulers except directories, and numbers, identifiers and dates.
 _UNSPLIT = re.compile(
     r"g\d\droot|HOME|USER|LOGNAME|HOSTNAME|(?:\w*_)?TMPDIR|(?:\w*_)?SCRATCH(?:DIR)?|WORK|\w*CCFR(?:WORK|SCRATCH|STORE)|RANDOM|UID|SECONDS|NCPUS|SLURM_(?!SUBMIT_DIR|JOB_NAME)\w+|PBS_(?!O_|JOBDIR)\w+|"
-    r"PBS_O_(?:HOME|HOST|LOGNAME|QUEUE)|OMP_NUM_THREADS|(?:LOCAL_)?RANK|WORLD_SIZE|(?i:(?:\w*_)?(?:(?:job|task|run|array|sample)_?(?:id|name)|p?pid|"
+    r"PBS_O_(?:HOME|HOST|LOGNAME|QUEUE)|STOCKYARD|(?i:\w*_HASH)|OMP_NUM_THREADS|(?:LOCAL_)?RANK|WORLD_SIZE|(?i:(?:\w*_)?(?:(?:job|task|run|array|sample)_?(?:id|name)|p?pid|"
     r"id|num|nodes|n?tasks|n_?samples|count|seed|rank|size|idx|index|iter|step|epoch|ver(?:sion)?|year|month|day|date|time|"
     r"port|np|n?procs?|threads|[cg]pus|level|fold|user(?:_?name)?)\d?)"
 )
@@ -231,7 +231,7 @@ def _is_path(node: Node) -> bool:
 def _is_in_name(node: Node) -> bool:
     """Return whether a variable is only a part of the name of a file, as in ``run_$x``, ``a/$x.txt``: an identifier."""
     word = node.parent
-    if word is None or word.type != "concatenation":
+    if word is None or word.type not in ("concatenation", "string"):
         return False
     before = node.source[max(word.start, node.start - _LONGEST) : node.start].decode(errors="replace")
     letters = re.search(r"(\$?)\w+$", before)
@@ -269,7 +269,12 @@ def _may_split(script: Script, name: str, modules: Set[str], homes: Iterable[tup
         ):
             return True
         found = (pair for value in values for pair in expansions(value))
-        inner = {other for other, node in found if not node.under("subscript") and not _is_split(node)} - seen
+        parts = {
+            other
+            for other, node in found
+            if not (node.under("subscript") or _is_split(node) or _is_in_name(node))
+        }
+        inner = parts - seen
         seen |= inner
         todo += inner
     return False
@@ -600,7 +605,7 @@ def unchecked(script: Script) -> Iterator[Hit]:
         names = " and ".join([f"${name}" for name, _ in found])
         names = names if len(found) < 3 else f"${first} and {len(others)} other variables"
         verb, are = ("has", "it is") if len(found) == 1 else ("have", "they are")
-        reason = f"{names} {verb} to be set outside of the script: without it, {are} empty"
+        reason = f"{names} {verb} to be set outside of the script: otherwise {are} empty"
         yield Hit.at(node, reason, f"write ${{{first}:?}}")
 
 
