@@ -1314,6 +1314,8 @@ def test_the_end_in_the_branch_of_the_program() -> None:
         ("d=log/$1.a\nmkdir $d", "unquoted-path", 0),
         ('d="log/$1"\nmkdir $d', "unquoted-path", 1),
         ("mkdir $STOCKYARD/a $SPACK_HASH/b", "unquoted-path", 0),
+        ("f=$(ls a*)\nmv $f b", "unquoted-path", 0),
+        ("f=$(ls a* | head -1)\nmv $f b", "unquoted-path", 1),
         ("d=$(pwd)/a\nmkdir $d\ncp a $PWD/b", "unquoted-path", 2),
         ("source $six_ALL_CCFRWORK/start\ncp a /data/$Nsamples/", "unquoted-path", 0),
         ('D="$(cd "$(dirname $0)" && pwd)"\ncd $D\n./a out/b', "unchecked-cd", 0),
@@ -1350,8 +1352,8 @@ def test_the_fix_of_a_late_directive_that_loses_nothing(text: str, fix: str) -> 
 @pytest.mark.parametrize(
     ("head", "loss"),
     [
-        (f"{HEAD}#SBATCH -o log/a.%j", "fails at once"),
-        (f"{PBS}#PBS -o log/a.txt", "output of the job is lost"),
+        (f"{HEAD}#SBATCH -o log/a.%j", "fails when it starts"),
+        (f"{PBS}#PBS -o log/a.txt", "output is lost when the job ends"),
     ],
 )
 def test_what_a_missing_directory_does(head: str, loss: str) -> None:

@@ -99,7 +99,11 @@ def output_directory(script: Script) -> Iterator[Hit]:
         filled = script.placeholders or script.is_template  # the folder may be another one
         if made is None and (filled or _is_made_elsewhere(script, folder)):
             continue
-        loss = "the output of the job is lost" if copied else "the job fails at once, without a log"
+        loss = (
+            "the output is lost when the job ends"
+            if copied
+            else "the job fails when it starts, without a log"
+        )
         reason = f"without the directory {shown(folder)} {loss}: the scheduler does not create it"
         if made:
             reason = f"the directory {shown(folder)} must exist when the job starts: mkdir in line {made.line} is too late"

@@ -287,7 +287,10 @@ def _is_counter(value: Node) -> bool:
 
 
 def _is_list(value: Node) -> bool:
-    """Return whether a value is a text of several words or a pattern, which the shell has to expand."""
+    """Return whether a value is a text of several words or a pattern, which the shell has to expand, or a list of files."""
+    last = _last(value) if value.type == "command_substitution" else None
+    if last is not None and last.name in ("ls", "find"):
+        return True
     text = literal(value) if value.type != "array" else None
     return text is not None and re.search(r"\S\s+\S|[*?\[]", text) is not None and not has_gap(text)
 
