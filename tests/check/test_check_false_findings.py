@@ -1191,6 +1191,7 @@ def test_a_folder_in_the_root_of_the_repository(tmp_path: Path) -> None:
         ),
         ("export NCCL_DEBUG=TRACE\nexport NCCL_DEBUG_SUBSYS=INIT,ENV\n./a", "debug-setting"),
         ("#SBATCH -c 8 -n 4\nexport SLURM_CPU_BIND=mask_cpu:0xf,0xf0\nsrun ./a", "srun-cpus"),
+        ("#SBATCH -c 8 -n 4\nsrun nvidia-cuda-mps-control -d &", "srun-cpus"),
         ("cd /scratch/me\nexport A=$PWD/a\n./a $PWD/b", "unquoted-path"),
         ("#SBATCH -o out.log\n#SBATCh -e out.log\n./a", "inert-directive"),
         ("server &\nsleep 60\ncat <<END\nssh -L 1:a:1\nEND\nwait", "sleep-as-sync"),

@@ -482,6 +482,8 @@ def test_a_loop_has_one_finding_on_its_input() -> None:
             f"{HEAD}srun /home/bob/code/d/e",
             "/home/bob/code is below the home directory of one user",
         ),
+        ("personal-path", f"{HEAD}cd /home/bob", "/home/bob is the home directory of one user"),
+        ("personal-path", f"{HEAD}cd /home/users/lab/bob/a", "/home/users/lab/bob is below the home"),
         ("no-errexit", f"{HEAD}root -l a.C\ndate", "start root with -b -q, as it ends with 0"),
         (
             "no-errexit",
