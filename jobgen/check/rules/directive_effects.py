@@ -116,7 +116,7 @@ def foreign_scheduler(script: Script) -> Iterator[Hit]:
     part; everything else does, including `set -e` and assignments. Later directives are ignored without
     a message. (Those in a here-document, in a string, or below the `#!` of another script in the same file
     are not reported, nor are those that repeat values in effect, and those below the last command with other values of options in effect, which a person
-    keeps. A note are others below the last command, if the script has directives in effect; those of a script
+    keeps, or with a gap, as an example. A note are others below the last command, if the script has directives in effect; those of a script
     without any that writes or submits a job itself, has variables of another scheduler only, or reads variables of a
     rank of MPI and starts none, because a launcher starts it; those in an `if` that has directives of another scheduler, too;
     those that only pass variables of the submission; those of a script of PBS that reads arguments, which a program submits with

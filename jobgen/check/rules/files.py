@@ -23,7 +23,7 @@ from jobgen.script.written_files import is_shared, may_have_reader, target, writ
     """Without the id of the job in its name, all jobs of a script write to the same file. Slurm empties it
     when a job starts, unless `--open-mode=append` is given: the output of the job before is lost, and two
     jobs at once write into each other's. PBS overwrites the file when a job ends. (Arrays, and names with the index
-    of a task, are the matter of `array-output`.)""",
+    of a task, are the matter of `array-output`. A name such as `RUN_NAME.out` is for a program that fills it in.)""",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00

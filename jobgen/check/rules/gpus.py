@@ -46,8 +46,8 @@ _NPU = (
     WARNING,
     "Hand-written device numbers",
     """The scheduler assigns some devices of a node to a job. Hand-written numbers may belong to another
-    job. (Numbers below the number of devices that the job requests are only a note, and all of them change nothing where
-    the scheduler hides the others. There is no finding in a job
+    job. (Numbers below the number of devices that the job requests are only a note: where
+    the scheduler hides the others, the rest is idle, and all of them change nothing. There is no finding in a job
     with whole nodes, by `--exclusive`, with eight GPUs of each or at a site that gives them, nor if each process gets its part of the devices.)""",
     fix="remove it: the scheduler sets it",
     bad="""

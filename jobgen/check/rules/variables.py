@@ -97,8 +97,8 @@ _PATHS = (
     """Without quotes a path with a blank becomes two words, and an empty one disappears: `rm -rf $dir/*`
     becomes `rm -rf /*`. Only places where a path is expected are reported, because options in a variable
     are often meant to be several words, and no identifiers in the names of files, as in `run_$x.txt`. (The directories of a site and of its modules, such as `$SCRATCH` and
-    `$CUDA_HOME`, have no blanks: they are not reported unless the script sets them. Nor is a `cd`
-    to the directory where the job is: if it fails, nothing changes. In a script of `sh` a redirection is not split.)""",
+    `$CUDA_HOME`, have no blanks: they are not reported unless the script sets them, nor is the home directory, where
+    jobs of PBS start, and a list of files that `ls` prints. Nor is a `cd` to the directory where the job is: if it fails, nothing changes. In a script of `sh` a redirection is not split.)""",
     bad="""
     #!/bin/bash
     #PBS -l select=1:ncpus=8
