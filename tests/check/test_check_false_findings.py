@@ -1191,11 +1191,19 @@ def test_a_folder_in_the_root_of_the_repository(tmp_path: Path) -> None:
         ),
         ("export NCCL_DEBUG=TRACE\nexport NCCL_DEBUG_SUBSYS=INIT,ENV\n./a", "debug-setting"),
         ("#SBATCH -c 8 -n 4\nexport SLURM_CPU_BIND=mask_cpu:0xf,0xf0\nsrun ./a", "srun-cpus"),
+        ("#SBATCH -c 8 -n 4\nsrun nvidia-cuda-mps-control -d &", "srun-cpus"),
         ("cd /scratch/me\nexport A=$PWD/a\n./a $PWD/b", "unquoted-path"),
         ("#SBATCH -o out.log\n#SBATCh -e out.log\n./a", "inert-directive"),
         ("server &\nsleep 60\ncat <<END\nssh -L 1:a:1\nEND\nwait", "sleep-as-sync"),
         ("export A=$DATA_DIR/x\nDATADIR=$DATA_DIR/y\n./a $DATADIR", "misspelt-variable"),
         ("#SBATCH -o a.log\ncd x || exit\n#SBATCH -o b.log\n./a", "late-directive"),
+        ("#SBATCH -N 2 --gpus=1\nMASTER_PORT=$((10000 + SLURM_JOBID % 50000))\nsrun a.py", "ephemeral-port"),
+        ("f() { echo bye; exit 1; }\ntrap f TERM INT\nsrun ./a", "trap-late"),
+        ("trap 'kill 0' INT\nsrun ./a", "trap-late"),
+        ("module load anacondapy/5.3.1\nsource activate a\n./a", "source-activate"),
+        ("#SBATCH -o log/RUN_NAME.out\n./a", "shared-log"),
+        ("#SBATCH -o log_VAR_T.out\n./a", "shared-log"),
+        ("if [ $A = b ]; then\nD=$SLURM_SUBMIT_DIR\nelse\nD=$PBS_O_WORKDIR\nfi\ncd $D\n./a", "unchecked-cd"),
     ],
 )
 def test_what_a_reader_found_false(text: str, rule: str) -> None:
@@ -1286,9 +1294,10 @@ def test_the_end_in_the_branch_of_the_program() -> None:
     [
         ("#SBATCH --output=old/a.log\n#SBATCH --output=new/a.log\n./a", "output-directory", 1),
         ("cd /a || exit\n#SBATCH --time=01:00:00\n./a", "late-directive", 0),
+        ("cd /a || exit\n./a\n#SBATCH -A [project name]", "late-directive", 0),
         ("cd /a || exit\n#SBATCH --time=02:00:00\n./a", "late-directive", 1),
         ("for ((i = $1; i < $2; i++)); do\nf=B_0$i\nmkdir -p $f\ndone", "unquoted-path", 0),
-        ("for i in $1; do\ni=$2\nf=B_0$i\nmkdir -p $f\ndone", "unquoted-path", 1),
+        ("for i in $1; do\ni=$2\nf=$i/B_0\nmkdir -p $f\ndone", "unquoted-path", 1),
         ("cp $PBS_O_HOME/a .\n$RUN $GMXBIN/gmx mdrun", "unquoted-path", 0),
         ("i=$2\nfor i in $1; do\nmkdir -p $i\ndone", "unquoted-path", 0),
         ("for i in $1; do\nf=`echo a/$i`\nmkdir -p $f\ndone", "unquoted-path", 0),
@@ -1297,6 +1306,18 @@ def test_the_end_in_the_branch_of_the_program() -> None:
         ("f=$(echo $1 | tr a b)\nmkdir -p $f", "unquoted-path", 1),
         ("a=($(cat $1))\nf=${a[0]}\nmkdir -p $f", "unquoted-path", 0),
         ("cp a /data/$username/", "unquoted-path", 0),
+        ("module load flow/2.1\nsource $FLOW_ENV", "unquoted-path", 0),
+        ("module load other/2.1\nsource $FLOW_ENV", "unquoted-path", 1),
+        ("f() { echo x; }\nd=$(f)\nmkdir $d", "unquoted-path", 0),
+        ("a=($(cat b))\nd=$(basename ${a[1]} .txt)\nmkdir $d", "unquoted-path", 0),
+        ("d=$(basename $1)\nmkdir $d", "unquoted-path", 1),
+        ('d="log/a_$1"\nmkdir $d', "unquoted-path", 0),
+        ("d=log/$1.a\nmkdir $d", "unquoted-path", 0),
+        ('d="log/$1"\nmkdir $d', "unquoted-path", 1),
+        ("mkdir $STOCKYARD/a $SPACK_HASH/b", "unquoted-path", 0),
+        ("f=$(ls a*)\nmv $f b", "unquoted-path", 0),
+        ("f=$(ls a* | head -1)\nmv $f b", "unquoted-path", 1),
+        ("d=$(pwd)/a\nmkdir $d\ncp a $PWD/b", "unquoted-path", 2),
         ("source $six_ALL_CCFRWORK/start\ncp a /data/$Nsamples/", "unquoted-path", 0),
         ('D="$(cd "$(dirname $0)" && pwd)"\ncd $D\n./a out/b', "unchecked-cd", 0),
         ("D=$(mktemp -d)\ncd $D\n./a out/b", "unchecked-cd", 0),
@@ -1308,6 +1329,37 @@ def test_the_end_in_the_branch_of_the_program() -> None:
 )
 def test_directories_and_directives_that_matter(text: str, rule: str, count: int) -> None:
     assert len(found(f"{HEAD}{text}", rule)) == count
+
+
+@pytest.mark.parametrize(("text", "count"), [("D=$(pwd)/a", 0), ("cd /a/b$1/\nD=$(pwd)", 1)])
+def test_the_home_directory_where_a_job_of_pbs_starts(text: str, count: int) -> None:
+    assert len(found(f"{PBS}{text}\nmkdir $D", "unquoted-path")) == count
+
+
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        ("export A=1\n#PBS -v A\n./a", "remove it, or move it"),
+        ("#PBS -o a\ncd /a || exit\n#PBS -o b/\n./a", "keep one: -o above is in effect"),
+        ("cd /a || exit\n#PBS -q a\n#PBS -q b\n#PBS -q c\n./a", "move one of the alternatives"),
+        ("cd /a || exit\n#PBS -q a\n./a $1 $2", "remove it if the qsub that submits the script with"),
+    ],
+)
+def test_the_fix_of_a_late_directive_that_loses_nothing(text: str, fix: str) -> None:
+    (one, *_) = found(f"{PBS}{text}", "late-directive")
+    assert (one.severity, one.fix.startswith(fix)) == ("note", True)
+
+
+@pytest.mark.parametrize(
+    ("head", "loss"),
+    [
+        (f"{HEAD}#SBATCH -o log/a.%j", "fails when it starts"),
+        (f"{PBS}#PBS -o log/a.txt", "output is lost when the job ends"),
+    ],
+)
+def test_what_a_missing_directory_does(head: str, loss: str) -> None:
+    (only,) = found(f"{head}\n./a", "output-directory")
+    assert (only.severity, loss in only.reason) == ("note", True)
 
 
 @pytest.mark.parametrize(

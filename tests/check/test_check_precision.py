@@ -482,6 +482,8 @@ def test_a_loop_has_one_finding_on_its_input() -> None:
             f"{HEAD}srun /home/bob/code/d/e",
             "/home/bob/code is below the home directory of one user",
         ),
+        ("personal-path", f"{HEAD}cd /home/bob", "/home/bob is the home directory of one user"),
+        ("personal-path", f"{HEAD}cd /home/users/lab/bob/a", "/home/users/lab/bob is below the home"),
         ("no-errexit", f"{HEAD}root -l a.C\ndate", "start root with -b -q, as it ends with 0"),
         (
             "no-errexit",
@@ -643,6 +645,11 @@ def test_a_loop_has_one_finding_on_its_input() -> None:
         ),
         ("forced-devices", f"{HEAD}#SBATCH --gpus-per-task=4\nCUDA_VISIBLE_DEVICES=0,1 ./a", "remove it"),
         ("forced-devices", f"{HEAD}CUDA_VISIBLE_DEVICES=0,1 ./a", "request the devices"),
+        (
+            "forced-devices",
+            f"{HEAD}#SBATCH --gres=gpu:2\nCUDA_VISIBLE_DEVICES=1 ./a",
+            "request 1, or remove it",
+        ),
         ("repeated-directive", f"{PBS}#PBS -m a\n#PBS -m e\n./a", "write the letters of both in one"),
         (
             "source-activate",

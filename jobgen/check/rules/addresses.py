@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from jobgen.check.ranks.addresses import (
+    Address,
     addresses,
     drawn_in,
     host,
@@ -19,6 +20,7 @@ from jobgen.check.ranks.model import code_of_tasks, ranks
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule, rule_once
 from jobgen.script.launches import Launch
 from jobgen.script.script import Hit, Script
+from jobgen.script.syntax import exported
 
 
 @rule_once(
@@ -205,9 +207,16 @@ def _waiting(script: Script) -> str:
 )
 def ephemeral_port(script: Script) -> Iterator[Hit]:
     for one, least, greatest in port_ranges(script):
-        if least < greatest <= _GREATEST and greatest >= _FIRST and least <= _LAST:
+        if least < greatest <= _GREATEST and greatest >= _FIRST and least <= _LAST and _is_read(script, one):
             reason = f"{one.name} is from {least} to {greatest}: Linux gives the ports from {_FIRST} to {_LAST} to outgoing connections"
             yield Hit(one.line, reason)
+
+
+def _is_read(script: Script, port: Address) -> bool:
+    """Return whether a port is a word of a command, or a variable that the script names again or exports."""
+    assignment = port.node.around("variable_assignment")
+    named = re.findall(rf"\b{port.name}\b", script.tree.text)
+    return assignment is None or exported(assignment) or len(named) > 1
 
 
 _FIRST, _LAST = 32768, 60999  # net.ipv4.ip_local_port_range

@@ -67,7 +67,7 @@ _DEFINES = re.compile(r"\bconda\.sh\b|\bconda\b.*\bhook\b")
 
 # Versions whose conda is older than 4.6, which has no hook, or may be.
 _OLD = re.compile(
-    r"(?i)python/2\.\d\S*-anaconda\b|conda[23]?[-/]?(?:[23]-)?(?:2\.\d|4\.[0-5](?!\d)|5\.[0-3])|(?:ana|mini)conda2(?![-/]?(?:\d|py))"
+    r"(?i)python/2\.\d\S*-anaconda\b|conda(?:py)?[23]?[-/]?(?:[23]-)?(?:2\.\d|4\.[0-5](?!\d)|5\.[0-3])|(?:ana|mini)conda2(?![-/]?(?:\d|py))"
 )
 
 

@@ -19,7 +19,7 @@ from jobgen.script import script_arguments
 from jobgen.script.command_kinds import STATE, TOOLS
 from jobgen.script.dialects.table import SHELL
 from jobgen.script.directives import Line, apart
-from jobgen.script.other_text import foreign_lines, has_variable, is_template
+from jobgen.script.other_text import foreign_lines, has_variable, is_for_person, is_template
 from jobgen.script.request import settings
 from jobgen.script.script import Edit, Hit, Script
 
@@ -116,7 +116,7 @@ def foreign_scheduler(script: Script) -> Iterator[Hit]:
     part; everything else does, including `set -e` and assignments. Later directives are ignored without
     a message. (Those in a here-document, in a string, or below the `#!` of another script in the same file
     are not reported, nor are those that repeat values in effect, and those below the last command with other values of options in effect, which a person
-    keeps. A note are others below the last command, if the script has directives in effect; those of a script
+    keeps, or with a gap, as an example. A note are others below the last command, if the script has directives in effect; those of a script
     without any that writes or submits a job itself, has variables of another scheduler only, or reads variables of a
     rank of MPI and starts none, because a launcher starts it; those in an `if` that has directives of another scheduler, too;
     those that only pass variables of the submission; those of a script of PBS that reads arguments, which a program submits with
@@ -162,15 +162,16 @@ def late_directive(script: Script) -> Iterator[Hit]:
             continue  # part of a script that this one writes
         below, own = end < line.number, _settings(script, line)
         keys = {key for key, _ in own}
-        if below and keys and keys <= script.heeded.keys():
-            continue  # other values, which a person keeps
+        if below and ((keys and keys <= script.heeded.keys()) or is_for_person(line.text)):
+            continue  # other values, which a person keeps, or an example
         if own and all(_in_effect(script, key, one.value) for key, one in own):
             continue
-        fix, branch = _fix_of_late(script, line, late), late.branch(line)
+        harmless, branch = _fix_of_harmless(script, line, late), late.branch(line)
+        fix = _fix_of_late(script, line, late, harmless)
         mild = (below if script.directives.live else elsewhere) or (branch is not None and branch[2])
         mild = mild or fix == _SAME_NAME or late.has_arguments
         reason = f"the directive is ignored: it follows the first command, in line {begin}"
-        level = NOTE if mild or writes_job or _loses_nothing(script, line, late) else None
+        level = NOTE if mild or writes_job or harmless else None
         yield Hit(line.number, reason, fix, level, () if fix else _move(script, line))
 
 
@@ -228,8 +229,9 @@ def _read_late(script: Script) -> _Late:
 _PREFIXES = re.compile(r"(?m)^[ \t]*(#(?:PBS|SBATCH|MSUB|BSUB|PJM|OAR|COBALT|\$))[ \t]+-")
 
 
-def _fix_of_late(script: Script, line: Line, late: _Late) -> str:
-    """Return the fix of a late directive that cannot be moved as it stands; empty for others."""
+def _fix_of_late(script: Script, line: Line, late: _Late, harmless: str) -> str:
+    """Return the fix of a late directive that cannot be moved as it stands, or has a ``harmless`` reason; empty for
+    others."""
     dialect, own = script.dialect, _settings(script, line)
     if late.of_ranks:
         return "give it to the job whose launcher starts the script"
@@ -244,6 +246,11 @@ def _fix_of_late(script: Script, line: Line, late: _Late) -> str:
         return f"correct it, and move it above the first command: {fault}"
     if late.branch(line):
         return f"give it to {dialect.command}: no condition of the script decides on a directive"
+    if harmless:
+        return harmless
+    if late.has_arguments:
+        command = f"the {dialect.command} that submits the script with its arguments"
+        return f"remove it if {command} gives the option, else move it above the first command"
     outputs = (one for _, one in own if one.flag in dialect.output_options)
     folder = next(filter(None, (folder_of(script, one) for one in outputs)), ".")
     if not exists(script, folder) and not os.path.isabs(folder):
@@ -311,18 +318,24 @@ def _is_unset(script: Script, text: str) -> bool:
     return found is not None and found[1] not in script.values
 
 
-def _loses_nothing(script: Script, line: Line, late: _Late) -> bool:
-    """Return whether a late directive is in effect anyway, passes variables only, or is one of several
-    alternatives."""
+def _fix_of_harmless(script: Script, line: Line, late: _Late) -> str:
+    """Return the fix of a late directive that is in effect anyway, passes variables only, or is one of several
+    alternatives; empty for others."""
     given = {key for key, _ in settings(script.given, script.dialect.scheduler)}
-    return bool(_options(script, line)) and all(
-        key in script.dialect.passed_variables
-        or key in given
-        or (key == "-e" == script.unused_log)
-        or (key in script.heeded and key in script.dialect.log_options)  # the log has its place
-        or (len(late.values[key]) >= _ALTERNATIVES and key not in late.in_turn)
-        for key, _ in _settings(script, line)
-    )
+    keys = [key for key, _ in _settings(script, line)]
+    fixes = ["remove it"] if not keys and _options(script, line) else []
+    for key in keys:
+        alternative = len(late.values[key]) >= _ALTERNATIVES and key not in late.in_turn
+        reasons = {
+            "remove it, or move it above the first command if the job needs variables of the submission": key
+            in script.dialect.passed_variables,
+            f"remove it: {script.dialect.command} gets this option when it submits the script": key in given,
+            "remove it: the two outputs are joined": key == "-e" == script.unused_log,
+            f"keep one: {key} above is in effect": key in script.heeded and key in script.dialect.log_options,
+            "move one of the alternatives above the first command": alternative,
+        }
+        fixes.append(next((fix for fix, holds in reasons.items() if holds), ""))
+    return fixes[0] if fixes and all(fixes) else ""
 
 
 _ALTERNATIVES = 3  # values of an option, of which a person moves one up

@@ -10,6 +10,7 @@ from jobgen.check.rule import NOTE, WARNING, rule, rule_once
 from jobgen.errors import shown
 from jobgen.schedulers.request import DirectiveOption
 from jobgen.script.commands import Command
+from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.own_folder import COPY, uses_of_folder
 from jobgen.script.script import Edit, Hit, Script
 from jobgen.script.syntax import LATER, Node, exported
@@ -227,8 +228,16 @@ def _value(script: Script, word: Node) -> Node:
 def to_submission(script: Script, command: Command) -> bool:
     """Return whether a cd is into the directory from which the job was submitted."""
     word = command.arguments[-1] if command.arguments else command.node
-    name = _path(_value(script, word)).strip("${}")
-    return script.dialect.job_variables.get(name) == "submit_dir"
+    name = _path(word).strip("${}")
+    names = {_path(one).strip("${}") for one in script.values.get(name, ())} or {name}
+    submit_dir = {
+        one
+        for dialect in DIALECTS.values()
+        for one, key in dialect.job_variables.items()
+        if key == "submit_dir"
+    }
+    own = {one for one in names if script.dialect.job_variables.get(one) == "submit_dir"}
+    return bool(own) and names <= submit_dir
 
 
 def at_start(script: Script, command: Command) -> bool:

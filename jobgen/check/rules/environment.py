@@ -80,8 +80,11 @@ def personal_path(script: Script) -> Iterator[Hit]:
             inside = inside or f"{match[0]}/".startswith(inner) or _is_unread(node, read)
             inside = inside or _ONE_FILE.fullmatch(match[0]) is not None or _is_of_user(node, match.end())
             if not _SHARED.search(match[0]) and not inside:
-                [path] = re.findall(r"^/\w+/[^/]+(?:/[^/](?=/))?(?:/[^/]+)?", match[0])  # /home/GROUP/A/ALICE
-                reason = f"{path} is below the home directory of one user: the script depends on it"
+                # /home/GROUP/A/ALICE, /home/users/GROUP/ALICE
+                parts = re.findall(r"^(/\w+/(?:users/|home/)?[^/]+)((?:/[^/](?=/))?(?:/[^/]+)?)", match[0])
+                [(home, below)] = parts
+                place = "below the home" if below else "the home"
+                reason = f"{home}{below} is {place} directory of one user: the script depends on it"
                 yield Hit.at(node, reason)
 
 

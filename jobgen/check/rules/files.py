@@ -23,7 +23,7 @@ from jobgen.script.written_files import is_shared, may_have_reader, target, writ
     """Without the id of the job in its name, all jobs of a script write to the same file. Slurm empties it
     when a job starts, unless `--open-mode=append` is given: the output of the job before is lost, and two
     jobs at once write into each other's. PBS overwrites the file when a job ends. (Arrays, and names with the index
-    of a task, are the matter of `array-output`.)""",
+    of a task, are the matter of `array-output`. A name such as `RUN_NAME.out` is for a program that fills it in.)""",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
@@ -80,6 +80,8 @@ def requeue_log(script: Script) -> Iterator[Hit]:
 
 # A date with a time, as a program writes it into the name of a log: 2024-05-01T12:30, 20240501_123000.
 _MOMENT = re.compile(r"20\d\d[-_.]?[01]\d[-_.]?[0-3]\d[-_.T]?[0-2]\d[-_.:]?[0-5]\d")
+# A word in capitals in the place of which a program writes the name of a job: RUN_NAME.out, NAME2.log, log_VAR_T.
+_FIELD = re.compile(r"(?<![A-Za-z])(?:[A-Z]+_)?NAME\d?(?![A-Za-z])|(?<![A-Za-z])VAR_|^OUTPUT_PATH$")
 
 
 def _is_given(script: Script, option: DirectiveOption) -> bool:
@@ -92,7 +94,7 @@ def _is_given(script: Script, option: DirectiveOption) -> bool:
 
 def _is_one_file(script: Script, value: str) -> bool:
     """Return whether a path is that of a file, the same for all jobs."""
-    if re.search(r"[$^{<]|^/dev/", value) or _MOMENT.search(value):
+    if re.search(r"[$^{<]|^/dev/", value) or _MOMENT.search(value) or _FIELD.search(value):
         return False
     if script.dialect.percent_codes:
         return bool(value) and not re.search(r"%\d*[jJAa]|\\", value)

@@ -46,8 +46,8 @@ _NPU = (
     WARNING,
     "Hand-written device numbers",
     """The scheduler assigns some devices of a node to a job. Hand-written numbers may belong to another
-    job. (Numbers below the number of devices that the job requests are only a note, and all of them change nothing where
-    the scheduler hides the others. There is no finding in a job
+    job. (Numbers below the number of devices that the job requests are only a note: where
+    the scheduler hides the others, the rest is idle, and all of them change nothing. There is no finding in a job
     with whole nodes, by `--exclusive`, with eight GPUs of each or at a site that gives them, nor if each process gets its part of the devices.)""",
     fix="remove it: the scheduler sets it",
     bad="""
@@ -78,7 +78,8 @@ def forced_devices(script: Script) -> Iterator[Hit]:
         same = script.dialect.hides_devices and numbers == set(range(requested or 0))
         if script.has_whole_nodes or same or (own and apart):
             continue  # no other job is on the node, these are all that the job sees, or each process gets its part
-        reason = f"{name} is set by hand, and the job requests no devices: another job may use these"
+        alone = "unless the node is its own, " if own else ""
+        reason = f"{name} is set by hand, and the job requests no devices: {alone}another job may use these"
         given = requested or any(map(script.heeded.get, script.dialect.scheduler.keys.devices))
         if given:
             effect = (
@@ -86,6 +87,9 @@ def forced_devices(script: Script) -> Iterator[Hit]:
             )
             reason = f"{name} is set by hand: {effect}"
         fix = "" if given else "request the devices: the scheduler sets it"
+        if own and requested and script.dialect.hides_devices:
+            reason = f"{name} is set by hand: of the {requested} devices of the job this uses {len(numbers)}"
+            fix = f"request {len(numbers)}, or remove it"
         yield Hit.at(node, reason, fix, NOTE if own else None)
 
 

@@ -99,10 +99,14 @@ def output_directory(script: Script) -> Iterator[Hit]:
         filled = script.placeholders or script.is_template  # the folder may be another one
         if made is None and (filled or _is_made_elsewhere(script, folder)):
             continue
-        why = f"mkdir in line {made.line} is too late" if made else "the scheduler does not create it"
-        reason = (
-            f"the directory {shown(folder)} must exist when the job {'ends' if copied else 'starts'}: {why}"
+        loss = (
+            "the output is lost when the job ends"
+            if copied
+            else "the job fails when it starts, without a log"
         )
+        reason = f"without the directory {shown(folder)} {loss}: the scheduler does not create it"
+        if made:
+            reason = f"the directory {shown(folder)} must exist when the job starts: mkdir in line {made.line} is too late"
         yield Hit.at(option, reason, f"mkdir -p {folder} before you submit", None if made else NOTE)
 
 

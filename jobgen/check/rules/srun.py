@@ -21,7 +21,7 @@ _TASK = ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID")
 
 _TRIFLES = (
     "hostname", "nvidia-smi", "npu-smi", "rocm-smi", "true", "echo", "date", "env", "mkdir", "ls", "cat",
-    "rm",
+    "rm", "nvidia-cuda-mps-control",
 )  # fmt: skip
 
 _OTHER_START = r"\b(?:upcxx|upc|gasnet|chapel)\b"  # modules of programs that find their ranks without MPI

@@ -97,7 +97,7 @@ def trap_status(script: Script) -> Iterator[Hit]:
     """bash runs a trap after the foreground command has ended; for a training this is after KILL. If the
     launcher runs in the background and `wait` in the foreground, the trap runs at once. (At the end
     of a job all its processes get TERM, also the command in the foreground: TERM, INT and HUP alone are a note on
-    Slurm, if no option sends them to the shell only, and silent if EXIT runs the trap, too. A note are signals that no
+    Slurm, if no option sends them to the shell only, and silent if EXIT runs the trap, too, if it only prints and exits, and for INT alone. A note are signals that no
     option of Slurm sends.)""",
     fix="start the launcher with & and wait for it",
     bad="""
@@ -131,7 +131,10 @@ def trap_late(script: Script) -> Iterator[Hit]:
         signals = caught(command) & set(_CAUGHT)
         # The command in the foreground gets it, too.
         both = signals <= {"TERM", "INT", "HUP"} and not to_shell
-        if both and (script.is_pbs or "EXIT" in caught(command)):
+        idle = signals == {"INT"} or _only_prints(
+            _handler(script, command)
+        )  # nothing sends INT to a batch job
+        if both and (script.is_pbs or "EXIT" in caught(command) or idle):
             continue
         if signals and command.arguments and literal(command.arguments[0]) not in ("", "-"):
             names, fix = ", ".join(sorted(signals)), ""
@@ -142,6 +145,12 @@ def trap_late(script: Script) -> Iterator[Hit]:
                 reason = f"exec in line {last.line} replaces this shell, and its trap of {names} with it"
                 fix = "start the program with & and wait for it"
             yield Hit.at(command.node, reason, fix, NOTE if both or not sent else None)
+
+
+def _only_prints(handler: str) -> bool:
+    """Return whether a handler prints messages and ends the script."""
+    statements = (part.strip(" \t{}") for part in re.split(r"[;\n]", handler.partition("{")[2] or handler))
+    return all(re.match(r"(?:echo|printf|exit)\b|$", one) for one in statements)
 
 
 @rule(

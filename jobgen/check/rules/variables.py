@@ -97,8 +97,8 @@ _PATHS = (
     """Without quotes a path with a blank becomes two words, and an empty one disappears: `rm -rf $dir/*`
     becomes `rm -rf /*`. Only places where a path is expected are reported, because options in a variable
     are often meant to be several words, and no identifiers in the names of files, as in `run_$x.txt`. (The directories of a site and of its modules, such as `$SCRATCH` and
-    `$CUDA_HOME`, have no blanks: they are not reported unless the script sets them. Nor is a `cd`
-    to the directory where the job is: if it fails, nothing changes. In a script of `sh` a redirection is not split.)""",
+    `$CUDA_HOME`, have no blanks: they are not reported unless the script sets them, nor is the home directory, where
+    jobs of PBS start, and a list of files that `ls` prints. Nor is a `cd` to the directory where the job is: if it fails, nothing changes. In a script of `sh` a redirection is not split.)""",
     bad="""
     #!/bin/bash
     #PBS -l select=1:ncpus=8
@@ -122,16 +122,15 @@ def unquoted(script: Script) -> Iterator[Hit]:
         and not _is_in_name(node)
         and not re.search(r"ADDR|HOST|NODE|URL|_IP$", name)
     ]
-    loads = script.expansions if _loads(script) else ()
-    programs = {name for name, node in loads if node.under("command_name")}
-    split = {name for name in dict(found) if _may_split(script, name, programs)}
+    modules, homes = _of_modules(script), _fixed_places(script)
+    split = {name for name in dict(found) if _may_split(script, name, modules, homes)}
     cds = () if script.errexit else script.named("cd", "pushd")
     idle = {one.node.start for one in cds if stays(script, one)}  # the job goes on where it is
-    fixed, posix = _at_fixed_path(script), plain_sh(script)
+    posix = plain_sh(script)
     for name, node in found:
         if (posix and _is_redirection(node)) or _is_of_list(script, name, node):
             continue  # sh does not split what is behind > or <
-        if name == "PWD" and fixed is not None and fixed < node.start:
+        if name == "PWD" and _is_at(node, homes):
             continue
         stays_there = any(above.start in idle for above in node.above() if above.type == "command")
         if name in split and not stays_there:
@@ -149,19 +148,42 @@ def _is_redirection(node: Node) -> bool:
     return above is not None and above.type == "file_redirect"
 
 
-def _at_fixed_path(script: Script) -> int | None:
-    """Return where the script has changed to a fixed directory, if this is its only one: $PWD has no blank."""
-    moves = list(script.named("cd", "pushd"))
-    fixed = len(moves) == 1 and re.fullmatch(r"/[\w./-]*", " ".join(moves[0].literals)) is not None
-    return moves[0].node.end if fixed and not moves[0].node.under(*LATER, "subshell") else None
+def _fixed_places(script: Script) -> list[tuple[int, int]]:
+    """Return the parts of the script whose working directory has no blank: the home directory, where the jobs of some
+    schedulers start, and a fixed one, if the script changes to no other one."""
+    moves = [one.node for one in script.named("cd", "pushd", "popd")]
+    end = len(script.tree.source)
+    moved = any(script.options_of(*script.dialect.directory_options))
+    home = [(0, moves[0].start if moves else end)] if script.dialect.starts_at_home and not moved else []
+    fixed = len(moves) == 1 and re.fullmatch(r"(?:cd|pushd) +/[\w./-]*", moves[0].text)
+    alone = fixed and not moves[0].under(*LATER, "subshell")
+    return [*home, (moves[0].end, end)] if alone else home
 
 
-def _is_of_site(script: Script, name: str, programs: Set[str]) -> bool:
+def _is_at(node: Node, places: Iterable[tuple[int, int]]) -> bool:
+    """Return whether a part of the script itself is in one of its places."""
+    return any(start <= node.start < end for start, end in places) and not node.under("function_definition")
+
+
+def _of_modules(script: Script) -> set[str]:
+    """Return the variables of programs, and those with the name of a module, if the script loads any."""
+    if not _loads(script):
+        return set()
+    words = (word for one in script.named("module", "ml") for word in one.literals)
+    loaded = {re.sub(r"\W", "", word.partition("/")[0]).upper() for word in words}
+    return {
+        name
+        for name, node in script.expansions
+        if node.under("command_name") or name.partition("_")[0] in loaded
+    }
+
+
+def _is_of_site(script: Script, name: str, modules: Set[str]) -> bool:
     """Return whether a variable is one of those that a site or a module sets, by its name."""
     ours = re.match(r"(PBS|SLURM)_|(OLD)?PWD$|HOST", name)
     if ours is not None or name in script.values or name != name.upper():
         return False
-    return name in programs or re.fullmatch(_OF_SITE, name) is not None  # the program of a module
+    return name in modules or re.fullmatch(_OF_SITE, name) is not None
 
 
 def _is_of_list(script: Script, name: str, node: Node) -> bool:
@@ -182,7 +204,7 @@ def _in_backquotes(node: Node) -> bool:
 # Names whose values have no blanks: those of schedulers except directories, and numbers, identifiers and dates.
 _UNSPLIT = re.compile(
     r"g\d\droot|HOME|USER|LOGNAME|HOSTNAME|(?:\w*_)?TMPDIR|(?:\w*_)?SCRATCH(?:DIR)?|WORK|\w*CCFR(?:WORK|SCRATCH|STORE)|RANDOM|UID|SECONDS|NCPUS|SLURM_(?!SUBMIT_DIR|JOB_NAME)\w+|PBS_(?!O_|JOBDIR)\w+|"
-    r"PBS_O_(?:HOME|HOST|LOGNAME|QUEUE)|OMP_NUM_THREADS|(?:LOCAL_)?RANK|WORLD_SIZE|(?i:(?:\w*_)?(?:(?:job|task|run|array|sample)_?(?:id|name)|p?pid|"
+    r"PBS_O_(?:HOME|HOST|LOGNAME|QUEUE)|STOCKYARD|(?i:\w*_HASH)|OMP_NUM_THREADS|(?:LOCAL_)?RANK|WORLD_SIZE|(?i:(?:\w*_)?(?:(?:job|task|run|array|sample)_?(?:id|name)|p?pid|"
     r"id|num|nodes|n?tasks|n_?samples|count|seed|rank|size|idx|index|iter|step|epoch|ver(?:sion)?|year|month|day|date|time|"
     r"port|np|n?procs?|threads|[cg]pus|level|fold|user(?:_?name)?)\d?)"
 )
@@ -209,7 +231,7 @@ def _is_path(node: Node) -> bool:
 def _is_in_name(node: Node) -> bool:
     """Return whether a variable is only a part of the name of a file, as in ``run_$x``, ``a/$x.txt``: an identifier."""
     word = node.parent
-    if word is None or word.type != "concatenation":
+    if word is None or word.type not in ("concatenation", "string"):
         return False
     before = node.source[max(word.start, node.start - _LONGEST) : node.start].decode(errors="replace")
     letters = re.search(r"(\$?)\w+$", before)
@@ -222,13 +244,14 @@ def _is_in_name(node: Node) -> bool:
 # Commands whose output has no blanks, if their input has none.
 _WORDS = (
     "seq", "expr", "nproc", "hostname", "whoami", "mktemp", "uuidgen", "bc", "wc", "id", "cut", "awk",
-    "printf",
+    "printf", "basename", "dirname",
 )  # fmt: skip
 _BLANKS = re.compile(r"\bs(.) \1[^ ]\1|\btr +['\"](?: |\[:(?:space|blank):\])")  # what replaces the blanks
 
 
-def _may_split(script: Script, name: str, programs: Set[str]) -> bool:
+def _may_split(script: Script, name: str, modules: Set[str], homes: Iterable[tuple[int, int]]) -> bool:
     """Return whether a variable may have a value with blanks: by its name, or by all its values."""
+
     todo, seen = [name], {name}
     while todo:
         one = todo.pop()
@@ -238,13 +261,20 @@ def _may_split(script: Script, name: str, programs: Set[str]) -> bool:
             or (one in script.loop_variables and not values)
             or any(map(_is_counter, values))
             or any(map(_is_list, values))
-            or _is_of_site(script, one, programs)
+            or _is_of_site(script, one, modules)
         ):
             continue
-        if all(uses(value, one) for value in values) or not all(map(_is_one_word, values)):
+        if all(uses(value, one) for value in values) or not all(
+            _is_one_word(script, value, homes) for value in values
+        ):
             return True
         found = (pair for value in values for pair in expansions(value))
-        inner = {other for other, node in found if not node.under("subscript") and not _is_split(node)} - seen
+        parts = {
+            other
+            for other, node in found
+            if not (node.under("subscript") or _is_split(node) or _is_in_name(node))
+        }
+        inner = parts - seen
         seen |= inner
         todo += inner
     return False
@@ -257,27 +287,30 @@ def _is_counter(value: Node) -> bool:
 
 
 def _is_list(value: Node) -> bool:
-    """Return whether a value is a text of several words or a pattern, which the shell has to expand."""
+    """Return whether a value is a text of several words or a pattern, which the shell has to expand, or a list of files."""
+    last = _last(value) if value.type == "command_substitution" else None
+    if last is not None and last.name in ("ls", "find"):
+        return True
     text = literal(value) if value.type != "array" else None
     return text is not None and re.search(r"\S\s+\S|[*?\[]", text) is not None and not has_gap(text)
 
 
-def _is_one_word(value: Node) -> bool:
+def _is_one_word(script: Script, value: Node, homes: Iterable[tuple[int, int]]) -> bool:
     """Return whether a value has no blank or pattern but those that its variables may have."""
     if value.type == "array":
         items = (one for one in value.children if one.type not in ("(", ")", "command_substitution"))
-        return all(map(_is_one_word, items))  # the words that a command prints are items
+        return all(
+            _is_one_word(script, item, homes) for item in items
+        )  # the words that a command prints are items
     if (text := literal(value)) is not None:
         return not re.search(r"[\s*?\[]", text.replace("???", ""))  # which is to be filled in
     rest = value.text
     for part in value.all(*EXPANSIONS):
         if part.type == "command_substitution":
             last = _last(part)
-            if (
-                not _BLANKS.search(part.text)
-                and not _keeps_word(part)
-                and (last is None or not _prints_word(last))
-            ):
+            at_home = part.text in ("$(pwd)", "`pwd`") and _is_at(part, homes)
+            prints = last is not None and (last.name in script.functions or _prints_word(last))
+            if not (_BLANKS.search(part.text) or _keeps_word(part) or at_home or prints):
                 return False
         rest = rest.replace(part.text, "", 1)
     return not re.search(r"[\s*?\[]", rest.strip("\"'"))
@@ -575,7 +608,7 @@ def unchecked(script: Script) -> Iterator[Hit]:
         names = " and ".join([f"${name}" for name, _ in found])
         names = names if len(found) < 3 else f"${first} and {len(others)} other variables"
         verb, are = ("has", "it is") if len(found) == 1 else ("have", "they are")
-        reason = f"{names} {verb} to be set outside of the script: without it, {are} empty"
+        reason = f"{names} {verb} to be set outside of the script: otherwise {are} empty"
         yield Hit.at(node, reason, f"write ${{{first}:?}}")
 
 
