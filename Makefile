@@ -13,7 +13,7 @@ SOURCES := setup.cfg pyproject.toml constraints.txt
 # Every process of the tests would compile all modules again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test pictures test-clusters test-pbs test-survival test-matrix test-others test-bash test-slurm-new test-departments system quick matrix hangs mutants written collection lint lint-train docs dist pyz sbom recipes release web bench colossalai clean
+.PHONY: demo test pictures test-clusters test-pbs test-survival test-matrix test-others test-bash test-slurm-new test-departments system packages slurm-new quick matrix hangs mutants written collection lint lint-train docs dist pyz sbom recipes release web bench colossalai clean
 
 demo: $(VENV)/.demo
 	$(BIN)/jobgen local --name demo --ranks-per-node 2 --launcher mpirun --venv $(VENV) --output demo.sh --force \
@@ -25,7 +25,7 @@ demo: $(VENV)/.demo
 # to a worker. OpenPBS and Torque are those of the machine: what kills their nodes comes first. The output of each part is
 # printed at its end.
 test:
-	$(MAKE) -j 2 system $(VENV)/.compiled lint lint-train
+	$(MAKE) -j 2 packages $(VENV)/.compiled lint lint-train
 	: > $(NOT_INSTALLED)
 	JOBGEN_NOT_INSTALLED=$(NOT_INSTALLED) $(MAKE) -j 4 --output-sync=line test-pbs test-clusters test-survival test-others test-bash
 	PYTHONPATH=tests $(BIN)/python -m support.not_installed $(NOT_INSTALLED)
@@ -61,9 +61,13 @@ test-others: NICE := nice -n 3
 test-others:
 	$(PYTEST) -n 3 $(addprefix --ignore ,$(ON_CLUSTERS) $(TIMED) tests/runtime) $(OR_ALONE)
 
-# What the cluster tests need, which only root can install.
-system:
-	if [ "$$(id -u)" = 0 ]; then tests/install.sh; fi
+# What the tests need of the machine, which only root can install. Slurm 24.11 takes a minute, most of which it waits for the
+# disk and the network: tests without a cluster run meanwhile.
+system: packages slurm-new
+slurm-new: packages
+packages slurm-new:
+	if [ "$$(id -u)" = 0 ]; then tests/install.sh $@; fi
+test-matrix test-clusters test-survival: slurm-new
 
 # The tests without a cluster, a training or a browser, three cases of each: 90 seconds on two cores. Many of them wait.
 QUICK_WORKERS ?= 8

@@ -283,6 +283,7 @@ def test_an_engine_costs_a_declaration_and_a_class(copy: Path) -> None:
         assert sentence in refused
 
 
+@pytest.mark.timeout(1200)
 def test_the_quick_suite_passes_after_all_of_them(copy: Path) -> None:
     for name in ("Makefile", "pyproject.toml", "README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
         shutil.copy(ROOT / name, copy)
