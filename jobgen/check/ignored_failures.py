@@ -45,10 +45,13 @@ _ASIDE = {
     "ssh-add", "ssh-agent", "ssh-keygen", "ssh-keyscan", "keychain", "kinit", "klist", "aklog", "mkfifo",
     "dot",
 }  # fmt: skip
-# Programs that print what a node, an installation or a job has.
-_PRINTS = re.compile(
+# Programs that print what a node, an installation or a job has, or where ranks and threads run.
+PRINTS = re.compile(
     r"(?i)(\w*?(info|query|quota|version|stats|status|report|collect_env|mail|bandwidth\w*|latency\w*)|"
-    r"(query|show|list|print|which)_?\w+)(\.(py|sh))?"
+    r"(query|show|list|print|which)_?\w+|xthi(?:[-._]\w+)*|(?:mpi|omp|hybrid|gpu)[-_]check|acheck\S*)(\.(py|sh))?"
+)
+_TOOL_IN_VARIABLE = re.compile(
+    r"\"?\$\{?(?:COPY|MOVE|REMOVE|LINK|CP|MV|RM|LN|MKDIR|ECHO|CAT|SED|AWK|GREP)\}?\"?"
 )
 _PRINTING_CODE = re.compile(  # of bash
     r"\s-c\s+(['\"])\s*(?:(?:echo|hostname|date|nvidia-smi)\b[^;&|]*|python3?\s+-c\s[^&|]*)\1$"
@@ -146,7 +149,7 @@ def _prepares_nodes(command: Command) -> bool:
     if call is None or not call.program:
         return False
     name = os.path.basename(call.program[0])
-    return name in {*INFORM, *_PREPARE, "sync", "killall"} or _PRINTS.fullmatch(name) is not None
+    return name in {*INFORM, *_PREPARE, "sync", "killall"} or PRINTS.fullmatch(name) is not None
 
 
 def programs(script: Script) -> list[Command]:
@@ -160,6 +163,7 @@ def programs(script: Script) -> list[Command]:
         for one in known
         if not asks(one) and not _elsewhere(one) and not _lists(one) and not _INSTALLS.match(one.node.text)
         if not any(word.startswith(_ENDS) for word in one.literals[:2]) and not _cleans(one)
+        if not _TOOL_IN_VARIABLE.fullmatch(one.words[0].text)
     ]
 
 
@@ -580,9 +584,9 @@ def _is_unknown(script: Script, command: Command) -> bool:
 def _prints(command: Command) -> bool:
     """Return whether a program only prints, as far as its name or its code shows it."""
     program, words = command.program, command.literals
-    if program in {*INFORM, *_ASIDE} or _PRINTS.fullmatch(program):
+    if program in {*INFORM, *_ASIDE} or PRINTS.fullmatch(program):
         return True
-    if any(_PRINTS.fullmatch(word.rpartition(".")[2]) for word in words[:2] if "torch" in word):
+    if any(PRINTS.fullmatch(word.rpartition(".")[2]) for word in words[:2] if "torch" in word):
         return True  # python -m torch.utils.collect_env
     if not is_python(program):
         return program in _SHELLS and len(command.words) == 1 and not _code(command).strip()

@@ -184,7 +184,9 @@ def _fix_of_line(text: str, line: int, message: str) -> str:
         return f"write a command behind {where}"
     whole = text.split("\n")[line - 1]
     fits = (fix for part, form, fix in _FIXES if part in message and re.match(form, whole))
-    return next(fits, "correct the line, or what stands above it")
+    odd = [number for number, one in enumerate(lines[:line], 1) if one.count("'") % 2]
+    quote = f"write ' where the text of line {odd[-2]} ends" if odd[-1:] == [line] and odd[1:] else ""
+    return next(fits, quote or "correct the line, or what stands above it")
 
 
 def _ends_before(text: str, line: int) -> bool:

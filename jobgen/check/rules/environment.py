@@ -19,8 +19,8 @@ START_UP = (".bashrc", ".bash_profile", ".profile", ".zshrc")
     WARNING,
     "A shell start-up file in a job",
     """Start-up files are for interactive and login shells. Many return at once in other shells, some wait for
-    input, and they differ between users. (The login file of one user, by its whole path, is a
-    note, and one above the activation of an environment by its whole path.)""",
+    input, and they differ between users. (It is a note if the file is one of login shells, such as `~/.bash_profile`,
+    which do not return, and if an environment is activated below it by its whole path, or conda set up so.)""",
     fix="load the modules and the environment in the script",
     bad="""
     #!/bin/bash
@@ -42,18 +42,20 @@ def bashrc(script: Script) -> Iterator[Hit]:
             reason = f"{name} is for login shells: it {whose}"
             if name.endswith("rc"):
                 reason = f"{name} is for interactive shells: it may return at once in a job, and {whose}"
-            mild = _has_own_python(script, command) or not (own or name.endswith("rc"))
+            mild = _has_own_python(script, command) or not name.endswith("rc")
             yield Hit.at(command.node, reason, level=NOTE if mild else None)
 
 
 def _has_own_python(script: Script, command: Command) -> bool:
-    """Return whether a script activates an environment by its whole path behind a start-up file."""
+    """Return whether a script activates an environment by its whole path behind a start-up file, or sets up conda."""
     later = [one for one in script.commands if one.node.start > command.node.end]
-    by_path = any(_BY_PATH.match(one.node.text) for one in later)
-    return by_path and all(one.name != "conda" for one in later)
+    first = next((one for one in later if one.name == "conda" or _BY_PATH.match(one.node.text)), None)
+    return first is not None and first.name != "conda"
 
 
-_BY_PATH = re.compile(r"(source|\.)\s+[\"']?/\S+/bin/activate\b(?!\s+[^\s;&|#])")
+_BY_PATH = re.compile(
+    r"(source|\.)\s+[\"']?(?:/|~/|\$\{?HOME\b)\S+/(?:bin/activate\b(?!\s+[^\s;&|#])|profile\.d/conda\.sh)"
+)
 
 
 @rule_once(
