@@ -119,6 +119,7 @@ def test_the_line_of_the_word_that_is_not_closed(body: str, line: int, reason: s
         ("echo 'a' (b)\n", "correct the line, or what stands above it"),
         ('# a "x" "y\\\nz"\necho\n', "begin the line with #: a backslash does not continue a comment"),
         ("cat > a <<EOF\nb\n EOF\n", "write EOF alone, without blanks, in line 5"),
+        ("a 'b' 'c\na '{s(1)}' 'c\n", "write ' where the text of line 3 ends"),
         (
             "bash <<EOF\nb\nEOF > log\n",
             "write EOF alone, without blanks, in line 5, and its redirections behind the <<",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 
 from jobgen.check.ranks.environment import reads_others
@@ -49,13 +50,13 @@ def bashrc(script: Script) -> Iterator[Hit]:
 def _has_own_python(script: Script, command: Command) -> bool:
     """Return whether a script activates an environment by its whole path behind a start-up file, or sets up conda."""
     later = [one for one in script.commands if one.node.start > command.node.end]
-    first = next((one for one in later if one.name == "conda" or _BY_PATH.match(one.node.text)), None)
-    return first is not None and first.name != "conda"
+    hook = next((one.node.start for one in later if _HOOK.match(one.node.text)), sys.maxsize)
+    by_path = hook < sys.maxsize or any(_BY_PATH.match(one.node.text) for one in later)
+    return by_path and all(one.name != "conda" or one.node.start > hook for one in later)
 
 
-_BY_PATH = re.compile(
-    r"(source|\.)\s+[\"']?(?:/|~/|\$\{?HOME\b)\S+/(?:bin/activate\b(?!\s+[^\s;&|#])|profile\.d/conda\.sh)"
-)
+_BY_PATH = re.compile(r"(source|\.)\s+[\"']?/\S+/bin/activate\b(?!\s+[^\s;&|#])")
+_HOOK = re.compile(r"(source|\.)\s+[\"']?(?:/|~/|\$\{?HOME\b)\S+/profile\.d/conda\.sh")
 
 
 @rule_once(

@@ -12,7 +12,6 @@ from jobgen.check.ignored_failures import (
     INFORM,
     INTERRUPTED,
     JUDGES,
-    PRINTS,
     QUERY,
     TEXT,
     Reason,
@@ -26,6 +25,7 @@ from jobgen.check.ignored_failures import (
     is_work,
     named,
     only_cleanup,
+    prepares_nodes,
     programs,
     repeats,
     run,
@@ -402,13 +402,8 @@ def _errexit_from(script: Script) -> int:
 def _teed(pipeline: Node) -> bool:
     """Return whether the rule lost-status applies: work, and then tee or another filter."""
     inner = list(commands(pipeline))
-    works = (named(command) for command in inner[:-1] if command.works)
-    return any(not QUERY & names and not any(map(_is_probe, names)) for names in works)
-
-
-def _is_probe(name: str) -> bool:
-    """Return whether a program tests the network, or only prints."""
-    return (_PROBE.fullmatch(name) or PRINTS.fullmatch(name)) is not None
+    works = (named(one) for one in inner[:-1] if one.works and not prepares_nodes(one))
+    return any(not QUERY & names and not any(map(_PROBE.fullmatch, names)) for names in works)
 
 
 _PROBE = re.compile(r"(\w+_perf(_mpi)?|ib_\w+|osu_\w+)(?:_\d+)?")  # a test of the network
