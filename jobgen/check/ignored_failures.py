@@ -147,7 +147,7 @@ def is_work(command: Command) -> bool:
 def prepares_nodes(command: Command) -> bool:
     """Return whether a launcher only prints, or makes and removes files, on nodes: ``srun mkdir -p a``."""
     name = _started(command)
-    return name in {*INFORM, *_PREPARE, "sync", "killall"} or _PRINTS.fullmatch(name) is not None
+    return name in {*INFORM, *_PREPARE, "sync", "killall"} - {"test"} or _PRINTS.fullmatch(name) is not None
 
 
 def _started(command: Command) -> str:

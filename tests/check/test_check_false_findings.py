@@ -658,6 +658,7 @@ def test_what_is_still_a_finding(rule: str, text: str) -> None:
             f"{HEAD}./a\nif [ $? -ne 0 ]; then\necho FAILED\nexit 0\nfi\n./b\n./c > log\ndate",
             "note",
         ),
+        ("no-errexit", f"{HEAD}srun -n 2 test\ndate", "warning"),
         ("no-errexit", f"{HEAD}srun tar xf a.tgz -C /tmp\n$SRUN /tmp/b\ndate", "warning"),
         ("nodefile-count", f"{PBS}NNODES=$(wc -l < $PBS_NODEFILE)\n./a $NNODES", "note"),
         ("sorted-hosts", f"{PBS}#PBS -l select=2\nsort -u $PBS_NODEFILE > hosts\npssh -h hosts date", "note"),
