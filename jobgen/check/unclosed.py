@@ -166,6 +166,12 @@ _FIXES = [
     ("`('", r"(?=.*\|).*[!@+?*]\(", "write shopt -s extglob in a line above"),
     ("", r"\s*//", "begin a comment with #"),
     ("", r"\s*\w+\s*\(\)\s+[^\s{(]", "call a function without (): they define one"),
+    (
+        "`('",
+        r".*=\w+\((?:int|float|str(?:ing)?|bool|path)\)\s*$",
+        "write a value in place of its description",
+    ),
+    ("`('", r"\s*\w+=printf?\(", "write NAME=$(printf FORMAT ARGUMENTS) for a text"),
     ("`('", r"\s*\w+=[\w.]+\(.*[\"'$]", "write NAME=$(COMMAND ARGUMENTS) for the output of a command"),
     ("`('", r"[^\"'`]*\(", "write the text with ( in quotes, or # in front of it if it is a comment"),
 ]

@@ -649,6 +649,7 @@ def test_what_is_still_a_finding(rule: str, text: str) -> None:
         ("inert-directive", f"{HEAD}#SBTACH -J a\n./a", "note"),
         ("inert-directive", f"{HEAD}#BATCH --ntasks=1\n./a", "note"),
         ("inert-directive", f"{HEAD}#BATCH --mem=8G\n./a", "warning"),
+        ("bad-count", f"{HEAD}#SBATCH --ntasks=\n./a", "warning"),
         ("bad-count", f"{HEAD}#SBATCH -J=a\n./a", "note"),
         ("bad-count", f"{HEAD}#SBATCH -n $N\n./a", "warning"),
         ("bad-count", f"{HEAD}#SBATCH -n $N\nN=2\n./a", "error"),
