@@ -701,6 +701,11 @@ def test_the_counterpart_of_a_variable(name: str, fix: str) -> None:
     ]
 
 
+def test_the_hook_of_another_shell() -> None:
+    (only,) = found("#!/bin/zsh\n#SBATCH --time=01:00:00\nmamba activate a\n./a", "conda-hook")
+    assert only.fix == 'write eval "$(conda shell.zsh hook)" before it, and conda in its place'
+
+
 def test_an_installation_by_its_name() -> None:
     text = f"{HEAD}#SBATCH --gpus-per-node=1\npip install a\nsrun ./b\n".encode()
     levels = {
