@@ -11,7 +11,7 @@ from functools import partial
 from typing import NamedTuple
 
 from jobgen.check.places import Change, changes, columns, columns_of
-from jobgen.check.rule import ERROR, NOTE, WARNING, Rule
+from jobgen.check.rule import ERROR, NOTE, Rule
 from jobgen.check.rules.placeholders import BY_COMMAND_LINE, EXPANDS_NOTHING, literal_variable, placeholder
 from jobgen.check.rules.table import RULES
 from jobgen.rendering.runtime import MARK
@@ -153,7 +153,7 @@ def _finding(rule: Rule, hit: Hit, script: Script, file: str) -> Finding:
     if hit.line in script.unexpanded and level == ERROR and EXPANDS_NOTHING not in reason:
         reason, fix = f"{reason}; {script.dialect.command} {EXPANDS_NOTHING}", BY_COMMAND_LINE
         if script.values.keys().isdisjoint(re.findall(r"\$\{?(\w+)", script.line(hit.line))):
-            level, fix = WARNING, f"{fix}, unless a program fills it in"
+            fix += ", unless a program fills it in"
     severity = NOTE if level != NOTE and _is_unsure(hit, rule, script) else level
     column, end = columns_of(script, hit, reason)
     parts = changes(script, hit) if hit.edits else ()

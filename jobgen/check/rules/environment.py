@@ -55,8 +55,9 @@ def _has_own_python(script: Script, command: Command) -> bool:
     return by_path and all(one.name != "conda" or one.node.start > hook for one in later)
 
 
-_BY_PATH = re.compile(r"(source|\.)\s+[\"']?/\S+/bin/activate\b(?!\s+[^\s;&|#])")
-_HOOK = re.compile(r"(source|\.)\s+[\"']?(?:/|~/|\$\{?HOME\b)\S+/profile\.d/conda\.sh")
+_SOURCES = r"(source|\.)\s+[\"']?(?:/|~/|\$\{?HOME\b)\S+"
+_BY_PATH = re.compile(rf"{_SOURCES}/bin/activate\b(?!\s+[^\s;&|#])")
+_HOOK = re.compile(rf"{_SOURCES}/profile\.d/conda\.sh")
 
 
 @rule_once(
