@@ -152,6 +152,8 @@ def _finding(rule: Rule, hit: Hit, script: Script, file: str) -> Finding:
     fix = re.sub(r"\bJOBID(?= %)", lambda _: job, hit.fix or rule.fix)  # in the port of a fix
     if hit.line in script.unexpanded and level == ERROR and EXPANDS_NOTHING not in reason:
         reason, fix = f"{reason}; {script.dialect.command} {EXPANDS_NOTHING}", BY_COMMAND_LINE
+        if script.values.keys().isdisjoint(re.findall(r"\$\{?(\w+)", script.line(hit.line))):
+            fix += ", unless a program fills it in"
     severity = NOTE if level != NOTE and _is_unsure(hit, rule, script) else level
     column, end = columns_of(script, hit, reason)
     parts = changes(script, hit) if hit.edits else ()

@@ -45,10 +45,13 @@ _ASIDE = {
     "ssh-add", "ssh-agent", "ssh-keygen", "ssh-keyscan", "keychain", "kinit", "klist", "aklog", "mkfifo",
     "dot",
 }  # fmt: skip
-# Programs that print what a node, an installation or a job has.
+# Programs that print what a node, an installation or a job has, or where ranks and threads run.
 _PRINTS = re.compile(
     r"(?i)(\w*?(info|query|quota|version|stats|status|report|collect_env|mail|bandwidth\w*|latency\w*)|"
-    r"(query|show|list|print|which)_?\w+)(\.(py|sh))?"
+    r"(query|show|list|print|which)_?\w+|xthi(?:[-._]\w+)*|(?:mpi|omp|hybrid|gpu)[-_]check|acheck\S*)(\.(py|sh))?"
+)
+_TOOL_IN_VARIABLE = re.compile(
+    r"\"?\$\{?(?:COPY|MOVE|REMOVE|LINK|CP|MV|RM|LN|MKDIR|ECHO|CAT|SED|AWK|GREP)\}?\"?"
 )
 _PRINTING_CODE = re.compile(  # of bash
     r"\s-c\s+(['\"])\s*(?:(?:echo|hostname|date|nvidia-smi)\b[^;&|]*|python3?\s+-c\s[^&|]*)\1$"
@@ -136,17 +139,21 @@ def asks(command: Command) -> bool:
 
 
 def is_work(command: Command) -> bool:
-    query = asks(command) or _PRINTING_CODE.search(command.node.text) or _prepares_nodes(command)
+    query = asks(command) or _PRINTING_CODE.search(command.node.text) or prepares_nodes(command)
+    query = query or _started(command) in {*_COPIES, "tar", "unzip"}  # files for the programs below
     return command.works and not query and not command.node.under("command_substitution")
 
 
-def _prepares_nodes(command: Command) -> bool:
+def prepares_nodes(command: Command) -> bool:
     """Return whether a launcher only prints, or makes and removes files, on nodes: ``srun mkdir -p a``."""
+    name = _started(command)
+    return name in {*INFORM, *_PREPARE, "sync", "killall"} - {"test"} or _PRINTS.fullmatch(name) is not None
+
+
+def _started(command: Command) -> str:
+    """Return the name of the program that a launcher starts on the nodes; empty for other commands."""
     call = read_call([word.text for word in command.words])
-    if call is None or not call.program:
-        return False
-    name = os.path.basename(call.program[0])
-    return name in {*INFORM, *_PREPARE, "sync", "killall"} or _PRINTS.fullmatch(name) is not None
+    return os.path.basename(call.program[0]) if call is not None and call.program else ""
 
 
 def programs(script: Script) -> list[Command]:
@@ -158,8 +165,13 @@ def programs(script: Script) -> list[Command]:
     return [
         one
         for one in known
-        if not asks(one) and not _elsewhere(one) and not _lists(one) and not _INSTALLS.match(one.node.text)
+        if not asks(one)
+        and not prepares_nodes(one)
+        and not _elsewhere(one)
+        and not _lists(one)
+        and not _INSTALLS.match(one.node.text)
         if not any(word.startswith(_ENDS) for word in one.literals[:2]) and not _cleans(one)
+        if not _TOOL_IN_VARIABLE.fullmatch(one.words[0].text)
     ]
 
 
@@ -180,7 +192,7 @@ def _is_quick(script: Script, command: Command) -> bool:
         return activates(command) or _OTHER_SOURCE.search(text) is not None
     changes = (name in _ACTIVATE and changes_shell(name, words)) or (name == "eval" and "hook" in text)
     own = _HELLO.search(text) or ("/" not in command.words[0].text and name in {*_QUICK, *script.functions})
-    return bool(own) or changes or asks(command) or _lists(command) or _prepares_nodes(command)
+    return bool(own) or changes or asks(command) or _lists(command) or prepares_nodes(command)
 
 
 def shows_installation(script: Script, command: Command) -> bool:

@@ -166,6 +166,12 @@ _FIXES = [
     ("`('", r"(?=.*\|).*[!@+?*]\(", "write shopt -s extglob in a line above"),
     ("", r"\s*//", "begin a comment with #"),
     ("", r"\s*\w+\s*\(\)\s+[^\s{(]", "call a function without (): they define one"),
+    (
+        "`('",
+        r".*=\w+\((?:int|float|str(?:ing)?|bool|path)\)\s*$",
+        "write a value in place of its description",
+    ),
+    ("`('", r"\s*\w+=printf?\(", "write NAME=$(printf FORMAT ARGUMENTS) for a text"),
     ("`('", r"\s*\w+=[\w.]+\(.*[\"'$]", "write NAME=$(COMMAND ARGUMENTS) for the output of a command"),
     ("`('", r"[^\"'`]*\(", "write the text with ( in quotes, or # in front of it if it is a comment"),
 ]
@@ -184,7 +190,9 @@ def _fix_of_line(text: str, line: int, message: str) -> str:
         return f"write a command behind {where}"
     whole = text.split("\n")[line - 1]
     fits = (fix for part, form, fix in _FIXES if part in message and re.match(form, whole))
-    return next(fits, "correct the line, or what stands above it")
+    odd = [number for number, one in enumerate(lines[:line], 1) if one.count("'") % 2]
+    quote = f"write ' where the text of line {odd[-2]} ends" if odd[-1:] == [line] and odd[1:] else ""
+    return next(fits, quote or "correct the line, or what stands above it")
 
 
 def _ends_before(text: str, line: int) -> bool:

@@ -200,6 +200,11 @@ def test_a_text_in_three_quotes_is_not_the_place_of_an_error() -> None:
     ("rule", "text"),
     [
         ("no-errexit", f"{HEAD}sha256sum a.img\nexit 0"),
+        ("no-errexit", f"{HEAD}srun mpi_check -r\ndate"),
+        ("no-errexit", f"{HEAD}${{COPY}} a b\ndate"),
+        ("lost-status", f"{HEAD}srun xthi.intel | sort"),
+        ("trap-exec", f"{HEAD}trap 'rm a' EXIT\nset -e\n./b <(exec ./c)"),
+        ("misspelt-variable", f"{HEAD}runs=a\neval run='$'b\nmodule load c\nRUNS=1\n./d $run $runs $RUNS"),
         ("foreign-variable", f"{PBS}#PBS -l select=1:ncpus=4:scratch_local=30gb\n./a -t $PBS_NUM_PPN"),
         ("array-output", f"{HEAD}#SBATCH --array=2\n#SBATCH --output=a.log\n./a"),
         ("used-port", f"{HEAD}P_PORT=$(ss -tan | cut -f 2 | shuf -n 1)\ntorchrun --standalone t.py"),
@@ -536,6 +541,7 @@ def test_what_is_still_a_finding(rule: str, text: str) -> None:
     ("rule", "text", "level"),
     [
         ("bashrc", f"{HEAD}source ~/.bashrc\n. /opt/p/bin/activate\nsrun ./a", "note"),
+        ("bashrc", f"{HEAD}source ~/.bashrc\n. ~/p/bin/activate\nsrun ./a", "note"),
         ("bashrc", f"{HEAD}source ~/.bashrc\n. /opt/p/bin/activate x\nsrun ./a", "warning"),
         ("bashrc", f"{HEAD}source ~/.bashrc\n. /opt/p/bin/activate\nconda activate a\nsrun ./a", "warning"),
         ("download-in-job", f"{HEAD}case $1 in\nget) wget http://a.org/x ;;\nesac\nsrun ./a", "note"),
@@ -638,10 +644,32 @@ def test_what_is_still_a_finding(rule: str, text: str) -> None:
             "note",
         ),
         ("bashrc", f"{HEAD}source /home/a/.bash_profile\n./a", "note"),
-        ("bashrc", f"{HEAD}source ~/.bash_profile\n./a", "warning"),
+        ("bashrc", f"{HEAD}source ~/.bash_profile\n./a", "note"),
+        ("bashrc", f"{HEAD}source ~/.bashrc\n. /opt/c/etc/profile.d/conda.sh\nconda activate a\n./a", "note"),
+        ("bashrc", f"{HEAD}source ~/.bashrc\n. $C/etc/profile.d/conda.sh\nconda activate a\n./a", "warning"),
+        ("inert-directive", f"{HEAD}#SBTACH -J a\n./a", "note"),
+        ("inert-directive", f"{HEAD}#BATCH --ntasks=1\n./a", "note"),
+        ("inert-directive", f"{HEAD}#BATCH --mem=8G\n./a", "warning"),
+        ("bad-count", f"{HEAD}#SBATCH --ntasks=\n./a", "warning"),
+        ("bad-count", f"{HEAD}#SBATCH -J=a\n./a", "note"),
+        (
+            "no-errexit",
+            f"{HEAD}./a\nif [ $? -ne 0 ]; then\necho FAILED\nexit 0\nfi\n./b\n./c > log\ndate",
+            "note",
+        ),
+        ("no-errexit", f"{HEAD}srun -n 2 test\ndate", "warning"),
+        ("no-errexit", f"{HEAD}srun tar xf a.tgz -C /tmp\n$SRUN /tmp/b\ndate", "warning"),
+        ("nodefile-count", f"{PBS}NNODES=$(wc -l < $PBS_NODEFILE)\n./a $NNODES", "note"),
+        ("sorted-hosts", f"{PBS}#PBS -l select=2\nsort -u $PBS_NODEFILE > hosts\npssh -h hosts date", "note"),
+        (
+            "sorted-hosts",
+            f"{PBS}#PBS -l select=2\nsort -u $PBS_NODEFILE > hosts\n./a --hosts hosts",
+            "warning",
+        ),
         ("bashrc", f"{HEAD}source /home/a/.bashrc\n./a", "warning"),
         ("repeated-directive", f"{HEAD}#SBATCH -o a.out\n#SBATCH -o a.err\n./a", "note"),
-        ("repeated-directive", f"{HEAD}#SBATCH -o a.out\n#SBATCH -o terra.out\n./a", "warning"),
+        ("repeated-directive", f"{HEAD}#SBATCH -o a.out\n#SBATCH -o terra.out\n./a", "note"),
+        ("repeated-directive", f"{HEAD}#SBATCH -p a\n#SBATCH -p b\n./a", "warning"),
         ("misspelt-variable", f"{HEAD}a=$(scontrol show hostnames $SLURM_JOB_NODELIS)\n./a $a", "note"),
         ("misspelt-variable", f"{HEAD}./a $SLURM_JOB_NODELIS", "warning"),
         ("download-in-job", f"{HEAD}pip install a\nwandb login\nsrun ./a", "note"),
@@ -656,6 +684,24 @@ def test_what_is_still_a_finding(rule: str, text: str) -> None:
 )
 def test_the_level_of_a_finding(rule: str, text: str, level: str) -> None:
     assert [one.severity for one in found(text, rule)] == [level]
+
+
+@pytest.mark.parametrize(
+    ("name", "fix"),
+    [
+        ("SLURM_CPUS_PER_TASK", "use NCPUS"),
+        ("SLURM_JOB_PARTITION_X", "use PBS_* variables, or write the value"),
+    ],
+)
+def test_the_counterpart_of_a_variable(name: str, fix: str) -> None:
+    assert [one.fix for one in found(f"{PBS}#PBS -l select=1:ncpus=4\n./a ${name}", "foreign-variable")] == [
+        fix
+    ]
+
+
+def test_the_hook_of_another_shell() -> None:
+    (only,) = found("#!/bin/zsh\n#SBATCH --time=01:00:00\nmamba activate a\n./a", "conda-hook")
+    assert only.fix == 'write eval "$(conda shell.zsh hook)" before it, and conda in its place'
 
 
 def test_an_installation_by_its_name() -> None:
@@ -1026,10 +1072,20 @@ def test_the_fix_lets_the_script_save_results(lines: str, fix: str) -> None:
     [
         ("bare-wait", "srun ./a &\nwait", "|| status=$?, and exit ${status:-0} at the end"),
         ("ranks-mismatch", "#SBATCH -n 2 -c 4\nmpirun -np 4 ./a", "request 4 slots, or use the number"),
-        ("bad-count", "#SBATCH -n $N\n./a", "give the option on the command line instead"),
+        ("bad-count", "#SBATCH -n $N\nN=2\n./a", "the command line instead, where the shell expands it"),
+        ("bad-count", "#SBATCH -n $N\n./a", "where the shell expands it, unless a program fills it in"),
         ("unknown-option", "#SBATCH --share\n./a", "write --oversubscribe"),
         ("no-errexit", "matlab -nodisplay -r 'a; exit'\ndate", "start matlab with -batch"),
         ("no-errexit", "matlab < a.m\nrm -rf $TMPDIR\ndate", "start matlab with -batch"),
+        ("no-errexit", "M=matlab\n$M -nodisplay -r 'a; exit'\ndate", "start matlab with -batch"),
+        ("no-errexit", "module load matlab/R2018b\nmatlab -r 'a; exit'\ndate", "start matlab with -r 'try, "),
+        ("memory-unit", "#SBATCH --mem-per-cpu=100\n./a", "add the unit that you mean, such as 100G"),
+        (
+            "late-directive",
+            "#SBATCH -c 4\ndate\n#SBATCH --ntasks-per-node=32\n./a",
+            "lower a number, and move it above the first command: 128 cores",
+        ),
+        ("unchecked-cd", "cd $D\nrm -rf *\n./a", 'write cd "${D:?}" || exit 1'),
         ("repeated-directive", "#SBATCH -o a\n#SBATCH -o log/err/a\n./a", "write --error in its place"),
         ("repeated-directive", "#SBATCH -C a\n#SBATCH -C b\n./a", "keep one of them, or join them with &"),
         ("download-in-job", "cd $TMPDIR\nwget https://a.org/b\nsrun ./a", "into a shared folder"),

@@ -103,7 +103,7 @@ def test_the_line_of_the_word_that_is_not_closed(body: str, line: int, reason: s
         ('A="$(date | sort"\nB="$(date"\n', 'write ) before the " in column 17 of this line'),
         ("A=\"$(echo \"$B\" | tr 'a' ','\"\n", 'write ) before the " in column 28 of this line'),
         ("A=`ls b/*.txt'\nmv $A c\n", "write ` in place of the ' at the end of this line"),
-        ('a=print("%04d" % $1)\n', "write NAME=$(COMMAND ARGUMENTS) for the output of a command"),
+        ('a=seq("%04d" % $1)\n', "write NAME=$(COMMAND ARGUMENTS) for the output of a command"),
         ('echo "a\nsrun b\n', 'write " where the text ends, or remove the quote that is one too many'),
         ("if [[ -s a]]; then b; fi\n", "write a blank before ]]"),
         ("a=f(1)\n", "write the text with ( in quotes, or # in front of it if it is a comment"),
@@ -119,6 +119,9 @@ def test_the_line_of_the_word_that_is_not_closed(body: str, line: int, reason: s
         ("echo 'a' (b)\n", "correct the line, or what stands above it"),
         ('# a "x" "y\\\nz"\necho\n', "begin the line with #: a backslash does not continue a comment"),
         ("cat > a <<EOF\nb\n EOF\n", "write EOF alone, without blanks, in line 5"),
+        ("export A=my_size(int)\n", "write a value in place of its description"),
+        ('a=print("%04d" % $1)\n', "write NAME=$(printf FORMAT ARGUMENTS) for a text"),
+        ("a 'b' 'c\na '{s(1)}' 'c\n", "write ' where the text of line 3 ends"),
         (
             "bash <<EOF\nb\nEOF > log\n",
             "write EOF alone, without blanks, in line 5, and its redirections behind the <<",

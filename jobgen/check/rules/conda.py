@@ -177,8 +177,6 @@ def _is_read(script: Script, init: Command) -> bool:
     "conda activate without its hook",
     """`conda activate` is a shell function that conda's hook defines. A batch script on Slurm is not a
     login shell and reads no start-up file.""",
-    message="conda activate is a shell function, which is not defined here",
-    fix='write eval "$(conda shell.bash hook)" before it',
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
@@ -207,8 +205,13 @@ def conda_hook(script: Script) -> Iterator[Hit]:
         if command.literals[:1] == ["activate"] and not any(start < command.node.start for start in ready):
             start = script.start_of(command.line)
             indent = script.source[start : command.node.start]
-            alone = not indent.strip()
-            yield Hit.at(command.node, edits=(Edit(start, start, indent + _HOOK + b"\n"),) if alone else ())
+            alone, hook = not indent.strip(), _HOOK
+            if re.search(r"\bzsh\b", script.line(1)):
+                hook = _HOOK.replace(b"bash", b"zsh")
+            edits = (Edit(start, start, indent + hook + b"\n"),) if alone and command.name == "conda" else ()
+            reason = f"{command.name} activate is a shell function, which is not defined here"
+            fix = f"write {hook.decode()} before it" + ", and conda in its place" * (command.name == "mamba")
+            yield Hit.at(command.node, reason, fix, edits=edits)
 
 
 @rule_once(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
+from math import prod
 from typing import NamedTuple
 
 from jobgen.check.ranks.environment import OF_MPI
@@ -31,7 +32,8 @@ from jobgen.script.script import Edit, Hit, Script
     """A directive must begin with `#PBS` or `#SBATCH`, in capitals, without a blank, and on Slurm in the
     first column (`src/sbatch/opt.c`). `#pbs`, `#SBATCh`, `#SBTACH` and `#PSB` are comments, without a message.
     `# PBS` may be on purpose: it is one note for all, unless the script has no other directives; its job then runs
-    with the defaults of the queue. It is silent if a directive has the same option with another value, if a comment says so, and without a value. `##PBS` and `# #PBS` are the way to disable a directive.""",
+    with the defaults of the queue. It is silent if a directive has the same option with another value, if a comment says so, and without a value. It is a note if
+    the job runs in the same way without it, as without a name or with one task. `##PBS` and `# #PBS` are the way to disable a directive.""",
     bad="""
     #!/bin/bash
     #PBS -l select=1:ncpus=8
@@ -63,7 +65,8 @@ def inert(script: Script) -> Iterator[Hit]:
         where = "" if dialect.indented_directives else ", at the beginning of the line"
         form = f"a directive begins with {prefix}, in capitals and without a blank{where}"
         reason, fix = f"{shown(line.text.strip())} is a comment{more}: {form}", f"write {prefix} {line.rest}"
-        level = NOTE if line in apart and (read.live or read.late) else None
+        same = own and all(_is_label(script, key) or _in_effect(script, key, one.value) for key, one in own)
+        level = NOTE if same or (line in apart and (read.live or read.late)) else None
         start, end = script.start_of(line.number), script.start_of(line.number + 1)
         edit = Edit(start, end, f"{prefix} {line.rest}\n".encode())
         yield Hit(line.number, reason, f"{fix}, or remove the line", level, () if line in apart else (edit,))
@@ -255,7 +258,20 @@ def _fix_of_late(script: Script, line: Line, late: _Late, harmless: str) -> str:
     folder = next(filter(None, (folder_of(script, one) for one in outputs)), ".")
     if not exists(script, folder) and not os.path.isabs(folder):
         return f"move it above the first command, and make the directory {shown(folder)} before you submit"
-    return ""
+    return _fix_of_size(script, dict(own))
+
+
+def _fix_of_size(script: Script, own: Mapping[str, DirectiveOption]) -> str:
+    """Return the fix of a number of tasks that with that of the cores asks for more than most nodes have."""
+    keys = {"--ntasks-per-node", "--cpus-per-task"}
+    values = [(own.get(key) or script.heeded.get(key)) for key in sorted(keys)]
+    numbers = [int(one.value) for one in values if one is not None and one.value.isdecimal()]
+    if keys.isdisjoint(own) or len(numbers) < len(keys) or prod(numbers) <= _CORES:
+        return ""
+    return f"lower a number, and move it above the first command: {prod(numbers)} cores a node are requested then"
+
+
+_CORES = 64  # of a node
 
 
 def _is_unexpanded(option: DirectiveOption, script: Script) -> bool:
@@ -462,8 +478,8 @@ def carriage_return(script: Script) -> Iterator[Hit]:
     """Slurm and Torque use the **last** one. PBS Pro uses the **first** one for each resource of `-l`, and
     the **last** one for all other options. One of the two values has no effect. (Some options add up:
     `-W depend` on PBS Pro, `-W stagein`, `-W stageout` and `-W x` on Torque, `--mail-type` on Slurm.
-    Options on the command line win over the script. Two names, comments or addresses of mail are a note, and so are two
-    logs of which the second is called that of the errors.)""",
+    Options on the command line win over the script. Two names, comments, addresses of mail or logs are a note: the job
+    runs in the same way.)""",
     fix="keep one of them",
     bad="""
     #!/bin/bash
@@ -483,12 +499,11 @@ def repeated(script: Script) -> Iterator[Hit]:
         which = grammar.precedence(key)
         once = which != "all" and option.value and grammar.takes_value(key)
         if once and seen.setdefault(key, option.value) != option.value:
-            label = key in (script.dialect.key("name"), *_LABELS)
-            mild = label or re.search(r"\w", seen[key]) is None  # as of -w, --nodelist=NAME
+            mild = _is_label(script, key) or re.search(r"\w", seen[key]) is None  # as of -w, --nodelist=NAME
             fix = f"keep one of them{_JOINED.get(key, '')}"
             log, errors, *_ = (*script.dialect.log_options, "", "")
             if key == log and errors not in script.heeded and _is_of_errors(option.value, seen[key]):
-                mild, fix = True, f"write {errors} in its place here, or {fix}"
+                fix = f"write {errors} in its place here, or {fix}"
             reason = f"{key} has the value {shown(seen[key])} above: {script.dialect.title} uses the {which} of repeated directives"
             yield Hit.at(option, reason, fix, level=NOTE if mild else None)
 
@@ -505,7 +520,12 @@ _JOINED = {
     "-m": ", or write the letters of both in one",
     **dict.fromkeys(("-l select", "-l nodes"), ", or write the parts of both in one"),
 }
-_LABELS = ("--comment", "--mail-type", "--mail-user", "-m", "-M")  # the job runs in the same way
+_LABELS = ("--comment", "--mail-type", "--mail-user", "-m", "-M", "--verbose")
+
+
+def _is_label(script: Script, key: str) -> bool:
+    """Return whether the job runs in the same way with another value of an option."""
+    return key in (script.dialect.key("name"), *script.dialect.log_options, *_LABELS)
 
 
 @rule(

@@ -67,7 +67,18 @@ def unchecked_cd(script: Script) -> Iterator[Hit]:
                 level = _level(script, command, after)
                 deletion = "" if level == NOTE else _deletion(after)
                 effect = f"if cd fails, {shown(deletion)} deletes the files of another directory"
+                name = _ONE_VARIABLE.fullmatch(command.node.text)  # cd succeeds if it is empty
+                if (
+                    deletion
+                    and name
+                    and name[1] not in script.dialect.job_variables.keys() | script.values.keys()
+                ):
+                    yield Hit.at(command.node, effect, f'write cd "${{{name[1]}:?}}" || exit 1', level)
+                    continue
                 yield Hit.at(command.node, effect * bool(deletion), fix, level, edits=_or_exit(command))
+
+
+_ONE_VARIABLE = re.compile(r"cd\s+\"?\$\{?(\w+)\}?/?\"?")
 
 
 def _in_directory(script: Script, command: Command) -> Iterator[Command]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 
 from jobgen.check.ranks.environment import reads_others
@@ -19,8 +20,8 @@ START_UP = (".bashrc", ".bash_profile", ".profile", ".zshrc")
     WARNING,
     "A shell start-up file in a job",
     """Start-up files are for interactive and login shells. Many return at once in other shells, some wait for
-    input, and they differ between users. (The login file of one user, by its whole path, is a
-    note, and one above the activation of an environment by its whole path.)""",
+    input, and they differ between users. (It is a note if the file is one of login shells, such as `~/.bash_profile`,
+    which do not return, and if an environment is activated below it by its whole path, or conda set up so.)""",
     fix="load the modules and the environment in the script",
     bad="""
     #!/bin/bash
@@ -42,18 +43,21 @@ def bashrc(script: Script) -> Iterator[Hit]:
             reason = f"{name} is for login shells: it {whose}"
             if name.endswith("rc"):
                 reason = f"{name} is for interactive shells: it may return at once in a job, and {whose}"
-            mild = _has_own_python(script, command) or not (own or name.endswith("rc"))
+            mild = _has_own_python(script, command) or not name.endswith("rc")
             yield Hit.at(command.node, reason, level=NOTE if mild else None)
 
 
 def _has_own_python(script: Script, command: Command) -> bool:
-    """Return whether a script activates an environment by its whole path behind a start-up file."""
+    """Return whether a script activates an environment by its whole path behind a start-up file, or sets up conda."""
     later = [one for one in script.commands if one.node.start > command.node.end]
-    by_path = any(_BY_PATH.match(one.node.text) for one in later)
-    return by_path and all(one.name != "conda" for one in later)
+    hook = next((one.node.start for one in later if _HOOK.match(one.node.text)), sys.maxsize)
+    by_path = hook < sys.maxsize or any(_BY_PATH.match(one.node.text) for one in later)
+    return by_path and all(one.name != "conda" or one.node.start > hook for one in later)
 
 
-_BY_PATH = re.compile(r"(source|\.)\s+[\"']?/\S+/bin/activate\b(?!\s+[^\s;&|#])")
+_SOURCES = r"(source|\.)\s+[\"']?(?:/|~/|\$\{?HOME\b)\S+"
+_BY_PATH = re.compile(rf"{_SOURCES}/bin/activate\b(?!\s+[^\s;&|#])")
+_HOOK = re.compile(rf"{_SOURCES}/profile\.d/conda\.sh")
 
 
 @rule_once(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -24,6 +25,7 @@ from jobgen.check.ignored_failures import (
     is_work,
     named,
     only_cleanup,
+    prepares_nodes,
     programs,
     repeats,
     run,
@@ -49,12 +51,12 @@ from jobgen.script.syntax import LATER, LOOPS, Node, expansions, function_of
     A new script begins with `set -eo pipefail`, which ends it at each other command that fails, too; `~/.bashrc` and
     other files of a site may do so: write it behind them. `set -u` ends many scripts at an activation of conda or at a
     variable that may be unset: add it only after a test. dash, which is `sh` on Debian and Ubuntu, has no `pipefail`.
-    MATLAB has a status of its own with `-batch` only, and ROOT with `-q`. (It
+    MATLAB has a status of its own with `-batch`, or where its code catches errors, and ROOT with `-q`. (It
     is a note if the program is one of several runs, if a later command may fail with it, if one reads what it makes, such as
     a compiler, if its failure is reported, by `ctest` to a dashboard or with a mail of a file, if TensorFlow would go on
     without the GPUs, and if python would go on with the packages of a module, or pip install others, without the
     environment that is activated. It is silent about commands that only print or install packages, where the script judges
-    the results or submits itself again, and where nothing is hidden: without its environment or a module a program fails at
+    the results, ends with 0 after a failure that it reports, or submits itself again, and where nothing is hidden: without its environment or a module a program fails at
     once, and the job with it. `cd` is the matter of unchecked-cd.)""",
     bad="""
     #!/bin/bash
@@ -82,7 +84,9 @@ def no_errexit(script: Script) -> Iterator[Hit]:
     if not works:
         return
     work, end = works[-1], _end(script, works[-1])
-    known = repeats(works, work) or _reports(script, work) or is_sent_again(script, work)
+    known = (
+        repeats(works, work) or _reports(script, work) or is_sent_again(script, work) or _ends_well(script)
+    )
     hides = script.in_job and not known
     lost = hides and end is not None and _is_lost(script, work, end)
     if lost and end is not None and not is_judged(script, works, work):
@@ -112,8 +116,15 @@ _OF_A_RUN = " if later commands need its results, else || failed=1, and exit ${f
 
 def _remedy(script: Script, work: Command) -> str:
     """Return the fix of a lost status: to keep it, as ``set -e`` would end the script at other commands, too."""
-    at = _place_in_pipe(work)
-    first = next((text for text, hides in _WITH_STATUS.items() if hides(work)), "")
+    at, name = (
+        _place_in_pipe(work),
+        work.program or os.path.basename(script.constants.text(work.program_word)),
+    )
+    first = ""
+    if name.lower().startswith("matlab") and _hides_errors(work):
+        first = _OF_OLD_MATLAB if _OLD_MATLAB.search(script.tree.text) else _OF_MATLAB
+    elif name == "root" and _reads_on(work):
+        first = _OF_ROOT
     if work.node.under("subshell") or (at is not None and plain_sh(script)):
         return f"{first}{_set(script, '-eo', work)}"
     status = "$?" if at is None else f"${{PIPESTATUS[{at}]}}"
@@ -126,20 +137,20 @@ def _remedy(script: Script, work: Command) -> str:
 def _hides_errors(work: Command) -> bool:
     """Return whether MATLAB reads commands up to the end of its input: after an error it goes on with the next one."""
     text = work.statement.text
-    known = work.program.startswith("matlab") and re.search(r"\s-r\s|<|\|\s*\S*matlab", text) is not None
+    known = re.search(r"\s-r\s|<|\|\s*\S*matlab", text) is not None
     return known and re.search(r"-batch\b|\bcatch\b|\b(?:exit|quit)\(\s*[^0)\s]", text) is None
 
 
 def _reads_on(work: Command) -> bool:
     """Return whether ROOT reads commands behind a macro: at the end of its input its status is 0."""
-    return work.program == "root" and not any(re.match(r"-[a-z]*q", word) for word in work.literals)
+    return not any(re.match(r"-[a-z]*q", word) for word in work.literals)
 
 
-# What to do first, so that a program has a status of its own.
-_WITH_STATUS = {
-    "start matlab with -batch, as it ends with 0 after an error otherwise, and ": _hides_errors,
-    "start root with -b -q, as it ends with 0 after an error otherwise, and ": _reads_on,
-}
+# What to do first, so that a program has a status of its own. MATLAB has -batch since R2019a, which is 9.6.
+_OF_MATLAB = "start matlab with -batch (R2019a or newer), as it ends with 0 after an error otherwise, and "
+_OF_OLD_MATLAB = "start matlab with -r 'try, ..., catch e, disp(e.message), exit(1), end, exit', as it ends with 0 after an error otherwise, and "
+_OF_ROOT = "start root with -b -q, as it ends with 0 after an error otherwise, and "
+_OLD_MATLAB = re.compile(r"(?i)\bmatlab[-_/]*(?:\w+/)?(?:r?20(?:0\d|1[0-8])[ab]?|[78]\.\d+|9\.[0-5])\b")
 
 
 def _place_in_pipe(command: Command) -> int | None:
@@ -168,6 +179,19 @@ def _reports(script: Script, work: Command) -> bool:
     return mailed or any(re.search(_ENDING, text) for text in called)
 
 
+def _ends_well(script: Script) -> bool:
+    """Return whether the script ends with success after a failure that it has seen: its status says nothing."""
+    for node in script.tree.all("if_statement"):
+        condition, *others = [one for one in node.children if one.type != "if"]
+        exits = (
+            one for part in others if part.type == "command" for one in commands(part) if one.name == "exit"
+        )
+        if _FAILED.search(condition.text) and any(one.literals in ([], ["0"]) for one in exits):
+            return True
+    return False
+
+
+_FAILED = re.compile(r"!\s+\"?\$\?\"?\s+-eq\s+0\b|\$\?\"?\s+(?:-ne|!=|-gt)\s+0\b")
 _MAIL = r"\b(?:mailx?|sendmail|mutt)\s"
 _ENDING = r"\b(?:exit|scancel|qdel)\s"
 _RESULTS = r"\bcat\s|<\s*[^<\s]|\s-[aA]\s"  # a file in a mail
@@ -378,7 +402,7 @@ def _errexit_from(script: Script) -> int:
 def _teed(pipeline: Node) -> bool:
     """Return whether the rule lost-status applies: work, and then tee or another filter."""
     inner = list(commands(pipeline))
-    works = (named(command) for command in inner[:-1] if command.works)
+    works = (named(one) for one in inner[:-1] if one.works and not prepares_nodes(one))
     return any(not QUERY & names and not any(map(_PROBE.fullmatch, names)) for names in works)
 
 

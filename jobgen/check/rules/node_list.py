@@ -86,7 +86,7 @@ def _names(node: Node) -> list[str]:
     WARNING,
     "Slots counted as nodes",
     """`$PBS_NODEFILE` has one line for each slot (`mpiprocs`, or `ppn`), not for each node. Nine of 45
-    public scripts use `wc -l` as the number of nodes.""",
+    public scripts use `wc -l` as the number of nodes. (It is a note in a script that requests no nodes.)""",
     fix='count each host once: sort -u "$PBS_NODEFILE" | wc -l',
     bad="""
     #!/bin/bash
@@ -121,7 +121,9 @@ def nodefile_count(script: Script) -> Iterator[Hit]:
     for line, value in found:
         if each != 1 and _counts_lines(value):
             here = f", here {each} a node" if each else ""
-            yield Hit(line, f"$PBS_NODEFILE has one line a slot{here}: its lines are not the number of nodes")
+            reason = f"$PBS_NODEFILE has one line a slot{here}: its lines are not the number of nodes"
+            request = script.request  # without a request in the script the submission has it
+            yield Hit(line, reason, level=None if each or request.nodes or request.chunks else NOTE)
 
 
 def _counts_lines(value: Node) -> bool:
@@ -140,7 +142,8 @@ def _counts_lines(value: Node) -> bool:
     "Hosts in another order",
     """The first line of the node file is the host that runs the script. `sort -u` may put another host
     first, which then becomes the master, and it changes the placement of ranks. Remove duplicates
-    without changing the order. (It is a note where mpirun alone reads the file: its ranks need no address.)""",
+    without changing the order. (It is a note where nothing reads the file, or mpirun alone, whose ranks
+    need no address, or pssh, which takes the hosts in any order.)""",
     message="sort changes the order of the hosts: the first may not be the host that runs this script",
     fix="keep the order: awk '!seen[$1]++' \"$PBS_NODEFILE\"",
     bad="""
@@ -175,7 +178,8 @@ def sorted_nodefile(script: Script) -> Iterator[Hit]:
         counts = any("wc" in _names(above) for above in around)  # $(... | wc -l)
         ordered = (written and _has_first_host(script, whole)) or _starts_each(script, whole)
         if unique and kept and not counts and not ordered:
-            yield Hit(command.line, level=NOTE if written and _is_of_mpirun(script, whole) else None)
+            mild = written and (_is_of_mpirun(script, whole) or not _is_read(script, whole))
+            yield Hit(command.line, level=NOTE if mild else None)
 
 
 def _has_first_host(script: Script, statement: Node) -> bool:
@@ -196,6 +200,17 @@ def _is_of_mpirun(script: Script, statement: Node) -> bool:
 
 
 _NAMES_MASTER = re.compile(r"(?i)master|\bhost_?name\b|\baddr|tcp://|scheduler|\bhead\b")
+
+
+def _is_read(script: Script, statement: Node) -> bool:
+    """Return whether something reads the file to which a list is written, and may take its first host."""
+    files = [one.text for each in statement.all("file_redirect") if (one := each.get("destination"))]
+    others = [one for one in script.commands if one.node not in statement and one.name not in _IN_ANY_ORDER]
+    texts = [one.statement.text for one in others] + [value.text for _, value, _ in script.assignments]
+    return any(file in text for file in files for text in texts)
+
+
+_IN_ANY_ORDER = ("pssh", "parallel-ssh", "pdsh", "clush", "cat", "wc", "rm", "echo")
 
 
 def _writes_one(script: Script, statement: Node, words: Sequence[Node]) -> bool:

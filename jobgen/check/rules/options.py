@@ -259,7 +259,7 @@ def memory(script: Script) -> Iterator[Hit]:
             if re.search(rf"#.*\b(?:{unit}s?|{unit[0]}b?)\b", script.line(option.line)[1:], re.I):
                 continue  # a comment has the unit
             reason = f"{name}={text} is {text} {unit}{'' if text == '1' else 's'}"
-            yield Hit.at(option, reason, f"add the unit: {text}{likely}", WARNING)
+            yield Hit.at(option, reason, f"add the unit that you mean, such as {text}{likely}", WARNING)
         elif not re.fullmatch(script.dialect.size_pattern, text, re.I | re.ASCII):
             fix = script.dialect.size_example if re.search(r"\d", text) else "write a number with a unit"
             fix += (

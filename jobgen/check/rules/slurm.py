@@ -226,7 +226,8 @@ _WHOLE_TEXT = r"[\"']?(?:\$\(|`)\s*sbatch\s(?!.*--parsable)[^|;&]*(?:\)|`)[\"']?
     ERROR,
     "A number that Slurm refuses",
     """After a short option `=` is a part of the value: `-N=2` requests "=2" nodes. sbatch refuses it, as it
-    refuses a count of 0 or a word; a name may begin with `=`, which is only a warning.""",
+    refuses a count of 0 or a word; a name may begin with `=`, which is only a note. An option
+    without a value, which a program may fill in, is a warning.""",
     bad="""
     #!/bin/bash
     #SBATCH -N=2
@@ -242,10 +243,12 @@ def bad_count(script: Script) -> Iterator[Hit]:
             refused = option.flag in _OTHERS or script.dialect.value_fault(option.flag, option.value)
             why = f"{option.given}{option.value}: the value is '{option.value}', with the equals sign"
             fix = f"write {option.given} {option.value[1:]}"
-            yield Hit.at(option, why, fix, None if refused else WARNING)
+            yield Hit.at(option, why, fix, None if refused else NOTE)
         elif option.flag in COUNTS and script.dialect.value_fault(option.flag, option.value):
             reason = (
                 f"{option.given} takes a number, not {shown(option.value) if option.value else 'nothing'}"
             )
             fix = f"write {option.flag}=N{'' if option.value else ', unless a program fills it in'}"
-            yield Hit.at(option, reason, without_dash(option, script.dialect) or fix)
+            yield Hit.at(
+                option, reason, without_dash(option, script.dialect) or fix, None if option.value else WARNING
+            )

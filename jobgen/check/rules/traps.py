@@ -234,5 +234,5 @@ def trap_exec(script: Script) -> Iterator[Hit]:
 
 
 def _is_inside(command: Command) -> bool:
-    inner = ("function_definition", "subshell", "command_substitution", "if_statement", "case_statement")
-    return command.node.under(*inner)
+    inner = ("function_definition", "subshell", "command_substitution", "process_substitution")
+    return command.node.under(*inner, "if_statement", "case_statement")

@@ -61,11 +61,17 @@ def foreign_variable(script: Script) -> Iterator[Hit]:
         seen.add(name)
         if not node.under("expansion"):
             unsure = name in foreign and (name in script.dialect.local_variables or not script.is_sure)
-            others = (one.job_variables.get(name, "") for one in DIALECTS.values())
-            counterpart = script.dialect.variable(next(filter(None, others), "")) or "PBS_* variables"
+            meaning = next(
+                (one.job_variables[name] for one in DIALECTS.values() if name in one.job_variables), ""
+            )
+            counterparts = map(script.dialect.variable, (meaning, _NEAR.get(meaning, "")))
+            counterpart = next(filter(None, counterparts), "PBS_* variables, or write the value")
             level = NOTE if script.for_another_scheduler or name in printed else WARNING if unsure else None
             reason = f"{script.dialect.title} does not set {name}"
             yield Hit.at(node, reason, f"use {foreign.get(name, counterpart)}", level)
+
+
+_NEAR = {"cpus_per_rank": "cpus_per_chunk"}  # another meaning that has the same value in most jobs
 
 
 def _is_tested(node: Node, name: str) -> bool:
@@ -440,7 +446,9 @@ def _set_names(script: Script) -> set[str]:
     read = {name for word in words for name in re.findall(r"[A-Za-z_]\w*", word)}
     declared = script.tree.all("variable_name")
     own = {node.text for node in declared if not node.under("simple_expansion", "expansion")}
-    return {*script.values, *script.loop_variables, *read, *own, *read_files}
+    texts = (one.node.text for one in script.named("eval"))
+    evaluated = {name for text in texts for name in re.findall(r"\b([A-Za-z_]\w*)=", text)}
+    return {*script.values, *script.loop_variables, *read, *own, *evaluated, *read_files}
 
 
 def _uses(script: Script) -> Iterator[tuple[str, Node]]:

@@ -27,8 +27,8 @@ from jobgen.values.parsers import seconds as seconds_of
     killed. On others it is days, and the job waits longer, because it does not fit into shorter gaps. (It is
     a note if the job has one node and no GPUs, or the only directive is one number, so that the command line may have
     the rest. It is one, too, if the script reads the index of an array or a number of nodes that no directive has, if a comment names the program
-    that submits it, if the name of the queue or the QoS is a time, or that of one for short jobs or tests, in a script that is still to be filled in, and
-    if the job only prints, loads modules or submits others. A comment, which may be about the queue, a command that submits
+    that submits it, if the name of the queue or the QoS is a time, or that of one for short jobs or tests, if the script is called a
+    demonstration, in a script that is still to be filled in, and if the job only prints, loads modules or submits others. A comment, which may be about the queue, a command that submits
     the script again, or one in a file beside it may have the time limit, and one that gives the number of nodes,
     which the script reads.)""",
     message="no time limit: the default of the queue applies, which may be minutes or days",
@@ -90,7 +90,11 @@ def _may_be_given(script: Script) -> bool:
     others = (request.gpus, request.mem, request.gpus_per_node, request.queue, request.totals)
     is_time = any(map(_TIME_NAME.search, _queues(script)))
     few = not any((*sizes(request), *others)) or (len(script.options) == 1 and not request.queue)
-    return few or is_time or _has_options(script) or _has_nodes(script)
+    shows = _OF_COURSES.search(script.name) is not None
+    return few or is_time or shows or _has_options(script) or _has_nodes(script)
+
+
+_OF_COURSES = re.compile(r"(?i)(?<![a-z])(?:beginner|tutorial|demo|hello|examples?|exercise|lesson)(?![a-z])")
 
 
 def sizes(request: Request) -> tuple[object, ...]:
