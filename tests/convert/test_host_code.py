@@ -14,8 +14,8 @@ RUN = "srun torchrun --nnodes $N --nproc_per_node 2 t.py"
 def left_out(text: str) -> tuple[list[int], str]:
     """The lines that are left out, and the setup of the job file."""
     done = job_file(text)
-    lines = [one.line for one in done.remarks if one.why.startswith("is left out: at most the launch line")]
-    assert not any(one.lost for one in done.remarks if one.why.startswith("is left out: at most"))
+    lines = [one.line for one in done.remarks if one.why.startswith("is left out: jobgen finds hosts")]
+    assert not any(one.lost for one in done.remarks if one.why.startswith("is left out: jobgen"))
     return lines, values(done.text).get("setup") or ""
 
 

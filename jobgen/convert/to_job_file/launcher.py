@@ -159,7 +159,7 @@ def _of_its_own(
         why = "jobgen starts the ranks at the address of the first node, without a search for others"
         return [hint(launch.line, given, why)]
     if name == "--rdzv-conf" and re.search(r"\b(join|last_call|close|heartbeat)_timeout=", given):
-        why = "has no effect: the ranks meet at the address of the first node, which reads timeout only"
+        why = "has no effect: where ranks meet at the address of the first node, PyTorch reads timeout only"
         return [hint(launch.line, given, why)]
     if launch.row.filters_devices and name in ("--include", "--exclude"):
         chosen = (name == "--include" and launch.devices_here) or ()

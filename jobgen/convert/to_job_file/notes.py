@@ -106,19 +106,19 @@ _NO_PYTHON = re.compile(
 _OF_PYTHON = re.compile(r"(?i)(?!.*cuda).*(python|conda|mamba|env/|\.local|/bin(?=:|\W*$))")
 
 
-def shell(script: Script) -> Iterator[Remark]:
+def shell(script: Script, file: JobFile) -> Iterator[Remark]:
     """Yield remarks on the first line, which may name another shell than that of the job."""
     first = script.lines[0].strip() if script.lines else ""
     if kind := re.match(r"#!.*\s-(?:\w*l|-login|\w*(i))", first):
-        what, file = ("interactive", "~/.bashrc") if kind[1] else ("login", "the profile")
-        yield hint(1, first, f"jobgen's script is no {what} shell: source what {file} sets")
+        what, whose = ("interactive", "~/.bashrc") if kind[1] else ("login", "the profile")
+        yield hint(1, first, f"jobgen's script is no {what} shell: source what {whose} sets")
     if trace := re.match(r"#!.*\s-\w*([vx])", first):
         yield hint(1, first, f"jobgen's script does not print its commands: put set -{trace[1]} into setup")
-    sets = ((one, " ".join(one.literals)) for one in script.running("set"))
-    printed = re.compile(r"(?!--)(.* )?-(\w*[vx]|o (xtrace|verbose))")
-    own = next((one for one, text in sets if printed.match(text)), None)
+    behind = parse("\n".join([*file.blocks[2:], file.shell_code]).encode())  # where it prints them as there
+    own, kept = ([one for one in found if _prints(one)] for found in (script.running("set"), commands(behind)))
+    own = next(iter(own[: len(own) - len(kept)]), None)
     if own and not own.node.under("function_definition"):
-        why = "holds for setup at most: jobgen's script does not print its commands"
+        why = "holds for the commands before the program at most: jobgen's script does not print its commands"
         yield hint(own.line, own.node.text, why)
     for option in script.options:
         if option.flag == script.dialect.shell_option and not re.search(r"(^|/)(ba|da)?sh\b", option.value):
@@ -131,6 +131,12 @@ def shell(script: Script) -> Iterator[Remark]:
         yield hint(1, first, why)
 
 
+def _prints(command: Command) -> bool:
+    """Return whether a command makes the shell print its commands: ``set -x``."""
+    words = " ".join(command.literals)
+    return command.name == "set" and re.match(r"(?!--)(.* )?-(\w*[vx]|o (xtrace|verbose))", words) is not None
+
+
 def status(script: Script, parts: Split) -> Iterator[Remark]:
     """Yield a remark if the script ends with another status than that of its program."""
     own = parts.behind
@@ -139,15 +145,28 @@ def status(script: Script, parts: Split) -> Iterator[Remark]:
     why = "the job ends with the status of the program, and the script with that of this command"
     works = all(one.text == "exit 0" or _SUCCEEDS.match(_last_of_and(one).text) for one in own)
     same = works and script.errexit and not (parts.piped or parts.last or parts.background)
-    name = re.fullmatch(r"exit \"?\$\{?(\w+)\}?\"?", own[-1].text) if own else None
-    kept = name is not None and own[0].text == f"{name[1]}=$?"  # the status of the program
-    if own and not same and not kept:
+    if own and not same and not _keeps_status(own, parts.piped is not None):
         yield remark_on(own[-1], why)
     yield from (remark_on(one, why) for one in _exits(script, own) if one.line != own[-1].line)
     if parts.piped and not own and not parts.last:
         yield remark_on(parts.piped, why)
     elif parts.last and not own and not any(re.search(r"\bexit\b", one.text) for _, one in parts.last):
         yield remark_on(parts.last[-1][1], why)
+
+
+def _keeps_status(own: Sequence[Node], piped: bool) -> bool:
+    """Return whether commands behind a program end a script with the status of the program."""
+    of_program = r"\$\{PIPESTATUS\[0\]\}" if piped else r"\$(?:\?|\{\?\}|\{PIPESTATUS\[0\]\})"
+    first, ending = own[0].text, own[-1].text
+    if re.fullmatch(rf"exit \"?{of_program}\"?", first):
+        return len(own) == 1
+    variable = re.fullmatch(rf"(\w+)=\"?{of_program}\"?", first)
+    if variable is None or any(variable[1] == name for one in own[1:] for name, _, _ in assignments(one)):
+        return False
+    read = rf"\"?\$\{{?{variable[1]}\}}?\"?"
+    failed = rf"if \[\[? {read} (?:-ne|!=|-gt) 0 \]\]?;?\s+then\b(?!.*\bel(?:if|se)\b).*\bexit {read};?\s+fi"
+    worked = rf"\[\[? {read} (?:-eq|==?) 0 \]\]? \|\| exit {read}"
+    return re.fullmatch(rf"(?s)exit {read}|{failed}|{worked}", ending) is not None
 
 
 def _last_of_and(statement: Node) -> Node:
@@ -215,6 +234,8 @@ def _after_failure(node: Node, top: Node, status: Set[str]) -> bool:
 def without_program(script: Script, last: Node) -> Iterator[Remark]:
     """Yield a remark if the last command of a script without a program may fail, and the job goes on."""
     plain = [one for one in commands(last) if one.name not in PRINT]
+    if last.text.startswith("exec "):
+        return  # in place of jobgen's shell
     works = any(one.name in _READS_CODE or not changes_shell(one.name, one.literals) for one in plain)
     if works and not script.errexit:
         yield remark_on(last, "if it fails, the script has its status, and the job ends with 0")
@@ -309,11 +330,13 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
     that nothing in the script sets."""
     dialect = script.dialect
     own = script.values.keys()
+    goes_on = not script.has_option("u", "nounset", program.node.start)
     read = {name for name, _ in expansions(program.node)}
     # Without quotes: they may become several words, or none.
     bare_names = {name for name, node in expansions(program.node) if not node.under("string")}
     for name in names(file.program):
-        if name.startswith(dialect.variable_prefix) and name not in {*dialect.environment, *own}:
+        of_scheduler = name.startswith(dialect.variable_prefix)
+        if goes_on and of_scheduler and name not in {*dialect.environment, *own}:
             also = f", which sets {meant}" if (meant := dialect.meant(name)) else ""
             why = f"is not set by {dialect.title}{also}: the job ends, and the script would go on"
             yield hint(program.line, f"${name}", why)
@@ -324,10 +347,11 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
             what = "an argument of the script" if name.isdigit() else "not set anywhere in the script"
             alone = any(node.parent is program.node for one, node in expansions(program.node) if one == name)
             several = name in bare_names if name.isdigit() else alone  # or none, such as options
-            one_word = "in the program it is one word; " * several
-            why = f"is {what}: {one_word}if it is missing the job ends, and the script would go on"
-            yield hint(program.line, f"${name}", why)
-        if _in_conditions(script, name, program):
+            effects = ["in the program it is one word"] * several
+            effects += ["if it is missing the job ends, and the script would go on"] * goes_on
+            if effects:
+                yield hint(program.line, f"${name}", f"is {what}: {'; '.join(effects)}")
+        if goes_on and _in_conditions(script, name, program):
             why = "is set in a condition only: if it is unset the job ends, and the script would go on"
             yield hint(program.line, f"${name}", why)
     split = [name for name in names(file.program) if name not in read - bare_names]

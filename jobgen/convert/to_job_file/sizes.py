@@ -120,13 +120,18 @@ def _of_whole_nodes(
 
 
 def _of_one_task(script: Script, cores: object) -> Iterator[Remark]:
-    """Yield remarks on a request of several tasks, of which the job has one with these cores."""
+    """Yield remarks on a request of several tasks, of which the job has one with these cores.
+
+    Where each core is a task for launchers, as those of the file of hosts, only another scheduler has one.
+    """
+    same = script.dialect.scheduler.behaviour.hosts_by_core
+    there = " (in a job for another scheduler)" * same
     why = "the script runs its program once"
     if cores != 1:
         why += "; jobgen gives its one rank the cores of all"
     if cores != 1 and "OMP_NUM_THREADS" not in script.values:
         why += ", and sets OMP_NUM_THREADS to them"
-    why += "; ranks that it starts itself find one task on a node"
+    why += f"; ranks that it starts itself find one task on a node{there}"
     tasks = script.request.ranks or script.request.ranks_per_node
     yield hint(line_of(script, "ranks"), f"{tasks} tasks", why)
     tasks = _tasks(script.request)
@@ -135,16 +140,17 @@ def _of_one_task(script: Script, cores: object) -> Iterator[Remark]:
             where = "runs for each input" if launch.each_input else "is in the container"
             own_nodes = script.request.nodes or script.request.ranks_per_node
             place = "a node" if own_nodes else "the one node of the job"
-            why = f"{where}: it finds one task on {place}, and not {tasks}"
+            why = f"{where}: it finds one task on {place}, and not {tasks}{there}"
             one_rank = launch.each_input and launch.number(*ALL, *launch.row.line.of_node) == 1
-            yield Remark(launch.line, launch.kind, why, lost=not one_rank)
+            yield Remark(launch.line, launch.kind, why, lost=not (one_rank or same))
     for command in script.running(*_ON_EACH_TASK):
-        yield remark_on(command, f"starts its program for each task: it finds one on a node, and not {tasks}")
+        why = f"starts its program for each task: it finds one on a node, and not {tasks}{there}"
+        yield remark_on(command, why)
     for call in other_launchers(script, [name for row in LAUNCHERS.values() for name in row.names]):
-        why = f"how {call.name} starts ranks is not known: it finds one task on a node, and not {tasks}"
-        yield Remark(call.command.line, call.what, why)
+        why = f"how {call.name} starts ranks is not known: it finds one task on a node, and not {tasks}{there}"
+        yield Remark(call.command.line, call.what, why, lost=not same)
     if (one := next(filter(partial(_may_start_ranks, script), script.runs), None)) is not None:
-        yield remark_on(one, f"ranks that it may start find one task on a node, and not {tasks}")
+        yield remark_on(one, f"ranks that it may start find one task on a node, and not {tasks}{there}")
 
 
 def _may_start_ranks(script: Script, command: Command) -> bool:
