@@ -237,6 +237,8 @@ DIFFERENCES = {
     "ranks of an unknown program of Torque": (
         TORQUE, "", "./run_all", 2, "find one task on a node (in a job for another scheduler)", False,
     ),
+    "one rank on several nodes": (TORQUE.replace("1:", "2:"), "", "./run_all", 2, "the cores of those on its node", False),
+    "a number of a process": (SLURM, "", "echo $$ > x\nsrun ./a\ncat /proc/$$/stat", 3, "has another value in each", False),
     "ranks in a container of Torque": (
         TORQUE, "", "apptainer exec i mpirun -n 4 ./a", 3, "and not 4 (in a job for another scheduler)", False,
     ),

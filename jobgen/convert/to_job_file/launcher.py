@@ -324,7 +324,7 @@ def _choose_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> Non
         if given and of_script and MPI_FLAVOURS[of_script].srun == plugin:
             given = of_script
         elif given and of_script:
-            why = f"is the plugin of {given}, and the script names {of_script}: set mpi for another scheduler"
+            why = f"becomes mpi = {given}, and the script names {of_script}: set mpi for another scheduler"
             file.hint(launch.line, f"--mpi={plugin}", why)
         named = given or named
         words = " ".join(node.text for node in program_of(script, launch))

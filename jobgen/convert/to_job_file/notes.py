@@ -115,8 +115,8 @@ def shell(script: Script, file: JobFile) -> Iterator[Remark]:
     if trace := re.match(r"#!.*\s-\w*([vx])", first):
         yield hint(1, first, f"jobgen's script does not print its commands: put set -{trace[1]} into setup")
     behind = parse("\n".join([*file.blocks[2:], file.shell_code]).encode())  # where it prints them as there
-    own, kept = ([one for one in found if _prints(one)] for found in (script.running("set"), commands(behind)))
-    own = next(iter(own[: len(own) - len(kept)]), None)
+    kept = list(filter(_prints, commands(behind)))
+    own = next(iter(list(filter(_prints, script.running("set")))[: -len(kept) or None]), None)
     if own and not own.node.under("function_definition"):
         why = "holds for the commands before the program at most: jobgen's script does not print its commands"
         yield hint(own.line, own.node.text, why)
@@ -287,13 +287,14 @@ def left_running(script: Script, file: JobFile, parts: Split, program: Command) 
         yield Remark(program.line, shown(started[0]), "ends with the program, before the commands after it")
 
 
-def process_number(_: Script, file: JobFile, program: Command) -> Iterator[Remark]:
+def process_number(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
     """Yield a remark on ``$$`` in several of the blocks and the program, which are separate processes."""
     code = _shell_code(file)
     if len([text for text in (*file.blocks, *code) if _OWN_NUMBER.search(text)]) > 1:
         why = "has another value in each block and in the program, which are separate processes"
         lost = any(map(_OWN_NUMBER.search, code))
-        yield Remark(program.line, "$$", f"{why}: set a variable in setup", lost)
+        lines = (at for at, line in enumerate(script.lines, 1) if _OWN_NUMBER.search(line) and not lost)
+        yield Remark(next(lines, program.line), "$$", f"{why}: set a variable in setup", lost)
 
 
 def _shell_code(file: JobFile) -> list[str]:

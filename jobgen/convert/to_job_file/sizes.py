@@ -128,7 +128,8 @@ def _of_one_task(script: Script, cores: object) -> Iterator[Remark]:
     there = " (in a job for another scheduler)" * same
     why = "the script runs its program once"
     if cores != 1:
-        why += "; jobgen gives its one rank the cores of all"
+        whose = "all" if (script.request.nodes or 1) == 1 else "those on its node"
+        why += f"; jobgen gives its one rank the cores of {whose}"
     if cores != 1 and "OMP_NUM_THREADS" not in script.values:
         why += ", and sets OMP_NUM_THREADS to them"
     why += f"; ranks that it starts itself find one task on a node{there}"
@@ -144,13 +145,14 @@ def _of_one_task(script: Script, cores: object) -> Iterator[Remark]:
             one_rank = launch.each_input and launch.number(*ALL, *launch.row.line.of_node) == 1
             yield Remark(launch.line, launch.kind, why, lost=not (one_rank or same))
     for command in script.running(*_ON_EACH_TASK):
-        why = f"starts its program for each task: it finds one on a node, and not {tasks}{there}"
+        why = f"starts programs on the tasks of the job: it finds one on a node, and not {tasks}{there}"
         yield remark_on(command, why)
+    one_task = f"one task on a node, and not {tasks}{there}"
     for call in other_launchers(script, [name for row in LAUNCHERS.values() for name in row.names]):
-        why = f"how {call.name} starts ranks is not known: it finds one task on a node, and not {tasks}{there}"
+        why = f"how {call.name} starts ranks is not known: it finds {one_task}"
         yield Remark(call.command.line, call.what, why, lost=not same)
     if (one := next(filter(partial(_may_start_ranks, script), script.runs), None)) is not None:
-        yield remark_on(one, f"ranks that it may start find one task on a node, and not {tasks}{there}")
+        yield remark_on(one, f"ranks that it may start find {one_task}")
 
 
 def _may_start_ranks(script: Script, command: Command) -> bool:
