@@ -237,6 +237,12 @@ DIFFERENCES = {
     "ranks of an unknown program of Torque": (
         TORQUE, "", "./run_all", 2, "find one task on a node (in a job for another scheduler)", False,
     ),
+    "ranks on the first node of several": (
+        TORQUE.replace("1:", "2:"), "", "mpirun -np 4 ./a", 3, "fills one node after the other; jobgen starts 2 on", False,
+    ),
+    "ranks of steps on all nodes": (
+        SLURM, "-N 2 -n 8", "srun -n 4 ./a", 3, "the launcher starts 2 of them; jobgen gives these the cores", True,
+    ),
     "one rank on several nodes": (TORQUE.replace("1:", "2:"), "", "./run_all", 2, "the cores of those on its node", False),
     "a number of a process": (SLURM, "", "echo $$ > x\nsrun ./a\ncat /proc/$$/stat", 3, "has another value in each", False),
     "ranks in a container of Torque": (
@@ -330,6 +336,14 @@ EQUAL = {
     "a variable of a condition without which the script ends": (
         SLURM, "", "set -u\nif [ -f x ]; then A=1; fi\nsrun ./a $A", "would go on",
     ),
+    "ranks of another command under Torque": (
+        TORQUE, "", "mpirun ./b\nmpirun -np 1 ./a", "as many as it has",
+    ),
+    "a program that which finds by a variable": (
+        SLURM, "-n 4", "E=a\nX=$(which $E)\nsrun ${X} x.inp", "it is left out",
+    ),
+    "ranks of a mapping": (SLURM, "-n 4", "mpirun --map-by ppr:4:node ./b\nmpirun -np 1 ./a", "as many as it has"),
+    "the path of the script for another file": (SLURM, "", 'source f.sh "$0"\nsrun ./a', "reads the script of jobgen"),
     "GPUs of a job without nodes": ("#SBATCH -t 10 -n 4 --gpus=1 {}\n{}\n", "", "./a", "is not divisible"),
     "directives of a text": (SLURM, "", 'H="\n#SBATCH -N 2\n"\n./a', "has no effect in the script"),
     "a setting of an MPI": (SLURM, "-n 4", "export MPICH_X=1\nsrun --cpu-bind=cores ./a", "is a guess"),

@@ -509,7 +509,10 @@ def own_text(script: Script, file: JobFile) -> Iterator[Remark]:
     own = re.compile(rf"\"?\$\{{?({'|'.join(['0', 'BASH_SOURCE', *paths])})(\[0\])?\}}?\"?")
     for one in script.runs:
         reads = one.name in (*_READS_TEXT, "cat", "cp", "less", "md5sum", "more", "sha256sum", "source", ".")
-        found = (own.fullmatch(word.text) for word in one.arguments)
+        words = (
+            one.arguments[:1] if one.name in ("source", ".") else one.arguments
+        )  # the others are handed on
+        found = (own.fullmatch(word.text) for word in words)
         if reads and any(path[1] not in lost for path in found if path):
             why = "reads the script of jobgen, without the comments and the directives of this one"
             yield remark_on(one, why)
@@ -1054,22 +1057,22 @@ def tasks(script: Script, file: JobFile, program: Launch | None) -> Iterator[Rem
     new_each, cores = file.count("ranks_per_node"), file.count("cpus_per_rank")
     own = {one.command.node.start for one in (program, program and program.outer) if one}
     words = " ".join(["\n".join(file.blocks), *file.program])
+    per_node = file.count("cpus_per_node", new_each * cores)
+    slots = per_node if script.dialect.scheduler.behaviour.hosts_by_core else new_each
     for launch in script.launches:
         # SLURM_NTASKS, which each job of jobgen has, limits --ntasks-per-node. Measured on Slurm 22.05.
         options = [one for one in launch.row.line.of_node if launch.has(one)]
         by_node = launch.kind == script.dialect.node_step and bool(options) and not total
         ranks = (launch.each or 0) * nodes if by_node else total or nodes
         counted_by_job = (launch.row.by_scheduler or launch.row.of_mpi) and not launch.has(*ALL)
-        counted_by_job &= by_node or not options
+        counted_by_job &= by_node or not (options or launch.text("--map-by", "-map-by").startswith("ppr:"))
         here = launch.command.node.start not in own and launch.command.node.text in words
-        if counted_by_job and here and ranks != new_each * nodes:
+        if counted_by_job and here and ranks != slots * nodes:
             given = ranks or f"those of {options[0]}"
-            why = f"starts {new_each * nodes} in the job, as many as it has, and {given} in the script"
+            why = f"starts {slots * nodes} in the job, as many as it has, and {given} in the script"
             yield hint(launch.line, f"the ranks of {shown(launch.command.node)}", why)
-    per_node = file.count("cpus_per_node", new_each * cores)
     if script.is_pbs:
-        by_core = script.dialect.scheduler.behaviour.hosts_by_core
-        yield from _lines_of_hosts(script, words, nodes, per_node if by_core else new_each)
+        yield from _lines_of_hosts(script, words, nodes, slots)
         return
     old_cores = (request.cpus_per_rank or 1) * (each or -(-(total or 1) // nodes))
     new_mem = mebibytes(file.text_of("mem"))

@@ -51,7 +51,10 @@ def write(file: JobFile, script: Script, launch: Launch | None) -> None:
     each = _each(file, script, launch, nodes, gpus)
     file.remarks += (*_unknown(script, launch, each), *_gpus_of_task(script, launch, each)) if launch else ()
     if launch is not None and not launch.row.once_a_node and _tasks(request) > each:
-        why = f"the launcher starts {each} of them; jobgen gives these the cores and the memory of all"
+        why = f"the launcher starts {each} of them; jobgen gives these"
+        if nodes > 1 and _fills_nodes(launch):
+            why = f"the launcher fills one node after the other; jobgen starts {each} on each, and gives them"
+        why += " the cores and the memory of all"
         what = f"{_tasks(request)} {'slots' if script.is_pbs else 'tasks'} of a node"
         # Slots of PBS are cores, which its ranks share.
         file.remarks.append(Remark(launch.line, what, why, lost=not script.is_pbs))
@@ -64,6 +67,12 @@ def write(file: JobFile, script: Script, launch: Launch | None) -> None:
     file.remarks += differences.ranks_of_whole_nodes(script) if each == 1 else ()
     file.remarks += differences.slots_of_one_task(script)
     file.remarks += _nodes_of(script, launch, nodes) if launch else ()
+
+
+def _fills_nodes(launch: Launch) -> bool:
+    """Return whether a launcher uses all slots of a node before it starts ranks on the next one."""
+    in_turn = "node" in launch.text("--map-by", "-map-by") or launch.has("--bynode", "-bynode")
+    return launch.row.of_mpi and launch.has(*ALL) and not (launch.each or in_turn)
 
 
 def _nodes_of(script: Script, launch: Launch, nodes: int) -> Iterator[Remark]:
@@ -353,11 +362,11 @@ def _devices(file: JobFile, script: Script, gpus: int, each: int) -> None:
             file.hint(line_of(script, one.partition("=")[0]), one, why)
             others = True
         unknown = list(launch_nodes.open_devices(script)) if not others else []
-        why = "the job finds out how many: set gpus_per_node; without it the job runs on CPUs"
+        why = "the job finds out how many: set gpus_per_node; without it the job sets up CPUs"
         for at, option in unknown:
             file.lose(at, option, why)
         if not (others or unknown) and names_devices(script):
-            file.hint(line, "accelerators", "the script requests none: the job of jobgen runs on CPUs")
+            file.hint(line, "accelerators", "the script requests none: the job of jobgen sets up CPUs")
         return
     option = script.dialect.devices_option(gpus, kind or "", script.request.accelerator)
     if (whole := _in_one_directive(file, script, option, alone=each > gpus)) and each > gpus:
@@ -423,7 +432,7 @@ def _cores(file: JobFile, script: Script, launch: Launch | None, each: int, gpus
     cores = of_chunk(request) or (request.cpus_per_rank or 1) * _tasks(request)
     if launch is not None and own and request.cpus_per_rank is None and (cores := own * each) > 1:
         why = "only the launcher asks for them; jobgen's job does"
-        file.hint(launch.line, f"{own} cores of a rank", why)
+        file.hint(launch.line, f"{counted(own, 'core')} of a rank", why)
     if (per_gpu := number(_given(script, "--cpus-per-gpu"))) and gpus:
         cores = per_gpu * gpus
         _drop(file, "--cpus-per-gpu")
