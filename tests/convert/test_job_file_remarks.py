@@ -244,7 +244,7 @@ DIFFERENCES = {
         SLURM, "-N 2 -n 8", "srun -n 4 ./a", 3, "the launcher starts 2 of them; jobgen gives these the cores", True,
     ),
     "one rank on several nodes": (TORQUE.replace("1:", "2:"), "", "./run_all", 2, "the cores of those on its node", False),
-    "a number of a process": (SLURM, "", "echo $$ > x\nsrun ./a\ncat /proc/$$/stat", 3, "has another value in each", False),
+    "a number of a process": (SLURM, "", "# $$\necho $$ > x\nsrun ./a\ncat /proc/$$/stat", 4, "has another value in each", False),
     "ranks in a container of Torque": (
         TORQUE, "", "apptainer exec i mpirun -n 4 ./a", 3, "and not 4 (in a job for another scheduler)", False,
     ),
@@ -342,6 +342,7 @@ EQUAL = {
     "a program that which finds by a variable": (
         SLURM, "-n 4", "E=a\nX=$(which $E)\nsrun ${X} x.inp", "it is left out",
     ),
+    "a launcher without a program": (SLURM, "-n 4", "srun --version\nmpirun -np 1 ./a", "as many as it has"),
     "ranks of a mapping": (SLURM, "-n 4", "mpirun --map-by ppr:4:node ./b\nmpirun -np 1 ./a", "as many as it has"),
     "the path of the script for another file": (SLURM, "", 'source f.sh "$0"\nsrun ./a', "reads the script of jobgen"),
     "GPUs of a job without nodes": ("#SBATCH -t 10 -n 4 --gpus=1 {}\n{}\n", "", "./a", "is not divisible"),

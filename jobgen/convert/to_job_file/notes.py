@@ -293,7 +293,8 @@ def process_number(script: Script, file: JobFile, program: Command) -> Iterator[
     if len([text for text in (*file.blocks, *code) if _OWN_NUMBER.search(text)]) > 1:
         why = "has another value in each block and in the program, which are separate processes"
         lost = any(map(_OWN_NUMBER.search, code))
-        lines = (at for at, line in enumerate(script.lines, 1) if _OWN_NUMBER.search(line) and not lost)
+        code = (re.sub(r"(^|\s)#.*", "", line) for line in script.lines if not lost)
+        lines = (at for at, line in enumerate(code, 1) if _OWN_NUMBER.search(line))
         yield Remark(next(lines, program.line), "$$", f"{why}: set a variable in setup", lost)
 
 
@@ -1067,7 +1068,7 @@ def tasks(script: Script, file: JobFile, program: Launch | None) -> Iterator[Rem
         counted_by_job = (launch.row.by_scheduler or launch.row.of_mpi) and not launch.has(*ALL)
         counted_by_job &= by_node or not (options or launch.text("--map-by", "-map-by").startswith("ppr:"))
         here = launch.command.node.start not in own and launch.command.node.text in words
-        if counted_by_job and here and ranks != slots * nodes:
+        if counted_by_job and here and launch.program and ranks != slots * nodes:
             given = ranks or f"those of {options[0]}"
             why = f"starts {slots * nodes} in the job, as many as it has, and {given} in the script"
             yield hint(launch.line, f"the ranks of {shown(launch.command.node)}", why)
