@@ -293,8 +293,8 @@ def process_number(script: Script, file: JobFile, program: Command) -> Iterator[
     if len([text for text in (*file.blocks, *code) if _OWN_NUMBER.search(text)]) > 1:
         why = "has another value in each block and in the program, which are separate processes"
         lost = any(map(_OWN_NUMBER.search, code))
-        code = (re.sub(r"(^|\s)#.*", "", line) for line in script.lines if not lost)
-        lines = (at for at, line in enumerate(code, 1) if _OWN_NUMBER.search(line))
+        plain = (re.sub(r"(^|\s)#.*", "", line) for line in script.lines if not lost)
+        lines = (at for at, line in enumerate(plain, 1) if _OWN_NUMBER.search(line))
         yield Remark(next(lines, program.line), "$$", f"{why}: set a variable in setup", lost)
 
 
