@@ -77,7 +77,7 @@ def unreadable(script: Script) -> Iterator[Remark]:
     comments = script.lines[: script.directives.first_command or None]
     buffers = (at for at, line in enumerate(comments, 1) if re.match("#(DW|BB) ", line))
     if source.node_step and (at := next(buffers, None)):
-        why = f"is a directive for the burst buffer of {source.title}, and a comment in the new job"
+        why = f"is a directive for the burst buffer of {source.title}, which the new job does not have"
         yield Remark(at, shortened(script.line(at).strip()), why)
     yield from other_directives(script)
     first = script.directives.first_command or len(script.lines)

@@ -23,7 +23,9 @@ from jobgen.script.syntax import MISSING, Node, literal, parse
 from jobgen.script.word_lists import DEEPEST, expanded, is_empty, shell_text, text_of
 
 _ARGUMENTS = ("$@", "${@}", "$*")
-_WHICH = re.compile(r"[\"']?(?:\$\(|`)\s*(?:which|command -v|type -[pP]) ([\w.-]+)\s*[)`][\"']?")
+_WHICH = re.compile(
+    r"[\"']?(?:\$\(|`)\s*(?:which|command -v|type -[pP]) \"?([\w.-]+|\$\w+|\$\{\w+\})\"?\s*[)`][\"']?"
+)
 _PATH = re.compile(r"(?!.*\s-).*/[\w.+-]+[\"']?", re.S)  # of a program, without options
 _BROKEN = re.compile(rb"\s*\\[ \t]+\n")  # a backslash that a blank keeps from continuing the line
 _VARIABLE = re.compile(r"\"?\$(?:(\w+)|\{(\w+)\})\"?")

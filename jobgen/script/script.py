@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -141,8 +141,23 @@ class Script:
         return of_script(self.scheduler)
 
     @cached_property
-    def directives(self) -> Directives:
+    def _directives(self) -> Directives:
         return read_directives([line.rstrip("\r") for line in self.lines], self.dialect)
+
+    @cached_property
+    def directives(self) -> Directives:
+        """The directives, without those in texts of several lines, which are for another script."""
+        late = self._directives.late
+        return self._directives._replace(late=tuple(one for one in late if one.number not in self.text_lines))
+
+    @cached_property
+    def text_lines(self) -> Set[int]:
+        """The numbers of the lines that begin in a here-document or a string."""
+        found = set[int]()
+        for node in self.tree.all("heredoc_body", "string", "raw_string"):
+            first = node.line + (node.type != "heredoc_body")
+            found.update(range(first, node.line + node.text.count("\n") + 1))
+        return found
 
     @property
     def is_sure(self) -> bool:
@@ -216,7 +231,7 @@ class Script:
     def tree(self) -> syntax.Node:
         # Carriage returns have their own rule; they would make the whole tree wrong.
         source = self.source.replace(b"\r\n", b"\n") if self.for_a_shell else b""
-        parts = [one for one in self.directives.live if one.more]
+        parts = [one for one in self._directives.live if one.more]
         lines = source.split(b"\n") if parts else []
         for one in parts if lines[1:] else ():  # qsub joins these lines before bash reads them
             lines[one.number : one.last] = [b" " * len(line) for line in lines[one.number : one.last]]

@@ -62,6 +62,17 @@ def test_names_and_other_directives(text: str, target: str, expected: str, remar
 
 
 @pytest.mark.parametrize(
+    ("start", "end"), [("cat > j.sh << EOF\n#!/bin/bash", "EOF"), ("cd x\nT='", "'"), ('cd x\nT="', '"')]
+)
+@pytest.mark.parametrize(("target", "own"), [("slurm", "#PBS -l select=1"), ("pbspro", "#SBATCH -N 1")])
+def test_directives_of_another_script_stay(start: str, end: str, target: str, own: str) -> None:
+    text = f"{start}\n#SBATCH -p x\n#PBS -j oe\n{end}\n"
+    done = convert(f"#!/bin/bash\n{own}\n{text}hostname\n", target)
+    assert text in done.text
+    assert not [one for one in done.remarks if "no effect" in one.why]
+
+
+@pytest.mark.parametrize(
     ("log", "target", "line"),
     [
         ("-o x.log", "slurm", "#SBATCH --output=x.log-%a"),

@@ -14,7 +14,7 @@ RUN = "srun torchrun --nnodes $N --nproc_per_node 2 t.py"
 def left_out(text: str) -> tuple[list[int], str]:
     """The lines that are left out, and the setup of the job file."""
     done = job_file(text)
-    reasons = ("is left out: at most the launch line", "is left out: it only prints")
+    reasons = ("is left out: jobgen finds hosts", "is left out: it only prints")
     found = [one for one in done.remarks if one.why.startswith(reasons)]
     lines = [one.line for one in found]
     assert not any(one.lost for one in found)

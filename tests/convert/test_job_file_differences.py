@@ -622,7 +622,7 @@ def test_no_other_lines_of_the_file_of_hosts(source: str, resources: str, line: 
     ],
 )
 def test_names_of_programs_for_gpus(line: str, named: bool) -> None:
-    found = reasons(PBS.format("select=1:ncpus=2", line), "the job of jobgen runs on CPUs", "pbspro")
+    found = reasons(PBS.format("select=1:ncpus=2", line), "the job of jobgen sets up CPUs", "pbspro")
     assert found == [2] * named
 
 

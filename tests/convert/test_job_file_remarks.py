@@ -234,6 +234,29 @@ DIFFERENCES = {
     "free nodes": (
         "#PBS -l select=2:ncpus=2:mpiprocs=2\n#PBS -l place=free\n{}{}\n", "", "mpirun ./a", 2, "on one host", False,
     ),
+    "ranks of an unknown program of Torque": (
+        TORQUE, "", "./run_all", 2, "find one task on a node (in a job for another scheduler)", False,
+    ),
+    "ranks on the first node of several": (
+        TORQUE.replace("1:", "2:"), "", "mpirun -np 4 ./a", 3, "fills one node after the other; jobgen starts 2 on", False,
+    ),
+    "ranks of steps on all nodes": (
+        SLURM, "-N 2 -n 8", "srun -n 4 ./a", 3, "the launcher starts 2 of them; jobgen gives these the cores", True,
+    ),
+    "one rank on several nodes": (TORQUE.replace("1:", "2:"), "", "./run_all", 2, "the cores of those on its node", False),
+    "a number of a process": (SLURM, "", "# $$\necho $$ > x\nsrun ./a\ncat /proc/$$/stat", 4, "has another value in each", False),
+    "ranks in a container of Torque": (
+        TORQUE, "", "apptainer exec i mpirun -n 4 ./a", 3, "and not 4 (in a job for another scheduler)", False,
+    ),
+    "a setting of a rendezvous": (
+        GPUS, "", "torchrun --nproc-per-node=2 --rdzv-conf=join_timeout=9 t.py", 3, "PyTorch reads timeout only", False,
+    ),
+    "a burst buffer": ("#SBATCH -t 10 {}\n#DW x\n{}\n", "", "./a", 2, "which the new job does not have", True),
+    "the status of a pipeline": (SLURM, "", "srun ./a | tee x\nrc=$?\nexit $rc", 5, "ends with the status", False),
+    "a status that an end turns into another one": (
+        SLURM, "", "srun ./a\nrc=$?\n[ $rc -ne 0 ] && exit $rc", 5, "ends with the status", False,
+    ),
+    "commands that are printed": (SLURM, "", "set -x\n./b\nsrun ./a\n./c", 3, "before the program at most", False),
 }  # fmt: skip
 
 
@@ -302,6 +325,29 @@ EQUAL = {
     "output of a shell": (SLURM, "", "./a > x\ngrep e x", "does not write"),
     "another file than the output": (SLURM, "", "srun ./a > d/x\ngrep e y/x\ncat *\nrm d/x", "does not write"),
     "a file for no output": (SLURM, "", "srun ./a 2> /dev/null\n./b 2> /dev/null", "does not write"),
+    "a command in place of the shell": (SLURM, "", "cd x\nexec find . -name y", "the job ends with 0"),
+    "commands that are printed behind the program": (SLURM, "", "srun ./a\nset -x\nls x", "print its commands"),
+    "commands that are printed in the program": (SLURM, "", "for i in 1 2; do set -x; ./a; done", "print its commands"),
+    "a status that ends the script": (
+        SLURM, "", "srun ./a\nrc=$?\nif [ $rc -ne 0 ]; then\n  date\n  exit $rc\nfi", "ends with the status",
+    ),
+    "a status that a test passes on": (SLURM, "", "srun ./a\nrc=$?\n[ $rc -eq 0 ] || exit $rc", "ends with the status"),
+    "the first status of a pipeline": (SLURM, "", "srun ./a | tee x\nexit ${PIPESTATUS[0]}", "ends with the status"),
+    "a variable without which the script ends": (SLURM, "", "set -u\nsrun ./a -n $1 $SLURM_X", "would go on"),
+    "a variable of a condition without which the script ends": (
+        SLURM, "", "set -u\nif [ -f x ]; then A=1; fi\nsrun ./a $A", "would go on",
+    ),
+    "ranks of another command under Torque": (
+        TORQUE, "", "mpirun ./b\nmpirun -np 1 ./a", "as many as it has",
+    ),
+    "a program that which finds by a variable": (
+        SLURM, "-n 4", "E=a\nX=$(which $E)\nsrun ${X} x.inp", "it is left out",
+    ),
+    "a launcher without a program": (SLURM, "-n 4", "srun --version\nmpirun -np 1 ./a", "as many as it has"),
+    "ranks of a mapping": (SLURM, "-n 4", "mpirun --map-by ppr:4:node ./b\nmpirun -np 1 ./a", "as many as it has"),
+    "the path of the script for another file": (SLURM, "", 'source f.sh "$0"\nsrun ./a', "reads the script of jobgen"),
+    "GPUs of a job without nodes": ("#SBATCH -t 10 -n 4 --gpus=1 {}\n{}\n", "", "./a", "is not divisible"),
+    "directives of a text": (SLURM, "", 'H="\n#SBATCH -N 2\n"\n./a', "has no effect in the script"),
     "a setting of an MPI": (SLURM, "-n 4", "export MPICH_X=1\nsrun --cpu-bind=cores ./a", "is a guess"),
     "a guess with a plugin": (SLURM, "-n 4", "srun --mpi=none ./a", "srun gets"),
     "a variable in a comment": (

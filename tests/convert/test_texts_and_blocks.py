@@ -368,7 +368,7 @@ def test_a_plugin_of_another_mpi_than_that_of_the_modules(
         SLURM.format("-N 2 -n 2", f"module load {module}\nsrun --cpu-bind=cores --mpi={plugin} ./a")
     )
     assert values(done.text)["mpi"] == mpi
-    assert ("is the plugin of" in str(done.remarks)) == named
+    assert ("and the script names" in str(done.remarks)) == named
 
 
 @pytest.mark.parametrize("option", ["cd /data", "module load gcc"])

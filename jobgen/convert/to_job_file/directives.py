@@ -182,7 +182,7 @@ def _options(file: JobFile, script: Script, content: ScriptRequest) -> list[str]
             continue
         if option.flag == "--input" and option.value != "none":
             file.lose(option.line, text, "the program has no standard input")
-        elif option.flag == "--gpus" and "divisible" in why:
+        elif option.flag == "--gpus" and "divisible" in why and request.nodes:
             file.lose(option.line, text, why)
         if why.endswith(" number") and not re.fullmatch(r"[\dkm]+-[\dkm]+", option.value):
             file.hint(option.line, text, _NO_NUMBER)

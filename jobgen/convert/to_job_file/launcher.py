@@ -159,7 +159,7 @@ def _of_its_own(
         why = "jobgen starts the ranks at the address of the first node, without a search for others"
         return [hint(launch.line, given, why)]
     if name == "--rdzv-conf" and re.search(r"\b(join|last_call|close|heartbeat)_timeout=", given):
-        why = "has no effect: the ranks meet at the address of the first node, which reads timeout only"
+        why = "has no effect: where ranks meet at the address of the first node, PyTorch reads timeout only"
         return [hint(launch.line, given, why)]
     if launch.row.filters_devices and name in ("--include", "--exclude"):
         chosen = (name == "--include" and launch.devices_here) or ()
@@ -324,7 +324,7 @@ def _choose_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> Non
         if given and of_script and MPI_FLAVOURS[of_script].srun == plugin:
             given = of_script
         elif given and of_script:
-            why = f"is the plugin of {given}, and the script names {of_script}: set mpi for another scheduler"
+            why = f"becomes mpi = {given}, and the script names {of_script}: set mpi for another scheduler"
             file.hint(launch.line, f"--mpi={plugin}", why)
         named = given or named
         words = " ".join(node.text for node in program_of(script, launch))

@@ -106,19 +106,19 @@ _NO_PYTHON = re.compile(
 _OF_PYTHON = re.compile(r"(?i)(?!.*cuda).*(python|conda|mamba|env/|\.local|/bin(?=:|\W*$))")
 
 
-def shell(script: Script) -> Iterator[Remark]:
+def shell(script: Script, file: JobFile) -> Iterator[Remark]:
     """Yield remarks on the first line, which may name another shell than that of the job."""
     first = script.lines[0].strip() if script.lines else ""
     if kind := re.match(r"#!.*\s-(?:\w*l|-login|\w*(i))", first):
-        what, file = ("interactive", "~/.bashrc") if kind[1] else ("login", "the profile")
-        yield hint(1, first, f"jobgen's script is no {what} shell: source what {file} sets")
+        what, whose = ("interactive", "~/.bashrc") if kind[1] else ("login", "the profile")
+        yield hint(1, first, f"jobgen's script is no {what} shell: source what {whose} sets")
     if trace := re.match(r"#!.*\s-\w*([vx])", first):
         yield hint(1, first, f"jobgen's script does not print its commands: put set -{trace[1]} into setup")
-    sets = ((one, " ".join(one.literals)) for one in script.running("set"))
-    printed = re.compile(r"(?!--)(.* )?-(\w*[vx]|o (xtrace|verbose))")
-    own = next((one for one, text in sets if printed.match(text)), None)
+    behind = parse("\n".join([*file.blocks[2:], file.shell_code]).encode())  # where it prints them as there
+    kept = list(filter(_prints, commands(behind)))
+    own = next(iter(list(filter(_prints, script.running("set")))[: -len(kept) or None]), None)
     if own and not own.node.under("function_definition"):
-        why = "holds for setup at most: jobgen's script does not print its commands"
+        why = "holds for the commands before the program at most: jobgen's script does not print its commands"
         yield hint(own.line, own.node.text, why)
     for option in script.options:
         if option.flag == script.dialect.shell_option and not re.search(r"(^|/)(ba|da)?sh\b", option.value):
@@ -131,6 +131,12 @@ def shell(script: Script) -> Iterator[Remark]:
         yield hint(1, first, why)
 
 
+def _prints(command: Command) -> bool:
+    """Return whether a command makes the shell print its commands: ``set -x``."""
+    words = " ".join(command.literals)
+    return command.name == "set" and re.match(r"(?!--)(.* )?-(\w*[vx]|o (xtrace|verbose))", words) is not None
+
+
 def status(script: Script, parts: Split) -> Iterator[Remark]:
     """Yield a remark if the script ends with another status than that of its program."""
     own = parts.behind
@@ -139,15 +145,28 @@ def status(script: Script, parts: Split) -> Iterator[Remark]:
     why = "the job ends with the status of the program, and the script with that of this command"
     works = all(one.text == "exit 0" or _SUCCEEDS.match(_last_of_and(one).text) for one in own)
     same = works and script.errexit and not (parts.piped or parts.last or parts.background)
-    name = re.fullmatch(r"exit \"?\$\{?(\w+)\}?\"?", own[-1].text) if own else None
-    kept = name is not None and own[0].text == f"{name[1]}=$?"  # the status of the program
-    if own and not same and not kept:
+    if own and not same and not _keeps_status(own, parts.piped is not None):
         yield remark_on(own[-1], why)
     yield from (remark_on(one, why) for one in _exits(script, own) if one.line != own[-1].line)
     if parts.piped and not own and not parts.last:
         yield remark_on(parts.piped, why)
     elif parts.last and not own and not any(re.search(r"\bexit\b", one.text) for _, one in parts.last):
         yield remark_on(parts.last[-1][1], why)
+
+
+def _keeps_status(own: Sequence[Node], piped: bool) -> bool:
+    """Return whether commands behind a program end a script with the status of the program."""
+    of_program = r"\$\{PIPESTATUS\[0\]\}" if piped else r"\$(?:\?|\{\?\}|\{PIPESTATUS\[0\]\})"
+    first, ending = own[0].text, own[-1].text
+    if re.fullmatch(rf"exit \"?{of_program}\"?", first):
+        return len(own) == 1
+    variable = re.fullmatch(rf"(\w+)=\"?{of_program}\"?", first)
+    if variable is None or any(variable[1] == name for one in own[1:] for name, _, _ in assignments(one)):
+        return False
+    read = rf"\"?\$\{{?{variable[1]}\}}?\"?"
+    failed = rf"if \[\[? {read} (?:-ne|!=|-gt) 0 \]\]?;?\s+then\b(?!.*\bel(?:if|se)\b).*\bexit {read};?\s+fi"
+    worked = rf"\[\[? {read} (?:-eq|==?) 0 \]\]? \|\| exit {read}"
+    return re.fullmatch(rf"(?s)exit {read}|{failed}|{worked}", ending) is not None
 
 
 def _last_of_and(statement: Node) -> Node:
@@ -215,6 +234,8 @@ def _after_failure(node: Node, top: Node, status: Set[str]) -> bool:
 def without_program(script: Script, last: Node) -> Iterator[Remark]:
     """Yield a remark if the last command of a script without a program may fail, and the job goes on."""
     plain = [one for one in commands(last) if one.name not in PRINT]
+    if last.text.startswith("exec "):
+        return  # in place of jobgen's shell
     works = any(one.name in _READS_CODE or not changes_shell(one.name, one.literals) for one in plain)
     if works and not script.errexit:
         yield remark_on(last, "if it fails, the script has its status, and the job ends with 0")
@@ -266,13 +287,15 @@ def left_running(script: Script, file: JobFile, parts: Split, program: Command) 
         yield Remark(program.line, shown(started[0]), "ends with the program, before the commands after it")
 
 
-def process_number(_: Script, file: JobFile, program: Command) -> Iterator[Remark]:
+def process_number(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
     """Yield a remark on ``$$`` in several of the blocks and the program, which are separate processes."""
     code = _shell_code(file)
     if len([text for text in (*file.blocks, *code) if _OWN_NUMBER.search(text)]) > 1:
         why = "has another value in each block and in the program, which are separate processes"
         lost = any(map(_OWN_NUMBER.search, code))
-        yield Remark(program.line, "$$", f"{why}: set a variable in setup", lost)
+        plain = (re.sub(r"(^|\s)#.*", "", line) for line in script.lines if not lost)
+        lines = (at for at, line in enumerate(plain, 1) if _OWN_NUMBER.search(line))
+        yield Remark(next(lines, program.line), "$$", f"{why}: set a variable in setup", lost)
 
 
 def _shell_code(file: JobFile) -> list[str]:
@@ -309,11 +332,13 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
     that nothing in the script sets."""
     dialect = script.dialect
     own = script.values.keys()
+    goes_on = not script.has_option("u", "nounset", program.node.start)
     read = {name for name, _ in expansions(program.node)}
     # Without quotes: they may become several words, or none.
     bare_names = {name for name, node in expansions(program.node) if not node.under("string")}
     for name in names(file.program):
-        if name.startswith(dialect.variable_prefix) and name not in {*dialect.environment, *own}:
+        of_scheduler = name.startswith(dialect.variable_prefix)
+        if goes_on and of_scheduler and name not in {*dialect.environment, *own}:
             also = f", which sets {meant}" if (meant := dialect.meant(name)) else ""
             why = f"is not set by {dialect.title}{also}: the job ends, and the script would go on"
             yield hint(program.line, f"${name}", why)
@@ -324,10 +349,11 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
             what = "an argument of the script" if name.isdigit() else "not set anywhere in the script"
             alone = any(node.parent is program.node for one, node in expansions(program.node) if one == name)
             several = name in bare_names if name.isdigit() else alone  # or none, such as options
-            one_word = "in the program it is one word; " * several
-            why = f"is {what}: {one_word}if it is missing the job ends, and the script would go on"
-            yield hint(program.line, f"${name}", why)
-        if _in_conditions(script, name, program):
+            effects = ["in the program it is one word"] * several
+            effects += ["if it is missing the job ends, and the script would go on"] * goes_on
+            if effects:
+                yield hint(program.line, f"${name}", f"is {what}: {'; '.join(effects)}")
+        if goes_on and _in_conditions(script, name, program):
             why = "is set in a condition only: if it is unset the job ends, and the script would go on"
             yield hint(program.line, f"${name}", why)
     split = [name for name in names(file.program) if name not in read - bare_names]
@@ -485,7 +511,10 @@ def own_text(script: Script, file: JobFile) -> Iterator[Remark]:
     own = re.compile(rf"\"?\$\{{?({'|'.join(['0', 'BASH_SOURCE', *paths])})(\[0\])?\}}?\"?")
     for one in script.runs:
         reads = one.name in (*_READS_TEXT, "cat", "cp", "less", "md5sum", "more", "sha256sum", "source", ".")
-        found = (own.fullmatch(word.text) for word in one.arguments)
+        words = (
+            one.arguments[:1] if one.name in ("source", ".") else one.arguments
+        )  # the others are handed on
+        found = (own.fullmatch(word.text) for word in words)
         if reads and any(path[1] not in lost for path in found if path):
             why = "reads the script of jobgen, without the comments and the directives of this one"
             yield remark_on(one, why)
@@ -1030,22 +1059,22 @@ def tasks(script: Script, file: JobFile, program: Launch | None) -> Iterator[Rem
     new_each, cores = file.count("ranks_per_node"), file.count("cpus_per_rank")
     own = {one.command.node.start for one in (program, program and program.outer) if one}
     words = " ".join(["\n".join(file.blocks), *file.program])
+    per_node = file.count("cpus_per_node", new_each * cores)
+    slots = per_node if script.dialect.scheduler.behaviour.hosts_by_core else new_each
     for launch in script.launches:
         # SLURM_NTASKS, which each job of jobgen has, limits --ntasks-per-node. Measured on Slurm 22.05.
         options = [one for one in launch.row.line.of_node if launch.has(one)]
         by_node = launch.kind == script.dialect.node_step and bool(options) and not total
         ranks = (launch.each or 0) * nodes if by_node else total or nodes
         counted_by_job = (launch.row.by_scheduler or launch.row.of_mpi) and not launch.has(*ALL)
-        counted_by_job &= by_node or not options
+        counted_by_job &= by_node or not (options or launch.text("--map-by", "-map-by").startswith("ppr:"))
         here = launch.command.node.start not in own and launch.command.node.text in words
-        if counted_by_job and here and ranks != new_each * nodes:
+        if counted_by_job and here and launch.program and ranks != slots * nodes:
             given = ranks or f"those of {options[0]}"
-            why = f"starts {new_each * nodes} in the job, as many as it has, and {given} in the script"
+            why = f"starts {slots * nodes} in the job, as many as it has, and {given} in the script"
             yield hint(launch.line, f"the ranks of {shown(launch.command.node)}", why)
-    per_node = file.count("cpus_per_node", new_each * cores)
     if script.is_pbs:
-        by_core = script.dialect.scheduler.behaviour.hosts_by_core
-        yield from _lines_of_hosts(script, words, nodes, per_node if by_core else new_each)
+        yield from _lines_of_hosts(script, words, nodes, slots)
         return
     old_cores = (request.cpus_per_rank or 1) * (each or -(-(total or 1) // nodes))
     new_mem = mebibytes(file.text_of("mem"))

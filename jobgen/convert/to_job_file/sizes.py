@@ -51,7 +51,10 @@ def write(file: JobFile, script: Script, launch: Launch | None) -> None:
     each = _each(file, script, launch, nodes, gpus)
     file.remarks += (*_unknown(script, launch, each), *_gpus_of_task(script, launch, each)) if launch else ()
     if launch is not None and not launch.row.once_a_node and _tasks(request) > each:
-        why = f"the launcher starts {each} of them; jobgen gives these the cores and the memory of all"
+        why = f"the launcher starts {each} of them; jobgen gives these"
+        if nodes > 1 and _fills_nodes(launch):
+            why = f"the launcher fills one node after the other; jobgen starts {each} on each, and gives them"
+        why += " the cores and the memory of all"
         what = f"{_tasks(request)} {'slots' if script.is_pbs else 'tasks'} of a node"
         # Slots of PBS are cores, which its ranks share.
         file.remarks.append(Remark(launch.line, what, why, lost=not script.is_pbs))
@@ -64,6 +67,12 @@ def write(file: JobFile, script: Script, launch: Launch | None) -> None:
     file.remarks += differences.ranks_of_whole_nodes(script) if each == 1 else ()
     file.remarks += differences.slots_of_one_task(script)
     file.remarks += _nodes_of(script, launch, nodes) if launch else ()
+
+
+def _fills_nodes(launch: Launch) -> bool:
+    """Return whether a launcher uses all slots of a node before it starts ranks on the next one."""
+    in_turn = "node" in launch.text("--map-by", "-map-by") or launch.has("--bynode", "-bynode")
+    return launch.row.of_mpi and launch.has(*ALL) and not (launch.each or in_turn)
 
 
 def _nodes_of(script: Script, launch: Launch, nodes: int) -> Iterator[Remark]:
@@ -120,13 +129,19 @@ def _of_whole_nodes(
 
 
 def _of_one_task(script: Script, cores: object) -> Iterator[Remark]:
-    """Yield remarks on a request of several tasks, of which the job has one with these cores."""
+    """Yield remarks on a request of several tasks, of which the job has one with these cores.
+
+    Where each core is a task for launchers, as those of the file of hosts, only another scheduler has one.
+    """
+    same = script.dialect.scheduler.behaviour.hosts_by_core
+    there = " (in a job for another scheduler)" * same
     why = "the script runs its program once"
     if cores != 1:
-        why += "; jobgen gives its one rank the cores of all"
+        whose = "all" if (script.request.nodes or 1) == 1 else "those on its node"
+        why += f"; jobgen gives its one rank the cores of {whose}"
     if cores != 1 and "OMP_NUM_THREADS" not in script.values:
         why += ", and sets OMP_NUM_THREADS to them"
-    why += "; ranks that it starts itself find one task on a node"
+    why += f"; ranks that it starts itself find one task on a node{there}"
     tasks = script.request.ranks or script.request.ranks_per_node
     yield hint(line_of(script, "ranks"), f"{tasks} tasks", why)
     tasks = _tasks(script.request)
@@ -135,16 +150,18 @@ def _of_one_task(script: Script, cores: object) -> Iterator[Remark]:
             where = "runs for each input" if launch.each_input else "is in the container"
             own_nodes = script.request.nodes or script.request.ranks_per_node
             place = "a node" if own_nodes else "the one node of the job"
-            why = f"{where}: it finds one task on {place}, and not {tasks}"
+            why = f"{where}: it finds one task on {place}, and not {tasks}{there}"
             one_rank = launch.each_input and launch.number(*ALL, *launch.row.line.of_node) == 1
-            yield Remark(launch.line, launch.kind, why, lost=not one_rank)
+            yield Remark(launch.line, launch.kind, why, lost=not (one_rank or same))
     for command in script.running(*_ON_EACH_TASK):
-        yield remark_on(command, f"starts its program for each task: it finds one on a node, and not {tasks}")
+        why = f"starts programs on the tasks of the job: it finds one on a node, and not {tasks}{there}"
+        yield remark_on(command, why)
+    one_task = f"one task on a node, and not {tasks}{there}"
     for call in other_launchers(script, [name for row in LAUNCHERS.values() for name in row.names]):
-        why = f"how {call.name} starts ranks is not known: it finds one task on a node, and not {tasks}"
-        yield Remark(call.command.line, call.what, why)
+        why = f"how {call.name} starts ranks is not known: it finds {one_task}"
+        yield Remark(call.command.line, call.what, why, lost=not same)
     if (one := next(filter(partial(_may_start_ranks, script), script.runs), None)) is not None:
-        yield remark_on(one, f"ranks that it may start find one task on a node, and not {tasks}")
+        yield remark_on(one, f"ranks that it may start find {one_task}")
 
 
 def _may_start_ranks(script: Script, command: Command) -> bool:
@@ -345,11 +362,11 @@ def _devices(file: JobFile, script: Script, gpus: int, each: int) -> None:
             file.hint(line_of(script, one.partition("=")[0]), one, why)
             others = True
         unknown = list(launch_nodes.open_devices(script)) if not others else []
-        why = "the job finds out how many: set gpus_per_node; without it the job runs on CPUs"
+        why = "the job finds out how many: set gpus_per_node; without it the job sets up CPUs"
         for at, option in unknown:
             file.lose(at, option, why)
         if not (others or unknown) and names_devices(script):
-            file.hint(line, "accelerators", "the script requests none: the job of jobgen runs on CPUs")
+            file.hint(line, "accelerators", "the script requests none: the job of jobgen sets up CPUs")
         return
     option = script.dialect.devices_option(gpus, kind or "", script.request.accelerator)
     if (whole := _in_one_directive(file, script, option, alone=each > gpus)) and each > gpus:
@@ -415,7 +432,7 @@ def _cores(file: JobFile, script: Script, launch: Launch | None, each: int, gpus
     cores = of_chunk(request) or (request.cpus_per_rank or 1) * _tasks(request)
     if launch is not None and own and request.cpus_per_rank is None and (cores := own * each) > 1:
         why = "only the launcher asks for them; jobgen's job does"
-        file.hint(launch.line, f"{own} cores of a rank", why)
+        file.hint(launch.line, f"{counted(own, 'core')} of a rank", why)
     if (per_gpu := number(_given(script, "--cpus-per-gpu"))) and gpus:
         cores = per_gpu * gpus
         _drop(file, "--cpus-per-gpu")

@@ -60,11 +60,11 @@ _LOG_OF_TASK = "task-INDEX/log of the run directory"
 
 # What yields remarks on a script, on its job file, and on its program in the job file.
 _OF_SCRIPT = (
-    *(notes.shell, notes.without_directives, notes.log_text, notes.unread, notes.index),
+    *(notes.without_directives, notes.log_text, notes.unread, notes.index),
     *(misreadings.own_name, misreadings.unreadable),
 )
 _OF_FILE = (
-    *(notes.of_runtime, notes.own_path, notes.contained, notes.arguments, notes.own_text),
+    *(notes.shell, notes.of_runtime, notes.own_path, notes.contained, notes.arguments, notes.own_text),
     *(notes.run_directory, notes.by_other_command),
 )
 _OF_PROGRAM = (
@@ -294,7 +294,7 @@ def _with_wait(script: Script, parts: Split, statement: Node) -> tuple[Split, No
     return parts, statement
 
 
-_OF_HOSTS = "at most the launch line reads it, and jobgen finds hosts, address and port itself"
+_OF_HOSTS = "jobgen finds hosts, ranks, address and port itself"
 _OF_PRINT = "it only prints the hosts, their number or an address, which jobgen finds itself"
 _OF_ALL = "jobgen hands the environment of the script to the ranks of all nodes"
 

@@ -249,7 +249,7 @@ def switched_off(script: Script, target: Dialect) -> Iterator[Edit | Remark]:
     effective = {one.line for one in misreadings.other_directives(script)}
     for number, line in enumerate(script.lines, 1):
         text = line.lstrip(" \t") if target.indented_directives else line
-        if text.startswith(target.scheduler.prefix):
+        if text.startswith(target.scheduler.prefix) and number not in script.text_lines:
             yield Edit(starts[number - 1], starts[number - 1], "#")
             if number not in effective:
                 yield hint(number, text.strip(), "had no effect, and is switched off")
