@@ -8,7 +8,7 @@ job_main() {
   job_listen() { :; }
   job_dir=$JOBGEN_DOCTOR
   job_optional overrides
-  [[ -z ${job_workdir:-} ]] || job_enter "$job_workdir"
+  [[ -z ${job_workdir:-} ]] || cd "$job_workdir" || job_die 72 "cannot enter $job_workdir"
   job_optional job_need_secrets
   environment
   pwd > "$JOBGEN_DOCTOR/directory"

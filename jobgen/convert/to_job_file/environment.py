@@ -90,6 +90,7 @@ _BELOW_HERE = re.compile(rf"{_CURRENT}(/[\w./+@%:-]+)")
 _OF_JOB = re.compile(r"(PBS|SLURM|SALLOC|SBATCH)_|(OLD)?PWD$")  # variables of the scheduler and the shell
 _CHANGING = {"PWD", "OLDPWD", "_", "RANDOM", "SRANDOM", "SECONDS", "LINENO", "EPOCHSECONDS", "EPOCHREALTIME"}
 _MODULEPATH = re.compile(r"(?:export )?MODULEPATH=\"?(/[\w./-]+):\$\{?MODULEPATH\}?\"?")
+_IF_UNSET = "if a variable in it is not set, the job ends here, and the script goes on"
 _WHY = {
     "modules": "is left out: the job finds the command module itself",
     "hook": "is left out: the job finds conda itself, and activates the environment by its shell hook",
@@ -308,6 +309,9 @@ class Environment:
             whole = is_whole(value) or not known_directory(value)
             path = value if whole else os.path.join(here.removesuffix("/."), value)
             self.values["workdir"] = [path]
+            names = () if self.script.has_option("u", "nounset", statement.start) else expanded_names([value])
+            if not all(effects.LOGIN.fullmatch(one) or inherited.is_set(self.script, one) for one in names):
+                self.remarks.append(remark_on(statement, _IF_UNSET))
         elif kind != "threads":
             late = self.stage > _STAGES.index("module")
             if late and self._is_first(kind) and not self._passes_venv(kind, value):
@@ -324,8 +328,7 @@ class Environment:
             self.values.setdefault(kind, []).append(value)
             warns = kind == "module_use" or value.startswith(("use ", "unload ", "restore "))
             if "$" in value and warns and not self.script.has_option("u", "nounset", statement.start):
-                why = "if a variable in it is not set, the job ends here, and the script goes on"
-                self.remarks.append(remark_on(statement, why))
+                self.remarks.append(remark_on(statement, _IF_UNSET))
             defines = value.endswith("/conda.sh")  # a function, and nothing else
             before = kind == "module" and self.stage > _STAGES.index(kind)  # its place does not matter
             if before and value == "list" and any(map(_is_file, self.values.get("source", ()))):
@@ -575,7 +578,7 @@ class Environment:
         it ``resolves`` them; empty for another one."""
         text = self.script.constants.text(word) if resolves else word.text.replace('"', "")
         names = {*expanded_names([text])}
-        changes = names & _CHANGING or any(inherited.is_set(self.script, one) for one in names)
+        changes = not names or names & _CHANGING or any(inherited.is_set(self.script, one) for one in names)
         if changes or not self._is_set_above(word):
             text = word.text.replace('"', "")
             names = {*expanded_names([text])}
@@ -583,9 +586,13 @@ class Environment:
         if not names or names & _CHANGING or plain is None or start_directory.returns(self.script, command):
             return ""
         at_home = self._at_home and not start_directory.leaves_start(self.script, command)
+        own = self.script.dialect.variable_prefix
+        others = any(_OF_JOB.match(one) and not one.startswith(own) for one in names)
+        sets = ((one, self.script.values[one]) for one in names if one in self.script.values)
+        later = any(all(value.start > word.start for value in values) for _, values in sets)
         given = {one for one in names if inherited.is_set(self.script, one) or effects.LOGIN.fullmatch(one)}
         of_modules = names - given if any(kind in self.values for kind in _STAGES) else ()
-        return "" if at_home or of_modules else text
+        return "" if at_home or others or later or of_modules else text
 
     def _open(self, word: Node) -> str:
         """Return a word with the variables of the environment in which the job runs, or of a file or module
@@ -713,10 +720,17 @@ class Environment:
             return name != "LD_PRELOAD" or not self.values  # which conda and modules get, too
         kept = name.endswith("_ROOT")  # which no environment of conda or Python sets
         others = (one for one in later if not (kept and inherited.SETS_NO_OTHERS.search(one.text)))
+        if not effects.OF_ENVIRONMENTS.fullmatch(name):
+            others = (one for one in others if not self._is_venv(one))
         changed = any("environment" in effects_of(self.script, one).kinds for one in others)
         # With that of the system, which the job needs, and not while it loads modules.
         alone = "/usr/bin" in text.split(":") and not {*self.values, *self.file.values} & {*_STAGES}
         return not changed and (name != "PATH" or alone)
+
+    def _is_venv(self, statement: Node) -> bool:
+        """Return whether a statement activates a virtual environment, and none of conda."""
+        settings = self._settings(statement) or [("", "")]
+        return settings[0][0] == "venv" and not _CONDA.fullmatch(settings[0][1])
 
     def _is_last(self, name: str, text: str, later: Sequence[Node]) -> bool:
         """Return whether a variable has one value, or only its last value is read: none but exports, and
