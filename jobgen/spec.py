@@ -301,7 +301,7 @@ class Specification(_Values):
 
     @property
     def late_workdir(self) -> str:
-        """Return the working directory if it has variables, with which the job enters it behind early_setup."""
+        """Return the working directory if it has variables: the job enters it behind early_setup."""
         return "" if known_directory(self.workdir) else self.workdir or ""
 
     def directory_on_this_machine(self, start: str = "") -> str:

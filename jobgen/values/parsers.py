@@ -305,8 +305,8 @@ def directory(text: str) -> str:
 
 
 def known_directory(workdir: object) -> str:
-    """Return a working directory that is known before the job runs; empty for one with variables, beside which
-    the directory of the submission has the run directories."""
+    """Return a working directory that is known before the job runs; empty for one with variables: the run
+    directories are then in the directory of the submission."""
     return "" if workdir is None or _VARIABLE.search(str(workdir)) else str(workdir)
 
 

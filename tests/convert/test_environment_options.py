@@ -435,7 +435,6 @@ FIRST_OPTIONS = {
     "a swap behind a variable that it may set": "export CC=gcc\nmodule swap a b",
     "a module behind a proxy": "export A=$http_proxy\nmodule load b",
     "a conda on the path of a program": "export PATH=/o/miniconda3/bin:$PATH\n./b\nsource activate a",
-    "a compiler before an environment of conda": "export CXX=g++\nconda activate b",
     "a tool behind its root": "export GIT_ROOT=$PWD/x\nmodule load git",
     "a module behind a compiler": "export CC=/x/gcc\nmodule load a",
     "a file that is read if it is there": "if [ -f /a ]; then . /a; fi\nmodule load b",
@@ -505,11 +504,17 @@ def test_directories_behind_the_lines_that_make_them(name: str, later: str) -> N
 
 def test_a_module_passes_the_lines_that_make_a_directory() -> None:
     got = found("module load a\nW=/b/$SLURM_JOB_ID\nmkdir -p $W\ncd $W\nsource ./c.sh")
-    assert (got["module"], got["source"], got["workdir"]) == (["a"], ["/b/$SLURM_JOB_ID/c.sh"], "/b/$SLURM_JOB_ID")
+    assert (got["module"], got["source"], got["workdir"]) == (
+        ["a"],
+        ["/b/$SLURM_JOB_ID/c.sh"],
+        "/b/$SLURM_JOB_ID",
+    )
     assert got["early_setup"] == "set -e\nW=/b/$SLURM_JOB_ID\nmkdir -p $W\n"
 
 
-@pytest.mark.parametrize("head", ["#PBS -l select=1:ncpus=2\n", "#PBS -l select=1:ncpus=2\ncd $PBS_O_WORKDIR\n"])
+@pytest.mark.parametrize(
+    "head", ["#PBS -l select=1:ncpus=2\n", "#PBS -l select=1:ncpus=2\ncd $PBS_O_WORKDIR\n"]
+)
 def test_a_late_directory_of_a_script_that_starts_at_home(head: str) -> None:
     """Its lines before the directory are in early_setup only if they do not work in the home directory."""
     of_submission = "WORKDIR" in head

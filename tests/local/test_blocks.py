@@ -51,8 +51,12 @@ def test_an_early_setup_runs_before_the_files_of_the_environment(tmp_path: Path)
 
 def test_a_working_directory_with_variables_is_entered_behind_early_setup(tmp_path: Path) -> None:
     early = 'W=$PWD/work/$JOBGEN_JOB_ID\nmkdir -p "$W/x y"\necho "early: $PWD"'
-    words = ("--early-setup", early, "--workdir", "${W}/$IN", "--env", "IN=x y", "--setup", 'echo "setup: $PWD"')
-    done = jobs.run(tmp_path, *words, program=("bash", "-c", 'echo "rank: $PWD"'))
+    done = jobs.run(
+        tmp_path,
+        *("--early-setup", early, "--workdir", "${W}/$IN", "--env", "IN=x y"),
+        *("--setup", 'echo "setup: $PWD"'),
+        program=("bash", "-c", 'echo "rank: $PWD"'),
+    )
     assert done.returncode == 0, done.stdout
     (there,) = (tmp_path / "work").glob("*/x y")
     assert {f"early: {tmp_path}", f"setup: {there}", f"rank: {there}"} <= {*done.stdout.splitlines()}

@@ -252,7 +252,11 @@ class Environment:
         at_home = directory.startswith("~/.")
         if is_whole(directory) and (at_home or not directory.startswith("~")):
             return ""
-        return re.sub(r"^~", "$HOME", directory) if is_whole(directory) else f"$PWD/{directory}"
+        return (
+            re.sub(r"^~", "$HOME", directory)
+            if is_whole(directory)
+            else f"$PWD/{directory.removeprefix('./')}"
+        )
 
     def _may_run_early(self) -> bool:
         """Return whether the statements that stay leave nothing for later ones that ends with their block."""
