@@ -612,7 +612,8 @@ _FILES = (
         "workdir",
         parsers.directory,
         "DIR",
-        "Working directory of the program, or ~/DIR.  [default: the directory of submission]",
+        "Working directory of the program, or ~/DIR, or a path with $NAME, which the job enters behind "
+        "early_setup.  [default: the directory of submission]",
         example="/scratch/me",
         place=THERE,
     ),
@@ -678,4 +679,4 @@ OPTIONS = tuple(row._replace(group=title) for title, rows in _GROUPS.items() for
 BY_KEY = {option.key: option for option in OPTIONS}
 CODE = tuple(option.key for option in _BLOCKS)  # their values are shell code
 # In the values of these the script replaces variables, each when the job has come to it.
-OPEN = ("module_init", "module_use", "module", "source", "conda", "venv")
+OPEN = ("module_init", "module_use", "module", "source", "conda", "venv", "workdir")

@@ -151,7 +151,7 @@ class Settings(TypedDict, total=False):
     after_on_each_node: str | None
     r"""Shell code to run once on each node after the ranks have ended; JOBGEN_STATUS is their status."""
     workdir: str | os.PathLike[str] | None
-    r"""Working directory of the program, or ~/DIR. [default: the directory of submission]"""
+    r"""Working directory of the program, or ~/DIR, or a path with $NAME, which the job enters behind early_setup. [default: the directory of submission]"""
     stage: Sequence[str] | str | None
     r"""File to copy to DEST in the folder $JOBGEN_STAGE on the disk of each node, or archive (.tar, .zip, .tar.gz, .tar.zst...) to unpack in the folder DEST there."""
     local_dir: str | None

@@ -13,6 +13,7 @@ from jobgen.secrets import masked_data
 from jobgen.values.arrays import Array
 from jobgen.values.devices import Devices
 from jobgen.values.node_groups import Group, groups_text, total
+from jobgen.values.parsers import known_directory
 
 if TYPE_CHECKING:
     from jobgen.sites.site_file import Site
@@ -298,9 +299,14 @@ class Specification(_Values):
         """Return whether the value of ``key`` is that of the site."""
         return self.origin(key).startswith("site ")
 
+    @property
+    def late_workdir(self) -> str:
+        """Return the working directory if it has variables: the job enters it behind early_setup."""
+        return "" if known_directory(self.workdir) else self.workdir or ""
+
     def directory_on_this_machine(self, start: str = "") -> str:
         """Return the directory of the job as a path of this machine, relative to ``start``."""
-        return os.path.join(start, os.path.expanduser(self.workdir or ""))
+        return os.path.join(start, os.path.expanduser(known_directory(self.workdir)))
 
     @property
     def program_origin(self) -> str:

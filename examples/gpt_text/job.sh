@@ -60,7 +60,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 87411f5fa92148e73fb3fe26aa799b8bd68db5543af2a0e781cd62331e286ac5 ========
+# ======== jobgen runtime 0.2.0, SHA-256 a0bc083a11eafdf522f6453f7a31fa3aba5078768bf26ce320f7430b446249a0 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -244,13 +244,17 @@ job_find_directory() {
     job_submit_dir=$(< "$job_dir/submitted-from")
   fi
   cd "$job_submit_dir" || job_die 72 "cannot enter $job_submit_dir: submit from a directory that the compute nodes have"
-  if [[ -n ${job_workdir:-} ]]; then
-    [[ $job_workdir == /* ]] || job_workdir=$PWD/$job_workdir
-    cd "$job_workdir" || job_die 72 "cannot enter $job_workdir: --workdir must exist on the compute nodes"
-  fi
+  [[ -z ${job_workdir:-} ]] || job_enter "$job_workdir"
   local id=${job_array_id:-$job_id}
   [[ -n $job_dir ]] || job_dir=$job_runs_dir/$job_name-${id//[^A-Za-z0-9._-]/_}
   [[ $job_dir == /* ]] || job_dir=$PWD/$job_dir
+}
+
+job_enter() { # DIRECTORY: the working directory; one with variables behind early_setup
+  [[ -n $1 ]] || job_die 72 "--workdir is empty: its variables have no value"
+  local place=$1
+  [[ $place == /* ]] || place=$PWD/$place
+  cd "$place" || job_die 72 "cannot enter $place: --workdir must exist on the compute nodes"
 }
 
 job_open() {

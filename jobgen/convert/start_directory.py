@@ -58,11 +58,16 @@ def reads_start(script: Script, command: Command) -> bool:
     names = () if "PWD" in script.values else ("PWD",)
     if any(one in names and node.start < command.node.end for one, node in script.expansions):
         return True
+    return returns(script, command)
+
+
+def returns(script: Script, command: Command) -> bool:
+    """Return whether the next change of the directory returns to the one that ``cd`` or ``pushd`` leaves."""
     moves = script.named("cd", "pushd", "popd")
     if (after := next((one for one in moves if one.node.start > command.node.start), None)) is None:
         return False
-    returns = after.name == "popd" and command.name == "pushd"
-    return returns or "-" in after.literals or "OLDPWD" in after.node.text
+    is_pop = after.name == "popd" and command.name == "pushd"
+    return is_pop or "-" in after.literals or "OLDPWD" in after.node.text
 
 
 def at(script: Script, node: Node) -> str | None:

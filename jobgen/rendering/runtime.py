@@ -15,6 +15,7 @@ from jobgen.launch.expansion import of_the_script
 from jobgen.launch.launchers import LAUNCHERS
 from jobgen.plan.node_work import NODE_LIMIT, local_caches, works_on_nodes
 from jobgen.schedulers.base import clock
+from jobgen.values.parsers import known_directory
 from jobgen.values.version import __version__
 
 if TYPE_CHECKING:
@@ -199,7 +200,7 @@ def _names(plan: Plan) -> Iterator[Setting]:
     yield Setting("job_name", spec.name)
     yield Setting("job_title", plan.title)
     yield Setting("job_runs_dir", spec.runs_dir)
-    yield Setting("job_workdir", spec.workdir or "")
+    yield Setting("job_workdir", known_directory(spec.workdir))
     yield Setting("job_is_array", "yes" if plan.directives.array else "")
     yield Setting("job_has_dependency", "yes" if spec.after else "")
     yield Setting("job_run_dir_umask", "027" if spec.group_readable else "")

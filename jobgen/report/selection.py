@@ -9,6 +9,7 @@ from pathlib import Path
 from jobgen.errors import JobgenError, shown
 from jobgen.options import BY_KEY
 from jobgen.runs import lookup, run_directory
+from jobgen.values.parsers import known_directory
 
 
 def select_runs(names: Sequence[str]) -> list[Path]:
@@ -41,7 +42,7 @@ def _of_job_file(name: str) -> Path:
 
     values = read_job(name, (), ()).values
     job, runs_dir = (str(values.get(key) or BY_KEY[key].default) for key in ("name", "runs_dir"))
-    root = Path(str(values.get("workdir", "")), runs_dir)
+    root = Path(os.path.expanduser(known_directory(values.get("workdir"))), runs_dir)
     for run in lookup.all_runs(root):
         if run.name.startswith(f"{job}-"):
             return run

@@ -14,6 +14,7 @@ from jobgen.runs.regular_file import text
 from jobgen.runs.remote import place as places
 from jobgen.runs.run_directory import is_run
 from jobgen.schedulers.jobs import number
+from jobgen.values.parsers import known_directory
 
 _JOB_FILE = "jobgen.toml"
 
@@ -31,7 +32,8 @@ def root_of(runs_dir: str | None) -> Path:
     from jobgen.jobfile.reader import read_job
 
     values = read_job(_JOB_FILE, (), ()).values
-    return Path(os.path.expanduser(str(values.get("workdir", ""))), str(values.get("runs_dir", "runs")))
+    place = os.path.expanduser(known_directory(values.get("workdir")))
+    return Path(place, str(values.get("runs_dir", "runs")))
 
 
 def born(run: Path) -> float:

@@ -13,10 +13,10 @@ def missing_file(plan: Plan, why: str, directory: str = "") -> str:
     """Return a sentence on the first file of a program that is not in the directory of the job, by default
     the current one, with ``why`` it matters; empty without one.
 
-    Files of a container, and names with ``--expand``, are not looked up.
+    Files of a container and of a directory with variables, and names with ``--expand``, are not looked up.
     """
     folder = plan.spec.directory_on_this_machine(directory)
-    if plan.container or not os.path.isdir(folder or "."):
+    if plan.container or plan.spec.late_workdir or not os.path.isdir(folder or "."):
         return ""
     for one in plan.steps or (plan,):
         name = "" if one.program.is_ours else script_of(one.program.words)

@@ -282,6 +282,9 @@ def begin(text: str) -> str:
     return text
 
 
+_VARIABLE = re.compile(r"\$(\{[A-Za-z_]\w*\}|[A-Za-z_]\w*)", re.ASCII)
+
+
 def path(text: str) -> str:
     """Parse a path, absolute or relative."""
     if not text:
@@ -299,6 +302,12 @@ def is_whole(text: str) -> bool:
 def directory(text: str) -> str:
     """Parse a path, absolute, relative, or one below the home directory of the job, ``~/PATH``."""
     return text if re.match(r"~/.", text) else path(text)
+
+
+def known_directory(workdir: object) -> str:
+    """Return a working directory that is known before the job runs; empty for one with variables: the run
+    directories are then in the directory of the submission."""
+    return "" if workdir is None or _VARIABLE.search(str(workdir)) else str(workdir)
 
 
 def log(text: str) -> str:

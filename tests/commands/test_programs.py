@@ -177,3 +177,7 @@ def test_which_filter_of_nodes_it_is() -> None:
         "slurm", "--gpus-per-node", "2", "--exclude=n:0", "--launcher", "deepspeed", "--", "train.py"
     )
     assert "is the filter of" not in done.stderr
+
+
+def test_a_program_is_not_looked_up_in_a_directory_with_variables(tmp_path: Path) -> None:
+    assert "is not in" not in jobgen("slurm", "--workdir", "$A/b", "--", "c.py", cwd=tmp_path).stderr

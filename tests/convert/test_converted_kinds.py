@@ -124,7 +124,7 @@ def test_the_greater_of_two_memories_is_requested() -> None:
         ("cd ~/sub", False, "~/sub"),
         ("cd -P /sub", False, None),
         ("cd", False, "~/."),
-        ("cd $SCRATCH", False, None),
+        ("cd $SCRATCH", False, "$SCRATCH"),
     ],
 )
 def test_a_relative_directory_starts_at_that_of_the_job(

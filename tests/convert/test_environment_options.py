@@ -48,7 +48,7 @@ KINDS = {
     "an exported variable": ("export A=$HOME/x", f"{MODULES} conda venv env workdir"),
     "a variable that a module may set": ("export A=$CUDA_PATH", "env workdir"),
     "the directory in a variable": ("export A=$PWD/x", f"{MODULES} conda venv env"),
-    "a directory": ("cd $SCRATCH/x", f"{MODULES} conda env"),
+    "a directory": ("cd $(hostname)", f"{MODULES} conda env"),
     "a file of conda": ("source $(hostname)/etc/profile.d/conda.sh", "env"),
     "a file": ("mkdir -p x", f"{MODULES} conda venv env"),
     "a value of a file": ("export A=$(jq .a x.json)", f"{MODULES} conda venv env"),
@@ -102,6 +102,7 @@ KINDS = {
     "no alias": ("unalias pip", ALL),
     "a version in Python": ("python3 <<< 'import torch; print(torch.__version__)'", ALL),
     "a page of help": ("parallel --help", ALL),
+    "hosts by a shell": ("srun -l bash -c 'hostname' > $HOME/y", ALL.replace("source ", "")),
     "a terminal": ("export GPG_TTY=$(tty)", f"{MODULES} conda venv env workdir"),
     "a file of hosts": ("export HOSTS=$(generate_pbs_nodefile)", f"{MODULES} conda venv env workdir"),
     "packages by their names": ("pip install -U --no-index 'a[b]>=1.2' c==2", "env workdir"),
@@ -322,6 +323,15 @@ LINES: dict[str, tuple[str, dict[str, Any]]] = {
     "the function of the command module": (
         "module () {  eval $(/usr/bin/modulecmd bash $*); }\nmodule load a", {"module": ["a"], "setup": None},
     ),
+    "a directory of a variable": ("cd $SCRATCH/x", {"workdir": "$SCRATCH/x"}),
+    "a directory of a variable behind a module": ("module load a\ncd $WORK/x", {"module": ["a"], "workdir": "$WORK/x"}),
+    "a directory of the job": (
+        "D=$SLURM_SUBMIT_DIR/$SLURM_JOB_ID\ncd $D", {"workdir": "$SLURM_SUBMIT_DIR/$SLURM_JOB_ID"},
+    ),
+    "a directory below one of a variable": ('cd "$A/b" || exit 1\ncd c', {"workdir": "$A/b/c"}),
+    "a compiler before a virtual environment": (
+        "export CXX=g++\nsource /v/bin/activate", {"env": {"CXX": "g++"}, "venv": "/v"},
+    ),
     "a relative environment": ("cd /a\nsource .venv/bin/activate", {"workdir": "/a", "venv": ".venv"}),
 }  # fmt: skip
 
@@ -344,9 +354,17 @@ STAY = {
     "a file of a quoted home": "source '~/a.sh'",
     "a file of an environment at a quoted home": "source '~/a/bin/activate'",
     "a directory of a quoted home": 'cd "~/a"',
-    "a directory of a quoted home in a variable": 'D="~/a"\ncd $D',
     "a directory of a home that the script sets": "HOME=/x\ncd ~/a",
-    "a directory of the job": "D=$SLURM_SUBMIT_DIR/$SLURM_JOB_ID\ncd $D",
+    "a directory with a variable that a file may set": "source /b.sh\ncd $CODE",
+    "a directory with a variable that a file of setup may set": "shift\nsource $(hostname).sh\ncd $CODE",
+    "a directory with a random name": "cd /b/$RANDOM",
+    "a directory with a pattern": "cd /b/$A*",
+    "a directory with a variable of another scheduler": "cd /b/$PBS_JOBID",
+    "a second directory": "cd $A\nmkdir x\ncd $B",
+    "a directory to which the script returns": "mkdir x\ncd $A\ncd -",
+    "a directory behind a module whose variables are read": "module load a\ncp $A_DIR/x .\ncd $SCRATCH",
+    "a directory behind the state of the modules": "module load a\nwhich b; mkdir c\ncd c",
+    "a directory behind a program with modules": "module load a\n./b\ncd $SCRATCH",
     "a module at home": "module load ~/a",
     "modules of a variable, perhaps several": "module load $LIST",
     "a module with a variable of the script": "V=$(a)\nmodule load b/$V",
@@ -360,13 +378,11 @@ STAY = {
     "a file of the submission behind a change of the directory": "cd x\nsource $SLURM_SUBMIT_DIR/a.sh",
     "a command of modules with an option that is not known": "ml -w a",
     "a file of a constant that is set later": "source $D/$E/a.sh\nD=/x",
-    "a directory of a variable": "cd $SCRATCH/x",
     "a directory behind a file of another one": "source ./a.sh\ncd /b",
     "a directory behind a file before the modules": "source ./a.sh\nmodule load b\ncd /c",
     "a directory that is made in one of a variable": "mkdir -p $SCRATCH/x\ncd /b",
-    "a directory below that of the submission that may be made": "mkdir -p /b/x\ncd x",
     "a command that a file on PATH has": "source a",
-    "a directory in a variable that is set later": "cd $D\nD=$SLURM_SUBMIT_DIR/x\ncd b",
+    "a directory in a variable that is set later": "cd $D\nD=$SLURM_SUBMIT_DIR/x",
     "a file with arguments and another name": "source ~/a b",
     "a file with an argument of two words": "source ~/a.sh 'b c'",
     "a file with an argument of the script": "source ~/a.sh $1",
@@ -385,7 +401,6 @@ STAY = {
     "a home": "export A=~/x",
     "a path before a module": "export LD_LIBRARY_PATH=/a\nmodule load $HOME/b",
     "a library of all programs behind an environment": "conda activate a\nexport LD_PRELOAD=/a/b.so",
-    "a directory at home that a copy may make": "cp -r /a /b\ncd ~/c",
     "a path without the commands of the system": "export PATH=/b/bin",
     "a path of commands behind a module": "module load a\nexport PATH=/b:/usr/bin:/bin",
     "a path of commands without an environment": "source activate a\nexport PATH=/o/miniconda3/bin:$PATH",
@@ -461,6 +476,50 @@ def test_the_first_options_are_early_if_more_are_behind_what_they_do_not_pass(
     assert got["early_setup"] == f"set -e\n{first}\n"
     assert got["module"][-1] in options
     assert not {"setup", "module_purge"} & got.keys()
+
+
+# The last line is the working directory, which the job enters behind early_setup with the lines before it.
+LATE_DIRECTORIES = {
+    "a directory that is made": ("W=/b/$SLURM_JOB_ID\nmkdir -p $W\ncp x $W\ncd $W", "/b/$SLURM_JOB_ID"),
+    "a directory of a quoted home in a variable": ('D="~/a"\ncd $D', "$D"),
+    "a directory of a command": ("W=$(./b)\ncd $W/c", "$W/c"),
+    "a directory of a file": (". $(hostname).sh\ncd $CODE", "$CODE"),
+    "a directory that is made below the first one": ("mkdir -p x\ncd x", "$PWD/x"),
+    "a directory behind a program": ("./a\ncd ~/b/c", "$HOME/b/c"),
+    "a directory in a variable behind a program": ("W=/b\n./a $W\ncd $W", "$W"),
+    "a directory below one that is set later": ("cd $D\nD=$SLURM_SUBMIT_DIR/x\ncd b", "$PWD/b"),
+    "a directory behind one that is left": ("cd $(./b)\n./c\ncd ${D}", "${D}"),
+}
+
+
+@pytest.mark.parametrize("name", LATE_DIRECTORIES)
+@pytest.mark.parametrize("later", ["", "module load b\n./c\nexport A=$(./d)"])
+def test_directories_behind_the_lines_that_make_them(name: str, later: str) -> None:
+    body, expected = LATE_DIRECTORIES[name]
+    early, _, _ = body.rpartition("\n")
+    got = found(f"{body}\n{later}")
+    assert (got["early_setup"], got["workdir"]) == (f"set -e\n{early}\n", expected)
+    assert ("setup" in got) is (got.get("module") == ["b"]) is bool(later)
+
+
+def test_a_module_passes_the_lines_that_make_a_directory() -> None:
+    got = found("module load a\nW=/b/$SLURM_JOB_ID\nmkdir -p $W\ncd $W\nsource ./c.sh")
+    assert (got["module"], got["source"], got["workdir"]) == (
+        ["a"],
+        ["/b/$SLURM_JOB_ID/c.sh"],
+        "/b/$SLURM_JOB_ID",
+    )
+    assert got["early_setup"] == "set -e\nW=/b/$SLURM_JOB_ID\nmkdir -p $W\n"
+
+
+@pytest.mark.parametrize(
+    "head", ["#PBS -l select=1:ncpus=2\n", "#PBS -l select=1:ncpus=2\ncd $PBS_O_WORKDIR\n"]
+)
+def test_a_late_directory_of_a_script_that_starts_at_home(head: str) -> None:
+    """Its lines before the directory are in early_setup only if they do not work in the home directory."""
+    of_submission = "WORKDIR" in head
+    text = job_file(f"#!/bin/bash\n{head}cp a /b\nW=$(./c)\ncd $W\n./a > out.txt\n").text
+    assert ('workdir = "$W"' in text) is of_submission
 
 
 def test_options_of_the_shell_hold_in_both_blocks() -> None:
@@ -631,7 +690,7 @@ def test_a_file_of_a_product_reads_no_variables_of_the_script(file: str, *, is_o
 
 
 @pytest.mark.parametrize(
-    "before", ['declare -xr A="$(date)"', "export SPACK_SPEC=$1", "mkdir -p x", "cd $SCRATCH", "unset A"]
+    "before", ['declare -xr A="$(date)"', "export SPACK_SPEC=$1", "mkdir -p x", "cd $(hostname)", "unset A"]
 )
 def test_a_file_of_a_product_reads_no_exported_variables_but_its_own(before: str) -> None:
     got = found(f"{before}\nsource /s/share/spack/setup-env.sh\nspack find")
@@ -662,7 +721,7 @@ def test_a_function_that_ends_the_shell_behind_an_option() -> None:
     assert (got["module"], got["workdir"], got["setup"]) == (["a"], "/b", f"set -e\n{die}\n")
 
 
-@pytest.mark.parametrize("body", ["cd $D\nsource ./a.sh", "pushd /p\n./b\npopd", "cd /p\nsource a"])
+@pytest.mark.parametrize("body", ["cd $(./d)\nsource ./a.sh", "pushd /p\n./b\npopd", "cd /p\nsource a"])
 def test_other_forms_that_stay(body: str) -> None:
     assert "setup" in found(body)
 

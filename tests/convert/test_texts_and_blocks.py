@@ -392,7 +392,7 @@ def test_the_element_of_an_array_prints_nothing(option: str) -> None:
     ],
 )
 def test_the_first_line_and_set_enable_options_of_the_shell(first: str, lines: str, strict: bool) -> None:
-    done = job_file(f"{first}\n#SBATCH -N 1\n{lines}\ncp a b\ncd $X\n./prepare\n./run | tee log\n")
+    done = job_file(f"{first}\n#SBATCH -N 1\n{lines}\ncp a b\ncd $(hostname)\n./prepare\n./run | tee log\n")
     found = values(done.text)
     assert ("set +e" not in found["setup"]) == strict
     assert found["command"][2].startswith("set -e") == strict

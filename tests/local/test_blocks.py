@@ -49,6 +49,35 @@ def test_an_early_setup_runs_before_the_files_of_the_environment(tmp_path: Path)
     assert "early_setup, line 2: exited with status 1" in done.stdout
 
 
+def test_a_working_directory_with_variables_is_entered_behind_early_setup(tmp_path: Path) -> None:
+    early = 'W=$PWD/work/$JOBGEN_JOB_ID\nmkdir -p "$W/x y"\necho "early: $PWD"'
+    done = jobs.run(
+        tmp_path,
+        *("--early-setup", early, "--workdir", "${W}/$IN", "--env", "IN=x y"),
+        *("--setup", 'echo "setup: $PWD"'),
+        program=("bash", "-c", 'echo "rank: $PWD"'),
+    )
+    assert done.returncode == 0, done.stdout
+    (there,) = (tmp_path / "work").glob("*/x y")
+    assert {f"early: {tmp_path}", f"setup: {there}", f"rank: {there}"} <= {*done.stdout.splitlines()}
+    assert jobs.run_dir(tmp_path / "runs").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("given", "status", "said"),
+    [
+        (("$NONE/x",), 71, "NONE: "),
+        (("$NONE", "--env", "NONE="), 72, "--workdir is empty: its variables have no value"),
+        (("$PWD/gone",), 72, "/gone: --workdir must exist on the compute nodes"),
+    ],
+)
+def test_a_working_directory_with_variables_that_is_not_there(
+    tmp_path: Path, given: tuple[str, ...], status: int, said: str
+) -> None:
+    done = jobs.run(tmp_path, "--workdir", *given, program=("true",))
+    assert (done.returncode, said in done.stdout) == (status, True), done.stdout
+
+
 @pytest.mark.parametrize(
     ("setup", "said"),
     [

@@ -734,3 +734,5 @@ def test_the_runs_of_a_working_directory_at_home(tmp_path: Path, monkeypatch: py
     monkeypatch.chdir(tmp_path)
     (tmp_path / "jobgen.toml").write_text('scheduler = "local"\n[directories]\nworkdir = "~/w"\n')
     assert lookup.root_of(None) == tmp_path / "w/runs"
+    (tmp_path / "jobgen.toml").write_text('scheduler = "local"\n[directories]\nworkdir = "$W/x"\n')
+    assert str(lookup.root_of(None)) == "runs"

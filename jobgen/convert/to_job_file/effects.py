@@ -49,7 +49,7 @@ _FORMS = (
     (r"(/\w+)*/(bin|lib|lib64)", "text"),  # a folder, and no command
     (r"(\S*/)?generate_pbs_nodefile", "text"),
     (r"(\S*/)?python[\d.]* (-c|<<<) .*\b(print|sys\.stdout\.write)\(.*", "state"),
-    (r"(srun|mpirun|mpiexec|ssh) ([^;|&>]* )?(/bin/)?(hostname|echo|date)\b[^;|&>]*", "text"),
+    (r"(srun|mpirun|mpiexec|ssh) ([^;|&>]* )?['\"]?(/bin/)?(hostname|echo|date)\b[^;|&>]*", "text"),
     (r"((srun|mpirun|mpiexec|ssh) ([^;|&>]* )?)?(/bin/)?pwd", "here"),
     (r"conda info .*", "text"),
     (r"(awk|cat|cut|grep|head|sed|sort|tail|uniq|wc)\b.* \"?\$\{?PBS_NODEFILE\}?\"?", "text"),
@@ -89,6 +89,7 @@ PATHS = re.compile(
     r"|(CUDA|CUDNN|NCCL|MPI|MKL|JAVA|PYTHON|R)_?(HOME|DIR|LIBS?)|MODULEPATH|MODULESHOME"
     r"|LMOD_(?!EXPERT|QUIET|PAGER)\w+|CONDA(?!_ENVS_PATH|_PKGS_DIRS)\w*"
 )
+OF_ENVIRONMENTS = re.compile(r"PATH|PYTHON\w*")  # which a virtual environment sets
 # Variables that installers read; those of programs with ranks or threads, which no tool that builds reads.
 OF_INSTALLERS = re.compile(
     r"(PIP|VIRTUALENV|UV|PYTHON|CUDA|MAX_JOBS|.*(FLAGS|_ARCH|_proxy|_PROXY|TMPDIR))\w*"

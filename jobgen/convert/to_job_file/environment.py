@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from jobgen.convert import start_directory
 from jobgen.convert.result import Remark, hint, remark_on, shown
@@ -14,12 +14,13 @@ from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.effects import Effects, effects_of, may_follow, mentions
 from jobgen.convert.to_job_file.program_line import has_home
 from jobgen.convert.to_job_file.statements import FAILURE, Split, without
+from jobgen.launch.expansion import names as expanded_names
 from jobgen.rendering.quoting import VARIABLE
 from jobgen.script.commands import Command, commands
 from jobgen.script.constants import certain
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, assignments, expansions, exported, without_parts
-from jobgen.values.parsers import is_whole
+from jobgen.values.parsers import is_whole, known_directory
 
 Setting = tuple[str, str]  # an option and its value, or what the statement does instead of an option
 
@@ -87,7 +88,9 @@ _CURRENT = r"(?:\$PWD|\$\{PWD\}|\$\(pwd\)|`pwd`)"
 _HERE = re.compile(rf"\"?{_CURRENT}/?\"?")
 _BELOW_HERE = re.compile(rf"{_CURRENT}(/[\w./+@%:-]+)")
 _OF_JOB = re.compile(r"(PBS|SLURM|SALLOC|SBATCH)_|(OLD)?PWD$")  # variables of the scheduler and the shell
+_CHANGING = {"PWD", "OLDPWD", "_", "RANDOM", "SRANDOM", "SECONDS", "LINENO", "EPOCHSECONDS", "EPOCHREALTIME"}
 _MODULEPATH = re.compile(r"(?:export )?MODULEPATH=\"?(/[\w./-]+):\$\{?MODULEPATH\}?\"?")
+_IF_UNSET = "if a variable in it is not set, the job ends here, and the script goes on"
 _WHY = {
     "modules": "is left out: the job finds the command module itself",
     "hook": "is left out: the job finds conda itself, and activates the environment by its shell hook",
@@ -110,7 +113,8 @@ def take(
             break
     found.write()
     removed = [*found.statements, *found.without_effect]
-    read = {*re.findall(r"\w+", " ".join([*lines, *file.program, *file.container_texts]))}
+    texts = [*lines, *file.program, *file.container_texts, found.late_workdir]
+    read = {*re.findall(r"\w+", " ".join(texts))}
     only = [one.node for one in found.staying if _only_for(script, one, [*removed, *replaced])]
     removed += [one for one in only if not read & {name for name, _, _ in assignments(one)}]
     return found.statements, without(statements, removed), [one.node for one in found.early]
@@ -183,8 +187,11 @@ class Environment:
             if kind == "threads" and value and not self._is_default(plain[at + 1 :]):
                 settings = [("env", f"OMP_NUM_THREADS={value}")]
             later = plain[at + 1 :]
-            if self.block and one.start == self.start and self._may_run_early():
-                self.early, self.block = self.block, []
+            at_start = one.start == self.start and not self.late_workdir
+            late = self._late_settings(one, settings, later) if self.block else None
+            if self.block and (at_start or late) and self._may_run_early():
+                self.early, self.block = [*self.early, *self.block], []
+                settings = late or settings
             if settings is None or not self._fit(one, settings, later):
                 self.block.append(effects_of(self.script, one))
                 continue
@@ -194,7 +201,8 @@ class Environment:
             if prints and one.type == "redirected_statement" and _QUIET_OUTPUT.search(one.text):
                 self.remarks.append(remark_on(one, "its text is in the log of the job, and not in /dev/null"))
             if any(kind in (*_STAGES, "workdir") for kind, _ in settings):
-                stay = self.staying if settings[0][0] == "workdir" else self.block
+                at_once = settings[0][0] == "workdir" and not self.late_workdir
+                stay = self.staying if at_once else self.block
                 self.reports |= {one.node.line: one.node for one in stay if "report" in one.kinds}
             own = any(kind not in (*_WHY, "submission") for kind, _ in settings)
             (self.statements if own else self.without_effect).append(one)
@@ -213,9 +221,46 @@ class Environment:
             self.refusal = statement.start
         return fits
 
+    @property
+    def late_workdir(self) -> str:
+        """Return the working directory if the job enters it behind the block ``early_setup``."""
+        here = self.values.get("workdir", [""])[0]
+        return "" if known_directory(here) else here
+
+    def _late_settings(
+        self, statement: Node, settings: Sequence[Setting] | None, later: Sequence[Node]
+    ) -> list[Setting] | None:
+        """Return the working directory that a change of the directory is if the statements that stay run
+        before it, and so before the modules, files and environments; None if it is none."""
+        if not settings or settings[0][0] != "workdir" or self._fit(statement, settings, later):
+            return None
+        found = [("workdir", self._late_form(statement, settings[0][1])), *settings[1:]]
+        late = replace(self, early=self.staying, block=[])
+        stages = [kind.replace("module_init", "source") for kind in _STAGES if kind in self.values]
+        printed = bool(stages) and any(one.kinds & {"report", "state"} for one in self.block)
+        commute = all(may_follow(one, kind) for one in self.block for kind in stages)
+        fits = commute and not printed and found[0][1] and late._fit(statement, found, later)
+        return found if fits else None
+
+    def _late_form(self, statement: Node, directory: str) -> str:
+        """Return a directory with variables, with which the job enters it late; empty if it has none."""
+        if not known_directory(directory):
+            return directory
+        command = next(one for one in commands(statement) if one.name in ("cd", "pushd"))
+        if text := self._late_directory(command, command.arguments[0], resolves=False):
+            return text
+        at_home = directory.startswith("~/.")
+        if is_whole(directory) and (at_home or not directory.startswith("~")):
+            return ""
+        return (
+            re.sub(r"^~", "$HOME", directory)
+            if is_whole(directory)
+            else f"$PWD/{directory.removeprefix('./')}"
+        )
+
     def _may_run_early(self) -> bool:
         """Return whether the statements that stay leave nothing for later ones that ends with their block."""
-        nodes = [one.node for one in self.block]
+        nodes = [one.node for one in self.staying]
         comments = ((one.start, one.end) for one in self.script.tree.all("comment"))
         if re.search(rb"\$(!|\{!\})", without_parts(self.script.tree.source, comments)):
             return False
@@ -265,8 +310,12 @@ class Environment:
                 self.values["workdir"] = [value]
         elif kind == "workdir":
             here = self.values.get("workdir", [self.file.text_of("workdir")])[0]
-            path = value if is_whole(value) else os.path.join(here.removesuffix("/."), value)
+            whole = is_whole(value) or not known_directory(value)
+            path = value if whole else os.path.join(here.removesuffix("/."), value)
             self.values["workdir"] = [path]
+            names = () if self.script.has_option("u", "nounset", statement.start) else expanded_names([value])
+            if not all(effects.LOGIN.fullmatch(one) or inherited.is_set(self.script, one) for one in names):
+                self.remarks.append(remark_on(statement, _IF_UNSET))
         elif kind != "threads":
             late = self.stage > _STAGES.index("module")
             if late and self._is_first(kind) and not self._passes_venv(kind, value):
@@ -283,8 +332,7 @@ class Environment:
             self.values.setdefault(kind, []).append(value)
             warns = kind == "module_use" or value.startswith(("use ", "unload ", "restore "))
             if "$" in value and warns and not self.script.has_option("u", "nounset", statement.start):
-                why = "if a variable in it is not set, the job ends here, and the script goes on"
-                self.remarks.append(remark_on(statement, why))
+                self.remarks.append(remark_on(statement, _IF_UNSET))
             defines = value.endswith("/conda.sh")  # a function, and nothing else
             before = kind == "module" and self.stage > _STAGES.index(kind)  # its place does not matter
             if before and value == "list" and any(map(_is_file, self.values.get("source", ()))):
@@ -424,7 +472,11 @@ class Environment:
         home = word is not None and re.fullmatch(r"(~|\$HOME|\$\{HOME\})/?", self._resolved(word))
         if name == "cd" and (home or not command.arguments):
             return [("workdir", AT_HOME)] if "HOME" not in self.script.values else None
-        if (words := self._words(command)) is None or (name == "cd" and "$" in " ".join(words)):
+        words = self._words(command)
+        if word is not None and (words is None or "$" in words[0]):
+            text = self._late_directory(command, word)
+            return [("workdir", text)] if text else None
+        if words is None:
             return None
         if name in ("module", "ml"):
             at_home = words[:1] != ["use"] and any(one.startswith("~") for one in words)
@@ -525,6 +577,27 @@ class Environment:
             found += value.split() if bare else [value]
         return found
 
+    def _late_directory(self, command: Command, word: Node, *, resolves: bool = True) -> str:
+        """Return a directory with variables that the script has before it, with the known values of others if
+        it ``resolves`` them; empty for another one."""
+        text = self.script.constants.text(word) if resolves else word.text.replace('"', "")
+        names = {*expanded_names([text])}
+        changes = not names or names & _CHANGING or any(inherited.is_set(self.script, one) for one in names)
+        if changes or not self._is_set_above(word):
+            text = word.text.replace('"', "")
+            names = {*expanded_names([text])}
+        plain = re.fullmatch(r"(~/)?[\w./+@%:-]*", re.sub(VARIABLE, "", text, flags=re.ASCII))
+        if not names or names & _CHANGING or plain is None or start_directory.returns(self.script, command):
+            return ""
+        at_home = self._at_home and not start_directory.leaves_start(self.script, command)
+        own = self.script.dialect.variable_prefix
+        others = any(_OF_JOB.match(one) and not one.startswith(own) for one in names)
+        sets = ((one, self.script.values[one]) for one in names if one in self.script.values)
+        later = any(all(value.start > word.start for value in values) for _, values in sets)
+        given = {one for one in names if inherited.is_set(self.script, one) or effects.LOGIN.fullmatch(one)}
+        of_modules = names - given if any(kind in self.values for kind in _STAGES) else ()
+        return "" if at_home or others or later or of_modules else text
+
     def _open(self, word: Node) -> str:
         """Return a word with the variables of the environment in which the job runs, or of a file or module
         above; empty for another one."""
@@ -607,8 +680,7 @@ class Environment:
         of_module = kind in ("module", "module of a tool")
         if of_module and any(inherited.has_name_of_module(self.script, name) for name in names):
             return False
-        at_once = kind == "workdir" or kind.startswith("env")
-        behind = self.staying if at_once else self.block
+        behind = self.staying if kind.startswith("env") or kind == "workdir" else self.block
         return all(may_follow(self._without_kept(one), kind) for one in behind)
 
     def _without_kept(self, one: Effects) -> Effects:
@@ -652,10 +724,17 @@ class Environment:
             return name != "LD_PRELOAD" or not self.values  # which conda and modules get, too
         kept = name.endswith("_ROOT")  # which no environment of conda or Python sets
         others = (one for one in later if not (kept and inherited.SETS_NO_OTHERS.search(one.text)))
+        if not effects.OF_ENVIRONMENTS.fullmatch(name):
+            others = (one for one in others if not self._is_venv(one))
         changed = any("environment" in effects_of(self.script, one).kinds for one in others)
         # With that of the system, which the job needs, and not while it loads modules.
         alone = "/usr/bin" in text.split(":") and not {*self.values, *self.file.values} & {*_STAGES}
         return not changed and (name != "PATH" or alone)
+
+    def _is_venv(self, statement: Node) -> bool:
+        """Return whether a statement activates a virtual environment, and none of conda."""
+        settings = self._settings(statement) or [("", "")]
+        return settings[0][0] == "venv" and not _CONDA.fullmatch(settings[0][1])
 
     def _is_last(self, name: str, text: str, later: Sequence[Node]) -> bool:
         """Return whether a variable has one value, or only its last value is read: none but exports, and
@@ -701,7 +780,12 @@ class Environment:
         kinds = ("conda", "venv", "source", "module_init")
         if any(_is_relative(kind, one) for kind in kinds for one in self.values.get(kind, ())):
             return False
-        if kind == "submission" and "workdir" in self.file.values:
+        late = "" if known_directory(value) else value
+        if late and not self._is_known_before(late):
+            return False
+        if self.late_workdir and (late or kind == "submission" or is_whole(value)):
+            return False
+        if (kind == "submission" or late) and "workdir" in self.file.values:
             return False
         if kind == "submission" and not (value or self._at_home):
             # Something works in that directory.
@@ -711,12 +795,22 @@ class Environment:
             return False
         if "workdir" in self.values and any(map(_is_file, self.values.get("source", ()))):
             return False  # the script reads the file in the directory before
-        makers = (
-            one.node for one in self.staying if one.kinds & {"elsewhere", "copies elsewhere", "packages"}
-        )
+        behind = self.block if late or self.late_workdir else self.staying
+        makers = (one.node for one in behind if one.kinds & {"elsewhere", "copies elsewhere", "packages"})
         if value and any(self._may_make(one, value) for one in makers):
             return False
-        return self._passes("workdir")
+        return all(may_follow(self._without_kept(one), "workdir") for one in behind)
+
+    def _is_known_before(self, directory: str) -> bool:
+        """Return whether the job has the variables of a directory before the block, and is in the directory
+        of the script."""
+        names = expanded_names([directory])
+        if "workdir" in self.values or any(mentions(one.node, name) for one in self.block for name in names):
+            return False
+        if self._at_home and any(one.kinds & effects.OF_DIRECTORY for one in self.early):
+            return False
+        unknown = any(not effects.LOGIN.fullmatch(name) for name in names)
+        return not (unknown and any("environment" in one.kinds for one in self.block))
 
 
 def _runs_once(assignment: Node) -> bool:

@@ -43,7 +43,7 @@ from jobgen.script.script import Script
 from jobgen.script.script_arguments import first_read
 from jobgen.script.syntax import LATER, LOOPS, Node, assignments, expansions, exported, in_background, parse
 from jobgen.script.word_lists import code_text
-from jobgen.values.parsers import mebibytes, number
+from jobgen.values.parsers import known_directory, mebibytes, number
 
 _OTHER_SHELL = ("function_definition", "subshell", "command_substitution", "process_substitution", "pipeline")
 _STATUS = {"?", "PIPESTATUS[0]"}
@@ -1038,7 +1038,7 @@ def run_directory(script: Script, file: JobFile) -> Iterator[Remark]:
     """Yield a remark on each command that takes the run directory of the job with other files."""
     parent = str(BY_KEY["runs_dir"].default)
     folder = f"{parent}/{file.values.get('name', 'job')}-ID"
-    start = path_of(script, file.text_of("workdir"), "")
+    start = path_of(script, known_directory(file.text_of("workdir")), "")
     paths = [os.path.join(start, one) for one in (f"{folder}/job.sh", f"{folder}/", f"{parent}/")]
     why = "too: the job writes its logs there, unless runs_dir is in another directory"
     swept = list(sweeps(script, paths[:1]))

@@ -14,7 +14,7 @@ from jobgen.options import OPTIONS, PLACES, THERE
 from jobgen.plan.plan import Plan
 from jobgen.runs.code.selection import Selection
 from jobgen.script.program_file import may_appear
-from jobgen.values.parsers import is_whole
+from jobgen.values.parsers import is_whole, known_directory
 
 _PROGRAM = "the program"
 
@@ -77,7 +77,7 @@ def check(host: Host, plan: Plan, code: Selection | None, start: str) -> None:
 
 def _check_sent(host: str, workdir: str, one: Path, code: Selection, start: str) -> None:
     """Check that a relative path that exists here is in the code."""
-    if one.option == _PROGRAM and is_whole(workdir):
+    if one.option == _PROGRAM and (is_whole(workdir) or workdir != known_directory(workdir)):
         return  # its file is on the host
     path = os.path.join(workdir, one.path) if one.option == _PROGRAM else one.path
     if not os.path.exists(os.path.join(start, path)) or code.has(path):

@@ -68,7 +68,8 @@ def test_a_path_on_the_wrong_side_is_refused(checkout: Path, tmp_path: Path) -> 
 
     both = checkout / "train.py"
     sides.check(Other(root), plan("--venv /nowhere/venv --workdir other -- train.py"), code, str(checkout))
-    sides.check(Other(root), plan("--workdir ~/other -- local.py"), code, str(checkout))
+    for place in ("~/other", "$OTHER/x"):
+        sides.check(Other(root), plan(f"--workdir {place} -- local.py"), code, str(checkout))
     assert refusal(f"--source {both} -- train.py").startswith("--source ")
     assert refusal(f"--source {both} -- train.py").endswith(
         "exists here, and not on lab, where the job needs it"
