@@ -307,6 +307,7 @@ INSTALLED = re.compile(
     r"gmx|lmp|namd|vasp|cp2k|osu_|IMB|pw\.x|ph\.x|pmemd|sander|orca|dask|ray|matlab|julia|java|perl|Rscript|R$"
     r"|torchrun|accelerate|deepspeed|jupyter|hpcrun|tau_exec|ncu|nsys|nvprof|ffmpeg|valgrind|spack|make|cmake|nextflow|snakemake"
     r"|\w*Foam$|wandb|dplace|stdbuf|taskset|numactl|parallel|xargs|nvidia|roc|ibrun|mpi(run|exec)"
+    r"|ibv_|(dd|truncate|unsquashfs|udocker)$"
 )
 
 
@@ -346,7 +347,8 @@ def in_directory(script: Script, program: Sequence[Launch] | None = None) -> Ite
 
 # Programs that may use the threads of OMP_NUM_THREADS, beside those with a path.
 _THREADED = re.compile(
-    r"julia|Rscript|matlab|octave|torchrun|\$(?![\w{}]+=)|\S*/.*(?<!\.sh)$|[\w-]+\.(x|exe|out|bin)$"
+    r"julia|Rscript|matlab|octave|torchrun|\$(?![\w{}]+=)|(?!(/usr)?/s?bin/)\S*/.*(?<!\.sh)$"
+    r"|[\w-]+\.(x|exe|out|bin)$"
 )
 
 
@@ -363,6 +365,7 @@ def threads_outside(script: Script, others: Sequence[Node] = ()) -> Iterator[Rem
             and _THREADED.match(program.text)
             and command.name not in STATE | TOOLS
             and script.constants.value(program) not in ("true", "false")
+            and not (command.node.field == "condition" and command.node.text.startswith("$"))
         )
         python = is_python(command.name) and any(word.text.endswith(".py") for word in command.arguments)
         if not any(node.start <= command.node.start < node.end for node in launched) and (threaded or python):

@@ -62,7 +62,7 @@ BINDINGS = {
 
 
 _CORES = (12, 16, 24, 32, 36, 44, 48, 64, 68, 72, 128)  # of a node of Cray's, or the half of them
-SHARED = "the ranks share all cores of the job on their node"
+SHARED = "each rank may use all cores of the job on its node"
 WRITTEN_BINDINGS = {
     "none": "none", "core": "cores", "depth": "cores", "socket": "sockets", "numa": "ldoms",
     "hwthread": "threads", "thread": "threads",

@@ -133,7 +133,7 @@ class Dialect:
     # Options that are 1 in a job that has none of them, and the variables that are set only with them.
     sizes_of_one: Mapping[str, str] = {}
     needs_shebang = False
-    script_copy = ("", NEVER)  # the name of its copy of a script, and a pattern of parts of the path
+    script_copy = ("", NEVER)  # its copy of a script, and a pattern of parts of the path
     login_shell = False  # runs the script
     hides_devices = False  # that a job does not request
 

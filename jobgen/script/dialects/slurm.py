@@ -109,7 +109,7 @@ class SlurmDialect(Dialect):
     }  # fmt: skip
     hides_devices = True
     needs_shebang = True
-    script_copy = ("slurm_script", r"\bslurmd\b|\bslurm_script\b")
+    script_copy = ("slurmd/jobID/slurm_script", r"\bslurmd\b|\bslurm_script\b")
     # JUWELS, JURECA and JUSUF; Frontera, Lonestar and Stampede; Piz Daint and Alps; Frontier
     whole_nodes = {
         "JSC": (
@@ -213,6 +213,8 @@ class SlurmDialect(Dialect):
         request = super().request(given)
         request.join = request.error in (None, request.output)
         request.mail = _mail(given.get("--mail-type", ""))
+        # A number alone is of this kind, which is the default one.
+        request.depend = tuple(f"afterany:{one}" if one.isdecimal() else one for one in request.depend)
         request.mail_of_tasks = self.task_mail in given.get("--mail-type", "").upper().split(self.mail_joint)
         # With =user and similar values, other jobs may share the node.
         request.exclusive = given.get(self.scheduler.forms["exclusive"]) == ""
