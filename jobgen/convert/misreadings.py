@@ -124,13 +124,13 @@ def other_directives(script: Script) -> Iterator[Remark]:
         if prefix is None or commands > _MOST_COMMANDS:
             return
         rest = line.removeprefix(prefix).strip() if line.startswith(prefix) else ""
-        letters = set(re.findall(r"(?<!\S)-(\w)", rest))
-        own = source.scheduler.prefix
-        if rest[:1] not in ("", "-"):
+        options = re.findall(r"(?<!\S)-(?=([A-Za-z].*))", rest)  # each with the text behind it
+        own, (effective, others) = source.scheduler.prefix, source.also_reads[prefix]
+        if rest[:1] not in ("", "-") or not all(re.match(f"{effective}|{others}", one) for one in options):
             yield Remark(
                 number, line.strip(), f"{source.command} reads it, too, and refuses the script for it"
             )
-        elif letters - {*source.also_reads[prefix]}:
+        elif any(re.match(effective, one) for one in options):
             why = f"{source.command} reads it, too, and it overrides {own}: write it as {own}"
             yield Remark(number, line.strip(), why)
 

@@ -1661,6 +1661,8 @@ def test_a_variable_that_is_set_after_its_use_is_empty_there() -> None:
     [
         ("#PBS -l walltime=7:00\n#PBS -j oe", ["#PBS -l walltime=7:00"]),
         ("#PBS -N name -V", ["#PBS -N name -V"]),
+        ("#PBS -W group_list=a", []),
+        ("#PBS -W depend=afterok:12", ["#PBS -W depend=afterok:12"]),
         ("#BSUB -W 7\n#PBS -N name", ["#BSUB -W 7"]),
         ("# PBS -N name\n##PBS -N name", []),
         ("#SBATCH --ignore-pbs\n#PBS -N name", []),
@@ -1674,6 +1676,14 @@ def test_directives_of_others_that_sbatch_reads(lines: str, what: list[str]) -> 
     for done in (convert(text, "torque", "slurm"), job_file(text, "slurm")):
         assert [one.what for one in done.remarks if "overrides #SBATCH" in one.why] == what
     assert not any(line.startswith("#PBS -l walltime=7") for line in convert(text, "torque").text.split("\n"))
+
+
+@pytest.mark.parametrize("line", ["#BSUB -R 'rusage[mem=8GB]'", "#PBS -P project", "#PBS name"])
+def test_directives_of_others_that_sbatch_refuses(line: str) -> None:
+    """Seen with Slurm 22.05: it knows no other options of bsub and qsub."""
+    done = convert(f"#!/bin/bash\n#SBATCH -t 10\n{line}\n./a\n", "torque", "slurm")
+    [found] = [one for one in done.remarks if one.what == line]
+    assert found.why == "sbatch reads it, too, and refuses the script for it"
 
 
 @pytest.mark.parametrize(

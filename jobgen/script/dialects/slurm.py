@@ -91,7 +91,10 @@ class SlurmDialect(Dialect):
     percent_codes = True
     batch_codes = {"n": "0", "t": "0", "s": "batch"}
     foreign_options = {"-l": ("PBS", ""), "-j": ("PBS", "remove it: one file has both outputs")}
-    also_reads = {"#BSUB": "", "#PBS": "cCIjkrSuVz"}  # src/sbatch/xlate.c
+    also_reads = {  # src/sbatch/xlate.c
+        "#BSUB": (r"[ceJmMnoqWx]", "(?!)"),
+        "#PBS": (r"[aAehJlmMNopqtv]|W\s*(umask|depend)=", "[cCIjkrSuVWz]"),
+    }
     ignores_others = "--ignore-pbs"
     environment = frozenset(map("SLURM_{}".format, _ENVIRONMENT.split()))
     foreign_variables = {
