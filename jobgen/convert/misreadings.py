@@ -20,7 +20,7 @@ from jobgen.script.directives import apart
 from jobgen.script.launches import Launch
 from jobgen.script.own_folder import COPY, uses_of_folder
 from jobgen.script.script import Script
-from jobgen.script.syntax import LOOPS, MISSING, Node, expansions
+from jobgen.script.syntax import LOOPS, MISSING, Node, expansions, function_of
 from jobgen.values import parsers
 
 
@@ -358,6 +358,7 @@ def threads_outside(script: Script, others: Sequence[Node] = ()) -> Iterator[Rem
     ``others`` are the commands of launchers that are not known.
     """
     launched = [*(launch.command.node for launch in script.launches), *others]
+    of_ranks = {one.name for node in launched for one in script.functions_named(node.text)}
     for command in script.runs:
         program = command.node.get("name")
         threaded = (
@@ -368,6 +369,8 @@ def threads_outside(script: Script, others: Sequence[Node] = ()) -> Iterator[Rem
             and not (command.node.field == "condition" and command.node.text.startswith("$"))
         )
         python = is_python(command.name) and any(word.text.endswith(".py") for word in command.arguments)
-        if not any(node.start <= command.node.start < node.end for node in launched) and (threaded or python):
+        started = any(node.start <= command.node.start < node.end for node in launched)
+        started |= function_of(command.node) in of_ranks
+        if not started and (threaded or python):
             why = f"gets OMP_NUM_THREADS of one rank; with {script.dialect.title} it may use "
             yield remark_on(command, f"{why}all cores of the node")

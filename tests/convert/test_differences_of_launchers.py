@@ -369,6 +369,11 @@ def test_the_ranks_get_variables_of_a_node_that_the_script_exports(
     assert found == [f" {names}" if names else ""]
 
 
+@pytest.mark.parametrize(("option", "named"), [("-G 8", False), ("-G 2", True), ("--gres=gpu:4", False)])
+def test_all_devices_of_the_job_are_those_of_its_steps(option: str, named: bool) -> None:
+    assert bool(_why("-N 2 -n 8 --gres=gpu:4", f"srun {option} ./a", "sees all devices")) is named
+
+
 @pytest.mark.parametrize(("launch", "names"), [("srun ./a", ""), ("mpirun ./a", " -x CUDA_VISIBLE_DEVICES")])
 def test_the_ranks_do_not_get_devices_that_srun_replaces(launch: str, names: str) -> None:
     text = f"module load openmpi\nexport CUDA_VISIBLE_DEVICES=0,1\n{launch}"

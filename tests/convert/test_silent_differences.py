@@ -709,6 +709,8 @@ def test_the_id_of_an_array_is_not_that_of_a_task(text: str, named: bool, array:
         ("stage=./tool\n$stage", True),
         ("/usr/sbin/ss -H", False),
         ("/opt/bin/tool", True),
+        ("f() { ./tool; }\nf", True),
+        ("f() { ./tool; }\nexport -f f\nsrun bash -c f", False),
     ],
 )
 def test_a_condition_in_a_variable_is_no_program(line: str, named: bool) -> None:

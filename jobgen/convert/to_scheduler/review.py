@@ -202,7 +202,7 @@ def _job_directory(script: Script, target: Dialect) -> Iterator[Remark]:
     if script.dialect.family == target.family:
         return
     ids = "|".join(name for name, meaning in script.dialect.job_variables.items() if meaning == "job_id")
-    directory = re.compile(rf"/(\w+[_.-])?\$({ids})\b(?=/|$)")
+    directory = re.compile(rf"(?:^|=)(?=[/$~]).*/(\w+[_.-])?\$({ids})\b(?=/|$)")  # sites make no others
     uses = [(one.node, list(one.arguments)) for one in script.runs if one.name not in _NO_USE]
     if not any(script.running("mkdir")):
         uses += [(node, [value]) for name, value, node in script.assignments if name in _TEMPORARY]

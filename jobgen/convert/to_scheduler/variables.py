@@ -222,7 +222,7 @@ def translate(
             seen.add(name)
 
 
-_OF_FIRST_NODE = "is the name of the first node for all ranks: write $(hostname -s)"
+_OF_FIRST_NODE = "is the name of the first node for all ranks"
 
 
 def names_of_nodes(script: Script, target: Dialect, replaced: Collection[Node]) -> Iterator[Edit | Remark]:
@@ -249,7 +249,7 @@ def names_of_nodes(script: Script, target: Dialect, replaced: Collection[Node]) 
         elif before == b"$":
             yield Edit(start - 1, end, defined[node.text])
         elif script.request.several:
-            yield hint(node.line, f"${node.text}", _OF_FIRST_NODE)
+            yield hint(node.line, f"${node.text}", f"{_OF_FIRST_NODE}: write $(hostname -s)")
     lines = [one.line for one in script.launches if one.row.line.reaches_nodes]
     exported = _read_by_programs(script) | variable_names.exported_names(script)
     for name in sorted(names & exported) if lines and script.request.several else ():
