@@ -68,7 +68,7 @@ def remarks(script: Script, target: Dialect, logs: Mapping[str, str]) -> Iterato
     """
     yield from _srun_variables(script, target)
     yield from islice(_binds(script), 1)
-    yield from islice(_limits(script, target), 1)
+    yield from _limits(script, target)
     yield from islice(_bound_cores(script, target), 1)
     yield from _slots_of_cores(script, target)
     yield from islice(_shown_devices(script, target), 1)

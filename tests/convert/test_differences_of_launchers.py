@@ -369,6 +369,11 @@ def test_the_ranks_get_variables_of_a_node_that_the_script_exports(
     assert found == [f" {names}" if names else ""]
 
 
+def test_each_limit_is_that_of_the_first_node() -> None:
+    text = "ulimit -c 0\nulimit -s unlimited\nsrun ./a"
+    assert _why("-N 2 -n 4", text, "on the first node only") == [(3, False), (4, False)]
+
+
 @pytest.mark.parametrize(("option", "named"), [("-G 8", False), ("-G 2", True), ("--gres=gpu:4", False)])
 def test_all_devices_of_the_job_are_those_of_its_steps(option: str, named: bool) -> None:
     assert bool(_why("-N 2 -n 8 --gres=gpu:4", f"srun {option} ./a", "sees all devices")) is named
