@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from itertools import chain, islice
 
 from jobgen.convert import aprun, log_differences
@@ -22,7 +22,7 @@ from jobgen.script.dialects.base import Dialect
 from jobgen.script.mpi_of_script import named_mpi
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, statement
-from jobgen.values import parsers
+from jobgen.values import arrays, parsers
 from jobgen.values.parsers import number
 
 CORES_WITH_GPUS = "without a number of cores: the job requests one, and a site may give several with each GPU"
@@ -68,7 +68,7 @@ def remarks(script: Script, target: Dialect, logs: Mapping[str, str]) -> Iterato
     """
     yield from _srun_variables(script, target)
     yield from islice(_binds(script), 1)
-    yield from islice(_limits(script, target), 1)
+    yield from _limits(script, target)
     yield from islice(_bound_cores(script, target), 1)
     yield from _slots_of_cores(script, target)
     yield from islice(_shown_devices(script, target), 1)
@@ -84,14 +84,17 @@ def remarks(script: Script, target: Dialect, logs: Mapping[str, str]) -> Iterato
     yield from log_differences.remarks(script, target, logs)
 
 
-def index(script: Script, target: Dialect) -> Iterator[Remark]:
-    """Yield a remark on the index of an array, which programs may read."""
+def index(script: Script, target: Dialect, defined: Collection[str] = ()) -> Iterator[Remark]:
+    """Yield a remark on the index of an array, which programs may read, if the new script does not set it:
+    ``defined`` are the variables that it sets."""
     old, new = script.dialect.variable("array_index"), target.variable("array_index")
     programs = {command.name for command in script.runs} - STATE - TOOLS
-    if old == new or not programs or listed(script.request, target):
+    if old == new or old in defined or not programs or listed(script.request, target):
+        return
+    if script.request.array and arrays.read(script.request.array) is None:
         return
     why = f"programs that read {old} find {new}"
-    if script.request.array:
+    if script.dialect.origin(script.heeded, "array"):
         yield from at_directive(script, "array", why)
     elif read := index_read(script):
         yield hint(*read, f"in an array, {why}")

@@ -160,7 +160,7 @@ def fill_cray(script: Script, content: ScriptRequest) -> None:
     request, chunks = content.request, chunk_option(script)
     starts = aprun.NAME in script.program_names or any(script.running(aprun.NAME))
     keys = ("-l mppwidth", "-l size")[: 1 + starts]
-    key = next((one for one in keys if one in script.heeded), "")
+    key = next((one for one in keys if one in script.heeded), keys[0])
     option = script.heeded.get(key)
     if chunks and not request.exclusive and starts:
         request.exclusive = True

@@ -20,7 +20,7 @@ from jobgen.script.directives import apart
 from jobgen.script.launches import Launch
 from jobgen.script.own_folder import COPY, uses_of_folder
 from jobgen.script.script import Script
-from jobgen.script.syntax import LOOPS, MISSING, Node, expansions
+from jobgen.script.syntax import LOOPS, MISSING, Node, expansions, function_of
 from jobgen.values import parsers
 
 
@@ -124,13 +124,13 @@ def other_directives(script: Script) -> Iterator[Remark]:
         if prefix is None or commands > _MOST_COMMANDS:
             return
         rest = line.removeprefix(prefix).strip() if line.startswith(prefix) else ""
-        letters = set(re.findall(r"(?<!\S)-(\w)", rest))
-        own = source.scheduler.prefix
-        if rest[:1] not in ("", "-"):
+        options = re.findall(r"(?<!\S)-(?=([A-Za-z].*))", rest)  # each with the text behind it
+        own, (effective, others) = source.scheduler.prefix, source.also_reads[prefix]
+        if rest[:1] not in ("", "-") or not all(re.match(f"{effective}|{others}", one) for one in options):
             yield Remark(
                 number, line.strip(), f"{source.command} reads it, too, and refuses the script for it"
             )
-        elif letters - {*source.also_reads[prefix]}:
+        elif any(re.match(effective, one) for one in options):
             why = f"{source.command} reads it, too, and it overrides {own}: write it as {own}"
             yield Remark(number, line.strip(), why)
 
@@ -307,6 +307,7 @@ INSTALLED = re.compile(
     r"gmx|lmp|namd|vasp|cp2k|osu_|IMB|pw\.x|ph\.x|pmemd|sander|orca|dask|ray|matlab|julia|java|perl|Rscript|R$"
     r"|torchrun|accelerate|deepspeed|jupyter|hpcrun|tau_exec|ncu|nsys|nvprof|ffmpeg|valgrind|spack|make|cmake|nextflow|snakemake"
     r"|\w*Foam$|wandb|dplace|stdbuf|taskset|numactl|parallel|xargs|nvidia|roc|ibrun|mpi(run|exec)"
+    r"|ibv_|(dd|truncate|unsquashfs|udocker)$"
 )
 
 
@@ -346,7 +347,8 @@ def in_directory(script: Script, program: Sequence[Launch] | None = None) -> Ite
 
 # Programs that may use the threads of OMP_NUM_THREADS, beside those with a path.
 _THREADED = re.compile(
-    r"julia|Rscript|matlab|octave|torchrun|\$(?![\w{}]+=)|\S*/.*(?<!\.sh)$|[\w-]+\.(x|exe|out|bin)$"
+    r"julia|Rscript|matlab|octave|torchrun|\$(?![\w{}]+=)|(?!(/usr)?/s?bin/)\S*/.*(?<!\.sh)$"
+    r"|[\w-]+\.(x|exe|out|bin)$"
 )
 
 
@@ -356,6 +358,7 @@ def threads_outside(script: Script, others: Sequence[Node] = ()) -> Iterator[Rem
     ``others`` are the commands of launchers that are not known.
     """
     launched = [*(launch.command.node for launch in script.launches), *others]
+    of_ranks = {one.name for node in launched for one in script.functions_named(node.text)}
     for command in script.runs:
         program = command.node.get("name")
         threaded = (
@@ -363,8 +366,11 @@ def threads_outside(script: Script, others: Sequence[Node] = ()) -> Iterator[Rem
             and _THREADED.match(program.text)
             and command.name not in STATE | TOOLS
             and script.constants.value(program) not in ("true", "false")
+            and not (command.node.field == "condition" and command.node.text.startswith("$"))
         )
         python = is_python(command.name) and any(word.text.endswith(".py") for word in command.arguments)
-        if not any(node.start <= command.node.start < node.end for node in launched) and (threaded or python):
+        started = any(node.start <= command.node.start < node.end for node in launched)
+        started |= function_of(command.node) in of_ranks
+        if not started and (threaded or python):
             why = f"gets OMP_NUM_THREADS of one rank; with {script.dialect.title} it may use "
             yield remark_on(command, f"{why}all cores of the node")

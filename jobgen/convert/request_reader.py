@@ -75,7 +75,8 @@ def single_task(content: ScriptRequest, source: Dialect, target: Dialect) -> boo
     if source.percent_codes:
         for field in ("output", "error"):
             if path := getattr(request, field):
-                setattr(request, field, path.replace("%a", index).replace("%A", "%j"))
+                path = re.sub(r"%(\d*)a", lambda code: index.zfill(int(code[1] or 0)), path)
+                setattr(request, field, path.replace("%A", "%j"))
     return True
 
 

@@ -9,7 +9,7 @@ from jobgen.launch.command_line import is_python
 from jobgen.launch.launchers import DEFAULT_MPI, MPI_FLAVOURS
 from jobgen.script.command_kinds import TOOLS
 from jobgen.script.script import Script
-from jobgen.script.syntax import literal
+from jobgen.script.syntax import Node, literal
 from jobgen.script.word_lists import code_text
 
 # Beginnings of modules of libraries and programs, whose names have the MPI that they are built for.
@@ -115,17 +115,19 @@ _OF_PMI = ("PALS_PMI", "CCL_PROCESS_LAUNCHER")
 
 
 def of_branch(script: Script, key: str) -> str:
-    """Return the module of another MPI than ``key`` that a branch of a script may load; or ""."""
-    found: list[tuple[bool, str, str]] = []
+    """Return the module of another MPI than ``key`` that a branch of a script may load, and in which none of
+    ``key`` follows; or ""."""
+    found: list[tuple[Node | None, str, str]] = []
     for command in script.named("module", "ml"):
         words = [(literal(word) or word.text).lower() for word in command.arguments]
         if words[:1] in ([one] for one in _UNLOADS) or script.constants.is_dead(command.node):
             continue
         words = words[2:] if words[:1] in (["swap"], ["switch"]) else words
-        inside = bool(command.node.under("if_statement", "case_statement"))
-        found += [(inside, named, word) for word in words if (named := _named_in([word], None))]
-    others = (word for _, named, word in found if named != key)
-    return next(others, "") if any(inside for inside, _, _ in found) else ""
+        branch = command.node.around("if_statement", "elif_clause", "else_clause", "case_item")
+        found += [(branch, named, word) for word in words if (named := _named_in([word], None))]
+    last = {branch: at for at, (branch, named, _) in enumerate(found) if named == key}
+    others = (one[2] for at, one in enumerate(found) if one[1] != key and at > last.get(one[0], -1))
+    return next(others, "") if any(branch for branch, _, _ in found) else ""
 
 
 def _paths(script: Script) -> list[str]:

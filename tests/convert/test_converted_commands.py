@@ -104,7 +104,9 @@ def test_an_option_that_only_one_pbs_has(source: str, target: str, line: str, wh
 )
 def test_the_name_of_the_copy_of_a_script(line: str, what: str, lost: bool) -> None:
     text = f"#!/bin/bash\n#SBATCH -n 1 -t 10\n{line}\n./b\n"
-    why = "is of the copy of the script: slurm_script with Slurm, JOBID.SC with PBS Pro"
+    why = (
+        "is of the copy of the script: slurmd/jobID/slurm_script with Slurm, mom_priv/jobs/ID.SC with PBS Pro"
+    )
     found = [one for one in convert(text, "pbspro").remarks if "copy of the script" in one.why]
     assert [(one.what, one.lost, one.why) for one in found] == [(what, lost, why)] * bool(what)
     assert bool(what) == ("copy of the script:" in str(job_file(text).remarks))
@@ -254,9 +256,10 @@ _HOSTS = "scontrol show hostnames $SLURM_JOB_NODELIST"
     ],
 )
 def test_hosts_that_are_sorted_may_begin_with_another_one(text: str, line: int) -> None:
-    done = convert(f"{ONE}{text}", "pbspro")
+    done = convert(f"#SBATCH -N 2\n{text}", "pbspro")
     found = [(one.line, one.lost) for one in done.remarks if "order of their names" in one.why]
     assert found == [(line, False)]
+    assert "order of their names" not in str(convert(f"{ONE}{text}", "pbspro").remarks)
 
 
 @pytest.mark.parametrize(
@@ -270,5 +273,5 @@ def test_hosts_that_are_sorted_may_begin_with_another_one(text: str, line: int) 
     ],
 )
 def test_hosts_that_are_only_counted_have_no_order(text: str) -> None:
-    done = convert(f"{ONE}{text}", "pbspro")
+    done = convert(f"#SBATCH -N 2\n{text}", "pbspro")
     assert not [one for one in done.remarks if "order of their names" in one.why]

@@ -49,7 +49,7 @@ from jobgen.script.script import Script
         ("#SBATCH --nodes=1-4", "pbspro", "--nodes=1-4"),
         ("#SBATCH --dependency=singleton", "pbspro", "--dependency=singleton"),
         ("#SBATCH --output=%x-%5j.log", "pbspro", "the output file %x-%5j.log"),
-        ("#SBATCH --array=1-4 --output=a-%j.log", "pbspro", "the output file a-%j.log"),
+        ("#SBATCH --array=1-4 --output=a-%A.log", "pbspro", "the output file a-%A.log"),
         ("#SBATCH --mem=0", "pbspro", "--mem=0"),
         ("#SBATCH --gres=dcu:4", "pbspro", "--gres=dcu:4"),
         ("#SBATCH --cpus-per-task=$N", "pbspro", "--cpus-per-task=$N"),
@@ -95,6 +95,7 @@ def test_what_has_no_counterpart_stays_as_a_comment(text: str, target: str, what
         ("slurm", "--constraint=gpu_type=a100", "pbspro", "-l select=1:gpu_type=a100"),
         ("slurm", "--exclusive", "torque", "-l naccesspolicy=singlejob"),
         ("torque", "-n", "slurm", "--exclusive"),
+        ("slurm", "--dependency=12", "pbspro", "-W depend=afterany:12"),
         ("slurm", "--mail-type=NONE", "pbspro", "-m n"),
         ("slurm", "--mail-type=BEGIN\n#SBATCH --mail-type=END", "pbspro", "-m be"),
         ("slurm", "--mail-type=START,END", "pbspro", "-m e"),  # Slurm ignores the other word
@@ -151,6 +152,9 @@ def test_of_several_partitions_the_first(target: str) -> None:
         ("--quiet", False),
         ("-v", False),
         ("--ignore-pbs", False),
+        ("--gpus=0", False),
+        ("--mail-type=ALL,TIME_LIMIT", False),
+        ("--mail-type=END,TIME_LIMIT", True),
     ],
 )
 def test_what_every_scheduler_does_is_not_lost(option: str, lost: bool, target: str) -> None:
@@ -166,11 +170,20 @@ def test_what_every_scheduler_does_is_not_lost(option: str, lost: bool, target: 
         ("#PBS -l nodes=1:ppn=1\n#PBS -v A,B=1", "pbspro", "A"),
         ("#SBATCH --export=PATH,B=1", "pbspro", ""),
         ("#SBATCH --export=A", "torque", ""),
+        ("#SBATCH --export=None", "pbspro", ""),
     ],
 )
 def test_variables_that_must_be_set_at_the_submission(text: str, target: str, names: str) -> None:
     found = [one for one in convert(f"{text}\n./a", target).remarks if "qsub refuses the script" in one.why]
     assert [(one.lost, one.what) for one in found] == [(False, f"the variables {names}")] * bool(names)
+
+
+def test_a_number_without_an_option_requests_no_nodes_of_cray() -> None:
+    """sbatch refuses --c, which may be several options."""
+    assert remarks(convert("#SBATCH -N 1\n#SBATCH --c 4\n./a", "pbspro")) == [
+        (True, 3, "--c"),
+        (True, 3, "4"),
+    ]
 
 
 def test_no_limit_is_no_limit_of_zero_seconds() -> None:

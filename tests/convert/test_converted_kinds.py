@@ -38,7 +38,7 @@ def test_other_cores_of_a_rank_have_a_remark(cores: str) -> None:
     [found] = [
         one
         for one in convert(f"#SBATCH -n 2 -c 8\nsrun -c {cores} ./a", "pbspro").remarks
-        if "share all" in one.why
+        if "may use all cores" in one.why
     ]
     assert (found.line, found.lost) == (3, False)
 

@@ -38,6 +38,13 @@ from jobgen.script.script import Script
         ),
         ("#SBATCH -a 5 -o a-%a", "pbspro", "export PBS_ARRAY_INDEX=5", "the array 5"),
         ("#SBATCH -a 5 -o a-%a", "pbspro", "#PBS -o a-5", "the array 5"),
+        ("#SBATCH -a 5 -o a-%3a", "pbspro", "#PBS -o a-005", "the array 5"),
+        (
+            "#SBATCH -a 0-3 -o %J",
+            "pbspro",
+            'exec > "${PBS_JOBID%%[!0-9]*}${PBS_ARRAY_INDEX:+_$PBS_ARRAY_INDEX}" 2>&1',
+            "--output=%J",
+        ),
         ("#PBS -o out/\n#PBS -l select=1", "slurm", "#SBATCH --output=out/%j.OU", ""),
         ("#PBS -j eo\n#PBS -o a.o\n#PBS -e b.e\n#PBS -l select=1", "slurm", "#SBATCH --output=b.e", ""),
         ("#PBS -j eo\n#PBS -o a.o\n#PBS -l select=1", "slurm", "#SBATCH --output=%x.e%j", ""),

@@ -91,6 +91,21 @@ def test_an_array_of_a_directive_needs_no_word() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("options", "code", "lines"),
+    [
+        ("-a 5", "./a", [3]),
+        ("-a 5", "export SLURM_ARRAY_TASK_ID\n./a $SLURM_ARRAY_TASK_ID", []),
+        ("-a 0-3", "export SLURM_ARRAY_TASK_ID\n./a $SLURM_ARRAY_TASK_ID", []),
+        ("-a rray=1-3", "./a $SLURM_ARRAY_TASK_ID", []),
+    ],
+)
+def test_the_index_that_programs_find(options: str, code: str, lines: list[int]) -> None:
+    done = convert(f"#SBATCH -N 1\n#SBATCH {options}\n{code}", "pbspro")
+    assert [one.line for one in done.remarks if "programs that read SLURM_ARRAY" in one.why] == lines
+    assert "in an array, " not in str(done.remarks)
+
+
 READS = "M=$(scontrol show hostnames $SLURM_JOB_NODELIST | head -1)\n"
 
 

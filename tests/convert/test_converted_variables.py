@@ -333,6 +333,8 @@ def test_the_index_in_the_id_of_a_task_has_a_remark(line: str) -> None:
         (2, "echo $SLURM_JOB_NODELIST", False),
         (2, "pdsh -w $SLURM_JOB_NODELIST uptime | sort", False),
         (1, "echo $SLURM_JOB_NODELIST | cut -d. -f1", False),
+        (1, "N=${SLURM_NODELIST:0:9}", False),
+        (2, "N=${SLURM_NODELIST:-node1}", False),
     ],
 )
 def test_a_part_of_a_list_of_nodes_has_a_remark(nodes: int, line: str, named: bool) -> None:

@@ -48,6 +48,7 @@ def test_the_name_of_a_log_of_torque_has_the_server() -> None:
         ("cp -r x /scratch/$SLURM_JOB_ID/x", True),
         ("mkdir -p /scratch/$SLURM_JOB_ID\nexport TMPDIR=/scratch/$SLURM_JOB_ID", False),
         ("cp a b_$SLURM_JOB_ID", False),
+        ("cp lightning_logs/version_$SLURM_JOB_ID/a b", False),
         ("mkdir /scratch/$SLURM_JOB_ID/a", True),
         ("mkdir -m 700 -p /scratch/$SLURM_JOB_ID/a", False),
         ("mkdir /scratch/$SLURM_JOB_ID\nmkdir /scratch/$SLURM_JOB_ID/a", False),

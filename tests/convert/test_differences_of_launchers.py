@@ -175,7 +175,7 @@ def test_the_library_of_slurm_for_intel_mpi(target: str) -> None:
     [
         ("--resv-ports", "no ports are reserved"),
         ("--resv-ports=4", "no ports"),
-        ("--cpus-per-gpu=4", "share all cores"),
+        ("--cpus-per-gpu=4", "may use all cores"),
     ],
 )
 def test_options_of_a_step_that_say_what_mpirun_does(option: str, word: str) -> None:
@@ -369,6 +369,23 @@ def test_the_ranks_get_variables_of_a_node_that_the_script_exports(
     assert found == [f" {names}" if names else ""]
 
 
+def test_each_limit_is_that_of_the_first_node() -> None:
+    text = "ulimit -c 0\nulimit -s unlimited\nsrun ./a"
+    assert _why("-N 2 -n 4", text, "on the first node only") == [(3, False), (4, False)]
+
+
+@pytest.mark.parametrize(("option", "named"), [("-G 8", False), ("-G 2", True), ("--gres=gpu:4", False)])
+def test_all_devices_of_the_job_are_those_of_its_steps(option: str, named: bool) -> None:
+    assert bool(_why("-N 2 -n 8 --gres=gpu:4", f"srun {option} ./a", "sees all devices")) is named
+
+
+@pytest.mark.parametrize(("launch", "names"), [("srun ./a", ""), ("mpirun ./a", " -x CUDA_VISIBLE_DEVICES")])
+def test_the_ranks_do_not_get_devices_that_srun_replaces(launch: str, names: str) -> None:
+    text = f"module load openmpi\nexport CUDA_VISIBLE_DEVICES=0,1\n{launch}"
+    done = convert(SLURM.format("-N 2 -n 4 --gres=gpu:2", text), "pbspro")
+    assert re.findall(r"^mpirun .*\$\(mpi_exports\)((?: -x \w+)*)", done.text, re.MULTILINE) == [names]
+
+
 @pytest.mark.parametrize(("head", "named"), [("", False), ("#SBATCH -t 5\n", True)])
 def test_a_script_without_directives_requests_no_cores(head: str, named: bool) -> None:
     done = convert(f"#!/bin/bash\n{head}mpirun -np 64 ./a\n", "pbspro", "slurm")
@@ -445,6 +462,8 @@ def test_a_setting_of_the_network_of_cray_names_no_mpirun(launcher: str, guess: 
         ("srun hostname > hosts\nmpirun --hostfile hosts -np 4 ./a", ""),
         ("cp a hosts\nmpirun -machinefile ./hosts -np 4 ./a", ""),
         ("mpirun --hostfile $H -np 4 ./a", ""),
+        ("mpirun -host node1 -np 4 ./a", "node1"),
+        ("mpirun -host $H -np 4 ./a", ""),
     ],
 )
 def test_a_launcher_that_names_nodes_of_the_old_cluster(code: str, named: str) -> None:

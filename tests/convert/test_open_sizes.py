@@ -40,6 +40,7 @@ def reasons(script: str, target: str = "torque") -> list[str]:
         ("-N 2 --gres=gpu:4", "./a", 0),
         ("-N 2 --exclusive", "./a", 0),
         ("-N 2", "srun -n 64 ./a", 0),
+        ("-N 2", "mpirun -np 1 python a.py", 1),
     ],
 )
 @pytest.mark.parametrize("target", ["pbspro", "torque"])
@@ -448,6 +449,7 @@ def test_more_cores_than_those_to_which_slurm_binds_a_job() -> None:
         ("-N 2 --ntasks-per-node=8 -c 4", "srun ./a", False),
         ("-N 2 --ntasks-per-node=8 --exclusive", "srun ./a", False),
         ("-N 2 --ntasks-per-node=8", "srun -c 4 ./a", False),
+        ("-N 1 --ntasks-per-node=8", "ibrun -np 1 ./a", False),
         ("-N 2 --ntasks-per-node=8", "./a", False),
     ],
 )
@@ -619,6 +621,13 @@ def test_the_slots_of_more_tasks_of_a_node_than_one(target: str, options: str, c
 def test_the_options_of_hpe_mpt(line: str, module: str, count: int) -> None:
     found = reasons(f"{HEAD}-N 2 -n 8\nmodule load {module}\n{line}\n", "torque")
     assert len([one for one in found if one.startswith("the mpirun of HPE MPT has other options")]) == count
+
+
+@pytest.mark.parametrize(("other", "named"), [("", False), ("fi; if b; then\n", True)])
+def test_the_last_mpi_of_a_branch(other: str, named: bool) -> None:
+    modules = f"module swap PrgEnv-intel PrgEnv-gnu\n{other}module load openmpi/4.0.1\n"
+    found = reasons(f"{HEAD}-N 2 -n 4\nif a; then\n{modules}fi\nmpirun ./a\n", "torque")
+    assert any("with the module prgenv-gnu it needs others" in one for one in found) is named
 
 
 @pytest.mark.parametrize("line", ["srun ./a", "mpirun ./a"])

@@ -675,13 +675,13 @@ def test_ranks_that_are_bound_share_no_cores(cores: str, why: str) -> None:
     )
     done = convert(text, "pbspro")
     assert f"PE={cores if cores == '4' else 8} --bind-to core" in done.text
-    assert not [one for one in done.remarks if "share all cores" in one.why]
+    assert not [one for one in done.remarks if "may use all cores of the job" in one.why]
     assert bool(why) is (why in [one.why for one in done.remarks])
 
 
 def test_an_option_with_its_value_is_named_once() -> None:
     done = convert(SLURM.format("-N 2", "srun -n8 -c2 ./a"), "torque")
-    assert [one.what for one in done.remarks if "share all cores" in one.why] == ["-c 2"]
+    assert [one.what for one in done.remarks if "may use all cores of the job" in one.why] == ["-c 2"]
 
 
 @pytest.mark.parametrize(
@@ -702,11 +702,21 @@ def test_the_id_of_an_array_is_not_that_of_a_task(text: str, named: bool, array:
     assert any("$SLURM_ARRAY_JOB_ID" in one.why for one in done.remarks) is (named and array)
 
 
-@pytest.mark.parametrize(("value", "named"), [("false", False), ("./tool", True)])
-def test_a_condition_in_a_variable_is_no_program(value: str, named: bool) -> None:
-    script = SLURM.format("-N 1 -n 4", f"stage={value}\nif $stage; then echo x; fi\nsrun ./a")
-    why = [one.why for one in convert(script, "pbspro").remarks if one.what == "$stage"]
-    assert any("OMP_NUM_THREADS" in one for one in why) is named
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("stage=false\nif $stage; then echo x; fi", False),
+        (". ./a.sh\nif $stage; then echo x; fi", False),
+        ("stage=./tool\n$stage", True),
+        ("/usr/sbin/ss -H", False),
+        ("/opt/bin/tool", True),
+        ("f() { ./tool; }\nf", True),
+        ("f() { ./tool; }\nexport -f f\nsrun bash -c f", False),
+    ],
+)
+def test_a_condition_in_a_variable_is_no_program(line: str, named: bool) -> None:
+    done = convert(SLURM.format("-N 1 -n 4", f"{line}\nsrun ./a"), "pbspro")
+    assert any(one.why.startswith("gets OMP_NUM_THREADS") for one in done.remarks) is named
 
 
 @pytest.mark.parametrize(
@@ -1654,6 +1664,8 @@ def test_a_variable_that_is_set_after_its_use_is_empty_there() -> None:
     [
         ("#PBS -l walltime=7:00\n#PBS -j oe", ["#PBS -l walltime=7:00"]),
         ("#PBS -N name -V", ["#PBS -N name -V"]),
+        ("#PBS -W group_list=a", []),
+        ("#PBS -W depend=afterok:12", ["#PBS -W depend=afterok:12"]),
         ("#BSUB -W 7\n#PBS -N name", ["#BSUB -W 7"]),
         ("# PBS -N name\n##PBS -N name", []),
         ("#SBATCH --ignore-pbs\n#PBS -N name", []),
@@ -1667,6 +1679,28 @@ def test_directives_of_others_that_sbatch_reads(lines: str, what: list[str]) -> 
     for done in (convert(text, "torque", "slurm"), job_file(text, "slurm")):
         assert [one.what for one in done.remarks if "overrides #SBATCH" in one.why] == what
     assert not any(line.startswith("#PBS -l walltime=7") for line in convert(text, "torque").text.split("\n"))
+
+
+@pytest.mark.parametrize("line", ["#BSUB -R 'rusage[mem=8GB]'", "#PBS -P project", "#PBS name"])
+def test_directives_of_others_that_sbatch_refuses(line: str) -> None:
+    """Seen with Slurm 22.05: it knows no other options of bsub and qsub."""
+    done = convert(f"#!/bin/bash\n#SBATCH -t 10\n{line}\n./a\n", "torque", "slurm")
+    [found] = [one for one in done.remarks if one.what == line]
+    assert found.why == "sbatch reads it, too, and refuses the script for it"
+
+
+@pytest.mark.parametrize(
+    "launcher",
+    ["srun -n $((SLURM_NNODES * r)) --cpu-bind=cores", "mpiexec -n $SLURM_NTASKS -f n.$SLURM_JOB_ID"],
+)
+def test_a_launcher_in_a_variable_that_is_read(launcher: str) -> None:
+    done = convert(SLURM.format("-N 2 -n 4", f'GO="{launcher}"\n$GO ./a'), "pbspro")
+    assert "the line is unchanged" not in str(done.remarks)
+
+
+def test_a_rank_on_each_node_needs_one_core() -> None:
+    done = convert(SLURM.format("-t 5", "srun -n $SLURM_JOB_NUM_NODES hostname"), "pbspro")
+    assert "counted when the job runs" not in str(done.remarks)
 
 
 @pytest.mark.parametrize(
@@ -2644,7 +2678,7 @@ def test_scripts_of_other_names_are_read_or_named() -> None:
         ("-c 8 --cpu-bind=cores", ""),
         ("-c $((64 / N)) --cpu-bind=cores", "each rank is bound to one core, not to these cores"),
         ("-c 8 --cpu-bind=threads", "binds each rank to one hwthread, and not to 8 cores"),
-        ("-c 8", "the ranks share all cores of the job on their node"),
+        ("-c 8", "each rank may use all cores of the job on its node"),
     ],
 )
 def test_ranks_that_are_bound_do_not_share_their_cores(options: str, why: str) -> None:
@@ -3296,6 +3330,7 @@ def test_a_sourced_file_reads_the_arguments_of_the_script(tmp_path: Path) -> Non
         ("-p nogpu", False),
         ("-p gpu --exclusive", False),
         ("-p gpu --gpus=1", False),
+        ("-p gpu --gres=gpu:0", False),
         ("-p main", False),
     ],
 )

@@ -58,8 +58,8 @@ def convert(script: Script, to: str) -> Converted:
     of_submission += submission.nodes_of(script, target, head) if content.default_nodes else ()
     body = [*_body(script, target, content), *review.switched_off(script, target)]
     remarks += [one for one in body if isinstance(one, Remark)]
-    remarks += [*of_submission, *review.remarks(script, target, content)]
     defined = [one for one in body if isinstance(one, Definition)]
+    remarks += [*of_submission, *review.remarks(script, target, content, dict(defined))]
     edits = [one for one in body if isinstance(one, Edit)]
     if len(parts) > 1 and source.node_step != target.node_step:
         edits = component_steps.steps(script, content.components, edits, target)

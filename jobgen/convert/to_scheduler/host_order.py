@@ -16,6 +16,8 @@ _AROUND = ("pipeline", "redirected_statement")
 
 def remarks(script: Script, lists: Collection[Node], target: Dialect) -> Iterator[Remark]:
     """Yield a remark on each ``sort`` that reads the hosts which one of these commands lists."""
+    if script.request.nodes == 1:
+        return
     names = {name for name, value, _ in script.assignments if any(one in value for one in lists)}
     around = (above for one in lists for above in one.above() if above.type == "redirected_statement")
     files = {_path(script, file) for one in around for sign, file in _redirections(one) if ">" in sign}

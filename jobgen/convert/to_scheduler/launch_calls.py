@@ -213,10 +213,10 @@ def completed(
 
 def old_hosts(call: Call, line: LaunchLine, script: Script) -> Iterator[Remark]:
     """Yield a remark on nodes that a launcher names itself, or in a file that the script does not write."""
-    names = line.values.get("hosts", "").strip("\"'")
+    names = line.values.get("named", line.values.get("hosts", "")).strip("\"'")
     if not re.fullmatch(r"(?!localhost\b|127\.)[^$`()*?]+", names):
         return
-    if call.name not in MPIRUNS:
+    if call.name not in MPIRUNS or "named" in line.values:
         yield call.hint("names nodes of the old cluster: write those of the new job", names)
     elif os.path.basename(names) not in map(os.path.basename, made(script)):
         yield call.hint("is not written by the script: it may name nodes of the old cluster", names)
@@ -259,6 +259,8 @@ def shortage(call: Call, line: LaunchLine, script: Script) -> Iterator[Remark]:
     end = "of the request: on whole nodes request all of them"
     if needed > cores:
         yield call.hint(f"needs {needed} cores, more than the {cores} {end}")
+    elif mpirun_line.NODES.fullmatch(line.values.get("ranks", "")):  # one on each
+        return
     elif line.values.keys() & {"ranks", "each"} - line.numbers.keys() and cores == (request.nodes or 1):
         yield call.hint(f"has ranks that are counted when the job runs, and a node has 1 core {end}")
 
@@ -315,9 +317,12 @@ def unknown(script: Script, target: Dialect, names: Collection[str]) -> Iterator
     for call in other_launchers(script, mpirun_line.NAMES if target.node_step else MPIRUNS):
         why = f"is unchanged: how {call.name} starts ranks under {target.title} is not known"
         yield Remark(call.command.line, call.what, why)
+    read = {call.command.node.start for call in calls(script, names)}
     for command in script.commands:
         word = command.node.get("name")
         if word is None or not command.arguments or script.constants.value(word) is not None:
+            continue
+        if command.node.start in read:  # it is translated, or has a remark of its own
             continue
         match = _VARIABLE.fullmatch(word.text) or _DEFAULT.fullmatch(word.text)
         if match is None:

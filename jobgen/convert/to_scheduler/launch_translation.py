@@ -456,4 +456,6 @@ def _exports(script: Script, call: Call, mpi: MpiFlavour) -> list[str]:
     own = [one for one in own if mpirun_line.IN_ENVIRONMENT.fullmatch(one) or is_exported(script, one)]
     names = [one for one in own if mpirun_line.SET_BY_NODE.fullmatch(one)]
     names += [match[0] for text in before if (match := re.match(r"[A-Za-z_]\w*(?==)", text))]
+    if call.name in _SRUN and script.request.gpus_per_node:  # which replaces them
+        names = [one for one in names if one not in script.dialect.names_of_devices]
     return [f"$({mpirun_line.EXPORTS})", *(f"-x {name}" for name in dict.fromkeys(names))]

@@ -121,6 +121,7 @@ def _set(line: LaunchLine, words: LaunchWords, name: str, meaning: str, value: V
     elif meaning == "mca":
         _parameter(line, value.text, words.next())
     elif meaning == "host":
+        line.values["named"] = value.text
         raise Unreadable(f"{name} {value.text} has no counterpart")
     elif meaning == "map":
         _map(line, name, value)
@@ -333,7 +334,7 @@ def _shape(line: LaunchLine, request: Request) -> tuple[str | None, str | None]:
         return values.get("ranks", str(of_job or 1)), None
     if "ranks" in values:
         known = numbers.get("ranks")
-        if nodes is None and "each" not in values and _NODES.fullmatch(values["ranks"]):
+        if nodes is None and "each" not in values and NODES.fullmatch(values["ranks"]):
             return values["ranks"], "1"
         if request.submitted and nodes is None and "each" not in values:
             return values["ranks"], "1" if values["ranks"] == values.get("nodes") else None
@@ -351,7 +352,7 @@ def _shape(line: LaunchLine, request: Request) -> tuple[str | None, str | None]:
     return str(each * (nodes or 1)), str(each)
 
 
-_NODES = re.compile(r"\"?\$\{?SLURM_(JOB_NUM_NODES|NNODES)\}?\"?")
+NODES = re.compile(r"\"?\$\{?SLURM_(JOB_NUM_NODES|NNODES)\}?\"?")
 
 
 def _note_tasks_of_job(line: LaunchLine, request: Request, of_job: int, nodes: int | None) -> None:

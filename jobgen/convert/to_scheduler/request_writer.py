@@ -231,7 +231,7 @@ def _in_codes(path: str, content: ScriptRequest, source: Dialect, default: str) 
 def _by_script(content: ScriptRequest, key: str, log: str, target: Dialect) -> bool:
     """Let the script write the file if it can; return whether it does."""
     codes = set(re.findall(r"%(.?)", log))
-    known = codes <= set("jJAaxNu%") and (not content.request.array or bool(codes & set("ax")))
+    known = codes <= set("jJAaxNu%") and (not content.request.array or bool(codes & set("axjJ")))
     if target.job_number and known and ":" not in log:
         content.script_logs[key] = log.replace("%x", content.request.name or "%x")
     return key in content.script_logs

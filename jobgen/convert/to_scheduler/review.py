@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import islice
 
 from jobgen.convert import differences, misreadings, start_directory
@@ -31,11 +31,16 @@ _MAKES = re.compile(r"rsync\b|cp\s+(-\S+\s+)*(-\w*[rRa]|--recursive|--archive)|(
 _MAKES_PARENTS = re.compile(r"(.*\s)?mkdir\b.*\s(-\w*p\w*|--parents)(\s|$)", re.DOTALL)
 _TEMPORARY = ("TMPDIR", "TMP", "TEMP")
 _NO_USE = (PRINT | STATE | {"[", "test"}) - {"cd", "pushd"}
+_GPUS = {"--gres", "--gpus", "--gpus-per-node"}
+_NO_DEVICES = re.compile(r"((gres[:/])?gpu:)?(\w+:)?0|none")  # the request of none
 _OTHER_DEVICES = re.compile(r"\b(dcu|mlu|gcu)\b")  # that are no GPUs for Slurm
 
 
-def remarks(script: Script, target: Dialect, content: ScriptRequest) -> Iterator[Remark]:
-    """Yield remarks on translations that the user should check."""
+def remarks(
+    script: Script, target: Dialect, content: ScriptRequest, defined: Collection[str]
+) -> Iterator[Remark]:
+    """Yield remarks on translations that the user should check; ``defined`` are the variables that the new
+    script sets."""
     request, given, source = script.request, script.heeded, script.dialect
     yield from _shell(script, target)
     if request.name and (new := target.job_name(request.name)) != request.name:
@@ -53,7 +58,7 @@ def remarks(script: Script, target: Dialect, content: ScriptRequest) -> Iterator
     yield from differences.slots_of_one_task(script)
     yield from differences.mail(script, target)
     fields = [one for one in ("output", "error") if one not in content.script_logs]
-    yield from differences.index(script, target)
+    yield from differences.index(script, target, defined)
     yield from differences.remarks(script, target, {one: source.default_logs.get(one, "") for one in fields})
     yield from _job_directory(script, target)
     yield from _devices(script, target, content)
@@ -98,7 +103,8 @@ def _devices(script: Script, target: Dialect, content: ScriptRequest) -> Iterato
         why = f"the script requests none: {target.title} hides those of the node"
         yield hint(script.directives.first, "GPUs", why)
     other = "--gres" in script.heeded and _OTHER_DEVICES.search(script.heeded["--gres"].value)
-    devices = request.gpus_per_node or request.gpus or request.exclusive or other
+    none = any(_NO_DEVICES.fullmatch(script.heeded[one].value) for one in _GPUS & script.heeded.keys())
+    devices = request.gpus_per_node or request.gpus or request.exclusive or other or none
     if source.hides_devices and not devices and (place := _unrequested_devices(script)):
         why = f"no directive requests GPUs: if {source.title} gives them with whole nodes, request them"
         yield hint(*place, why)
@@ -127,11 +133,11 @@ def _more_cores(script: Script, target: Dialect) -> Iterator[Remark]:
     cores, of_node, each = request.cpus_per_rank or 1, request.ranks_per_node or 1, ""
     if script.dialect.node_step:
         of_node = max(of_node, -(-(request.ranks or 1) // (request.nodes or 1)))
-        of_steps = [_count(one) or 1 for one in script.launches]
+        of_steps = [_count(one) for one in script.launches]
         title = script.dialect.title
         why = f": {title} binds it to them, {target.title} may not; on whole nodes request all of them"
-        left = has_directives(script) and max(of_steps, default=1) == 1
-        if what.startswith("OMP_NUM_THREADS") and of_steps and of_node > 1:
+        left = has_directives(script) and {1, None}.issuperset(of_steps)
+        if what.startswith("OMP_NUM_THREADS") and None in of_steps and of_node > 1:
             count, each = count * of_node, f"in {of_node} ranks "
     else:
         why = f", to which {target.title} may bind them"
@@ -167,7 +173,7 @@ def _bare_nodes(script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield a remark on nodes of Slurm without sizes: a site of whole nodes gives all cores."""
     given = any(script.dialect.origin(script.heeded, one) for one in ("ranks", "cpus", "gpus"))
     given |= "--exclusive" in script.heeded
-    given |= any(map(_count, script.launches))
+    given |= any((_count(one) or 1) > 1 for one in script.launches)
     if not given and (script.request.several or _needs_whole_node(script)):
         why = f"names no cores: {target.title} gives one of each node; "
         yield from at_directive(script, "nodes", f"{why}if the site gives whole nodes, add them")
@@ -198,7 +204,7 @@ def _job_directory(script: Script, target: Dialect) -> Iterator[Remark]:
     if script.dialect.family == target.family:
         return
     ids = "|".join(name for name, meaning in script.dialect.job_variables.items() if meaning == "job_id")
-    directory = re.compile(rf"/(\w+[_.-])?\$({ids})\b(?=/|$)")
+    directory = re.compile(rf"(?:^|=)(?=[/$~]).*/(\w+[_.-])?\$({ids})\b(?=/|$)")  # sites make no others
     uses = [(one.node, list(one.arguments)) for one in script.runs if one.name not in _NO_USE]
     if not any(script.running("mkdir")):
         uses += [(node, [value]) for name, value, node in script.assignments if name in _TEMPORARY]

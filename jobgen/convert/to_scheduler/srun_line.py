@@ -62,7 +62,7 @@ BINDINGS = {
 
 
 _CORES = (12, 16, 24, 32, 36, 44, 48, 64, 68, 72, 128)  # of a node of Cray's, or the half of them
-SHARED = "the ranks share all cores of the job on their node"
+SHARED = "each rank may use all cores of the job on its node"
 WRITTEN_BINDINGS = {
     "none": "none", "core": "cores", "depth": "cores", "socket": "sockets", "numa": "ldoms",
     "hwthread": "threads", "thread": "threads",
@@ -194,7 +194,8 @@ def _device(line: LaunchLine, name: str, value: Value, text: str, request: Reque
         return
     number = "0" if value.text == "none" else value.text.rpartition(":")[2]
     of_node = request.gpus_per_node or ((number == "0" and request.gpus) or 0)
-    if name not in ("gres", "gpus-per-node", "gpus") or number != str(of_node):
+    of_job = {of_node * (request.nodes or 1)} if name == "gpus" else set[int]()
+    if name not in ("gres", "gpus-per-node", "gpus") or number not in map(str, {of_node, *of_job}):
         line.notes.append((text, "each rank sees all devices of its node"))
 
 

@@ -453,7 +453,7 @@ def _redirections(script: Script, content: ScriptRequest, target: Dialect) -> It
     signs = {"output": ">", "error": "2>"}
     for key, path in logs.items():
         quoted = re.sub(r'([\\$`"])', r"\\\1", path)
-        own = {"j": f"{target.job_number}${{{index}:+_${index}}}"} if of_array else {}
+        own = dict.fromkeys("jJ" * bool(of_array), f"{target.job_number}${{{index}:+_${index}}}")
         name = fill(quoted, codes if "%a" in path else codes | own)
         joined = " 2>&1" if key == "output" and content.request.join else ""
         yield f'exec {signs[key]}{more} "{name}"{joined}'

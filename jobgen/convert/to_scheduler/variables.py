@@ -35,6 +35,7 @@ _ID_WITH_SERVER = "is NUMBER.SERVER here, to which the operator is applied: the 
 _WITHOUT_SERVER = re.compile(rb"\}|:?\+|(%%?\.\*|%%\[!0-9\]\*|/\.\*/?)\}")
 _IS_SET = re.compile(r"-[nz]\b|([\"']?)(\w?)\$[^ ]+ +!?==? +\1\2\1( |$)")  # a test whether a variable is set
 _READS_LIST = re.compile(r"\|\s*(cut|sed|tr|awk|e?grep|perl|python3?)\b|<<<")  # takes a part of a list
+_IN_PART = re.compile(r"\w:(?![-=+?])")  # ${A:0:4}, and not ${A:-B}
 # A variable that code for a program reads: getenv('NAME'), os.environ["NAME"], $ENV{NAME}.
 _READ_BY_PROGRAM = re.compile(
     r"(?i:env\w*)(?:(?:\.get|\.fetch)?[\[({]|, *)\\?[\"']?([A-Z]\w+)\b(?!\\?[\"']?\]? *=[^=])"
@@ -221,7 +222,7 @@ def translate(
             seen.add(name)
 
 
-_OF_FIRST_NODE = "is the name of the first node for all ranks: write $(hostname -s)"
+_OF_FIRST_NODE = "is the name of the first node for all ranks"
 
 
 def names_of_nodes(script: Script, target: Dialect, replaced: Collection[Node]) -> Iterator[Edit | Remark]:
@@ -248,7 +249,7 @@ def names_of_nodes(script: Script, target: Dialect, replaced: Collection[Node]) 
         elif before == b"$":
             yield Edit(start - 1, end, defined[node.text])
         elif script.request.several:
-            yield hint(node.line, f"${node.text}", _OF_FIRST_NODE)
+            yield hint(node.line, f"${node.text}", f"{_OF_FIRST_NODE}: write $(hostname -s)")
     lines = [one.line for one in script.launches if one.row.line.reaches_nodes]
     exported = _read_by_programs(script) | variable_names.exported_names(script)
     for name in sorted(names & exported) if lines and script.request.several else ():
@@ -369,9 +370,9 @@ def _defined(
         unsure = value in _UNSURE and request.cpus_per_rank is None
         if unsure and meaning in ("cpus_per_node", "cpus_of_nodes"):
             yield hint(node.line, f"${name}", _UNSURE[value].format(source.title))
-    if meaning == "node_list" and node.parent is not None:
+    if meaning == "node_list" and node.parent is not None and request.nodes != 1:
         around = [one.text for one in node.above() if one.type in ("pipeline", "herestring_redirect")]
-        if ":" in node.parent.text or (request.several and any(map(_READS_LIST.search, around))):
+        if _IN_PART.search(node.parent.text) or any(map(_READS_LIST.search, around)):
             yield hint(node.line, f"${name}", "is a list with commas, without brackets")
 
 

@@ -125,15 +125,16 @@ class Dialect:
     foreign_prefixes: tuple[str, ...] = ()  # of such variables
     marks: tuple[Mark, ...] = ()  # that distinguish schedulers with the same prefix
     foreign_directives: Mapping[str, str] = {}  # patterns by schedulers that jobgen does not know
-    # Prefixes of directives of other schedulers that its command reads, too, after its own, and the letters
-    # of the options in them without effect. Only the first prefix that a script has counts.
-    also_reads: Mapping[str, str] = {}
+    # Prefixes of directives of other schedulers that its command reads, too, after its own, and patterns of
+    # the options in them with an effect, and of those without; it refuses others. Only the first prefix that
+    # a script has counts.
+    also_reads: Mapping[str, tuple[str, str]] = {}
     ignores_others = ""  # the option that turns this off
     default_nodes: int | None = None  # if a job requests no number of nodes or ranks
     # Options that are 1 in a job that has none of them, and the variables that are set only with them.
     sizes_of_one: Mapping[str, str] = {}
     needs_shebang = False
-    script_copy = ("", NEVER)  # the name of its copy of a script, and a pattern of parts of the path
+    script_copy = ("", NEVER)  # its copy of a script, and a pattern of parts of the path
     login_shell = False  # runs the script
     hides_devices = False  # that a job does not request
 

@@ -68,7 +68,7 @@ class PbsDialect(Dialect):
         "Moab's msub": r"\bresfailpolicy=|-t\s*\w*\[",
     }
     login_shell = True
-    script_copy = ("JOBID.SC", r"\bmom_priv\b|\.SC\b")
+    script_copy = ("mom_priv/jobs/ID.SC", r"\bmom_priv\b|\.SC\b")
 
     # Conversion
     size_keys = {

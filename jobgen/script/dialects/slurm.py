@@ -91,7 +91,10 @@ class SlurmDialect(Dialect):
     percent_codes = True
     batch_codes = {"n": "0", "t": "0", "s": "batch"}
     foreign_options = {"-l": ("PBS", ""), "-j": ("PBS", "remove it: one file has both outputs")}
-    also_reads = {"#BSUB": "", "#PBS": "cCIjkrSuVz"}  # src/sbatch/xlate.c
+    also_reads = {  # src/sbatch/xlate.c
+        "#BSUB": (r"[ceJmMnoqWx]", "(?!)"),
+        "#PBS": (r"[aAehJlmMNopqtv]|W\s*(umask|depend)=", "[cCIjkrSuVWz]"),
+    }
     ignores_others = "--ignore-pbs"
     environment = frozenset(map("SLURM_{}".format, _ENVIRONMENT.split()))
     foreign_variables = {
@@ -109,7 +112,7 @@ class SlurmDialect(Dialect):
     }  # fmt: skip
     hides_devices = True
     needs_shebang = True
-    script_copy = ("slurm_script", r"\bslurmd\b|\bslurm_script\b")
+    script_copy = ("slurmd/jobID/slurm_script", r"\bslurmd\b|\bslurm_script\b")
     # JUWELS, JURECA and JUSUF; Frontera, Lonestar and Stampede; Piz Daint and Alps; Frontier
     whole_nodes = {
         "JSC": (
@@ -213,6 +216,8 @@ class SlurmDialect(Dialect):
         request = super().request(given)
         request.join = request.error in (None, request.output)
         request.mail = _mail(given.get("--mail-type", ""))
+        # A number alone is of this kind, which is the default one.
+        request.depend = tuple(f"afterany:{one}" if one.isdecimal() else one for one in request.depend)
         request.mail_of_tasks = self.task_mail in given.get("--mail-type", "").upper().split(self.mail_joint)
         # With =user and similar values, other jobs may share the node.
         request.exclusive = given.get(self.scheduler.forms["exclusive"]) == ""

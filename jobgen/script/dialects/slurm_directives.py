@@ -73,8 +73,8 @@ def _read_export(content: ScriptRequest, text: str) -> None:
     export = [one.partition("=") for one in text.split(",")]
     content.exports = [(name, value) for name, equals, value in export if equals and name.isidentifier()]
     names = [name for name, equals, _ in export if not equals]
-    content.names = [name for name in names if name not in ("ALL", "NONE")]
-    content.all_variables = "ALL" in names
+    content.names = [name for name in names if name.upper() not in ("ALL", "NONE")]
+    content.all_variables = "ALL" in map(str.upper, names)
     content.own += [] if content.all_variables else [f"--export={text}"]
 
 
@@ -89,7 +89,8 @@ def _fault(option: DirectiveOption, content: ScriptRequest, dialect: Dialect) ->
     if option.flag == "--dependency" and content.bad_dependency:
         return f"{content.bad_dependency} {content.dependency_fault}"
     types = set(option.value.upper().split(",")) & set(MAIL_TYPES)  # it ignores other words beside them
-    if option.flag == "--mail-type" and (odd := types - _MAILS - {dialect.task_mail}):
+    known = _MAILS | {dialect.task_mail} | ({"TIME_LIMIT"} if types & {"FAIL", "ALL"} else set())
+    if option.flag == "--mail-type" and (odd := types - known):
         return f"{', '.join(sorted(odd))} has no counterpart"
     if option.flag == "--exclusive" and option.value:
         return "has no counterpart"
@@ -131,7 +132,7 @@ def _device_fault(option: DirectiveOption, request: Request) -> str:
         return untyped
     if option.flag == "--gpus" and request.gpus and request.gpus % (request.nodes or request.ranks or 1):
         return "is not divisible by the nodes, and only equal nodes can be translated"
-    if option.flag == "--gpus" and request.gpus_per_node is None:
+    if option.flag == "--gpus" and request.gpus_per_node is None and device_count(option.value):
         return "a total requires a number of nodes"
     if option.flag.endswith("-per-gpu") and not request.gpus_per_node:
         return "the number of GPUs is not known"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from jobgen.errors import counted
 from jobgen.values.devices import device_count
 from jobgen.values.parsers import mebibytes, number
 
@@ -25,7 +26,7 @@ def complete(content: ScriptRequest, given: Mapping[str, DirectiveOption]) -> No
     if request.nodes is None and "--nodes" not in given and content.whole:
         _choose_nodes(content, given, values)
     elif request.nodes and request.ranks and request.ranks < request.nodes and "--ntasks" in given:
-        why = f"sbatch requests {request.ranks} nodes for {request.ranks} tasks"
+        why = f"sbatch requests {counted(request.ranks, 'node')} for {counted(request.ranks, 'task')}"
         content.unsure.append((given["--nodes"], f"--nodes={request.nodes}", why))
         request.nodes, request.ranks_per_node = request.ranks, 1
     elif request.nodes and request.ranks and request.ranks % request.nodes == 0 and "--ntasks" in given:
