@@ -67,6 +67,8 @@ LEFT_OUT = {
         "export MASTER_PORT\nsrun python3 t.py", [3, 4, 5],
     ),
     "the list of hosts is printed": (SLURM, f"N=$({LIST} | wc -l)\necho $SLURM_NODELIST\n{RUN}", [3, 4]),
+    "the list of hosts before a command of eval": (SLURM, 'echo $SLURM_JOB_NODELIST\nC="python3 t.py"\neval $C', [3]),
+    "the list of hosts by nodeset": (SLURM, "nodeset -e $SLURM_JOB_NODELIST\nsrun python3 t.py", [3]),
     "a here-document": (
         SLURM, f"cat <<END > hosts\n$({LIST})\nEND\nmpirun -hostfile hosts -np 8 ./a", [3],
     ),

@@ -76,11 +76,11 @@ ENVIRONMENT = re.compile(r"activate|profile|bashrc|conda|env|vars?(\.sh)?$|modul
 # Files of the login and of products, which read no variables of the script, except exported ones: those of
 # products only these.
 OF_LOGIN = re.compile(r"/etc/(profile|bashrc|bash\.bashrc)|.*/\.(bashrc|bash_profile|bash_login|profile)")
-_PRODUCTS = r".*/(GMXRC(\.bash)?|\w*vars\.sh|setup-env\.sh|cmsset_default\.sh)"
+_PRODUCTS = r".*/(GMXRC(\.bash)?|\w*vars\.sh|setup-env\.sh|SetUpFreeSurfer\.sh|cmsset_default\.sh)"
 OF_PRODUCTS = re.compile(rf"{OF_LOGIN.pattern}|{_PRODUCTS}")
 _READ_BY_PRODUCTS = re.compile(
     r"SPACK_(?!VERSION|INSTANCE_\w+|PACKAGE|COMPILER|VARIANTS|DEPENDENCIES|SPEC)\w+"
-    r"|(SETVARS|ONEAPI|INTEL|MKL|I_MPI|TBB|IPP|DAAL|DAL|CCL|DNNL|VT|GMX|CMS|VO_CMS|SCRAM|CVS)\w*|HOME|BASH\w*"
+    r"|(SETVARS|ONEAPI|INTEL|MKL|I_MPI|TBB|IPP|DAAL|DAL|CCL|DNNL|VT|GMX|FREESURFER|CMS|VO_CMS|SCRAM|CVS)\w*|HOME|BASH\w*"
 )
 # Variables that modules and activated environments set or read.
 PATHS = re.compile(
@@ -101,8 +101,9 @@ OF_RANKS = re.compile(
 # Modules without Python, which a virtual environment does not hide, and which do not hide its commands: those
 # of devices and of tools. They set no variables of compilers and of other products.
 OF_TOOLS = re.compile(
-    r"(?i)(?!.*py)(cuda|cudnn|nccl|cudatoolkit|rocm|git|cmake|singularity|apptainer|remora)(/[\w.+-]*)?"
+    r"(?i)(?!.*py)(cuda|cudnn|nccl|cudatoolkit|rocm|git|cmake|singularity|apptainer|remora|matlab)(/[\w.+-]*)?"
 )
+OF_CONTAINERS = re.compile(r"(?i)(singularity|apptainer)(/[\w.+-]*)?")
 _OF_OTHERS = re.compile(r"CC|CXX|FC|F77|F90|\w+_ROOT")
 _IN_LOWER_CASE = re.compile(r"(?!\w+_proxy)[a-z_][a-z0-9_]*")  # which modules do not set
 # Parts of the names of variables that they set.
