@@ -331,10 +331,6 @@ LINES: dict[str, tuple[str, dict[str, Any]]] = {
         "module load a\nexport PATH=$PATH:$HOME/anaconda3/bin\nsource activate b",
         {"module": ["a"], "source": ["~/anaconda3/etc/profile.d/conda.sh"], "conda": "b"},
     ),
-    "a product with its folder": (
-        "export FREESURFER_HOME=/f\nsource $FREESURFER_HOME/SetUpFreeSurfer.sh",
-        {"env": {"FREESURFER_HOME": "/f"}, "source": ["/f/SetUpFreeSurfer.sh"]},
-    ),
     "a runtime of containers behind an environment": (
         "module load a\nconda activate b\nmodule load singularity/3", {"module": ["a", "singularity/3"], "conda": "b"},
     ),
@@ -457,6 +453,7 @@ FIRST_OPTIONS = {
     "a file of a variable with a default": "C=${C:-intel}\n. ${B}/site/env.${C}.sh",
     "a conda of a user": "export U=$(whoami)\nsource /home/${U}/miniconda3/bin/activate b",
     "a module behind an alias": "alias a=b\nunset PYTHONPATH\nmodule load c",
+    "an environment of a file whose variables are exported": "set -a\nsource .env\nset +a\nconda activate ${E}",
     "a module behind a trace": "if [ -n $D ]; then set -x; fi\nunset PYTHONPATH\nmodule load c",
     "a module behind a number in a comment": "# PID=$!\nunset PYTHONPATH\nmodule load a",
 }

@@ -76,11 +76,11 @@ ENVIRONMENT = re.compile(r"activate|profile|bashrc|conda|env|vars?(\.sh)?$|modul
 # Files of the login and of products, which read no variables of the script, except exported ones: those of
 # products only these.
 OF_LOGIN = re.compile(r"/etc/(profile|bashrc|bash\.bashrc)|.*/\.(bashrc|bash_profile|bash_login|profile)")
-_PRODUCTS = r".*/(GMXRC(\.bash)?|\w*vars\.sh|setup-env\.sh|SetUpFreeSurfer\.sh|cmsset_default\.sh)"
+_PRODUCTS = r".*/(GMXRC(\.bash)?|\w*vars\.sh|setup-env\.sh|cmsset_default\.sh)"
 OF_PRODUCTS = re.compile(rf"{OF_LOGIN.pattern}|{_PRODUCTS}")
 _READ_BY_PRODUCTS = re.compile(
     r"SPACK_(?!VERSION|INSTANCE_\w+|PACKAGE|COMPILER|VARIANTS|DEPENDENCIES|SPEC)\w+"
-    r"|(SETVARS|ONEAPI|INTEL|MKL|I_MPI|TBB|IPP|DAAL|DAL|CCL|DNNL|VT|GMX|FREESURFER|CMS|VO_CMS|SCRAM|CVS)\w*|HOME|BASH\w*"
+    r"|(SETVARS|ONEAPI|INTEL|MKL|I_MPI|TBB|IPP|DAAL|DAL|CCL|DNNL|VT|GMX|CMS|VO_CMS|SCRAM|CVS)\w*|HOME|BASH\w*"
 )
 # Variables that modules and activated environments set or read.
 PATHS = re.compile(

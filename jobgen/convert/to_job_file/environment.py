@@ -48,6 +48,7 @@ _MODULE_COMMAND = re.compile(
 )
 _READINGS = 4  # of the statements, at most
 OF_SHELL = re.compile(r"(set [-+](?!-)|shopt )")  # options of the shell, which end with a block
+_OF_MODULES_ONLY = re.compile(r"MODULE|LMOD|_LM")  # variables that the command module reads
 _TRACE = re.compile(r"set [-+][xv]+$")  # which only prints
 _SETTING = {"source", ".", "cd", "pushd", "module", "ml", "conda", "mamba", "eval"}
 _AT_HOME = re.compile(r"(?:~|\$HOME|\$\{HOME\})(/[\w./+@%:-]+)")
@@ -213,6 +214,8 @@ class Environment:
                 stay = self.staying if settings[0][0] == "workdir" else self.block
                 self.reports |= {one.node.line: one.node for one in stay if "report" in one.kinds}
                 self.group = self.group or one.start
+            if one.start < self.start and ("module", "list") in settings:
+                self.reports[one.line] = one
             own = any(kind not in (*_WHY, "submission") for kind, _ in settings)
             (self.statements if own else self.without_effect).append(one)
 
@@ -239,7 +242,10 @@ class Environment:
         behind = [one for one in later if one.start < self.start]
         if settings == [("module", "list")]:
             return all(not effects_of(self.script, one).kinds & {"environment", "program"} for one in behind)
-        others = [one for one in behind if one.type != "unset_command" and not self._is_env(one, later)]
+        unsets = [
+            one for one in behind if one.type == "unset_command" and not _OF_MODULES_ONLY.search(one.text)
+        ]
+        others = [one for one in behind if one not in unsets and not self._is_env(one, later)]
         texts = all(effects_of(self.script, one).kinds <= {"text", "shell"} for one in others)
         return settings == [("module_purge", "")] and texts
 
@@ -322,7 +328,7 @@ class Environment:
             if "$" in value and warns and not self.script.has_option("u", "nounset", statement.start):
                 why = "if a variable in it is not set, the job ends here, and the script goes on"
                 self.remarks.append(remark_on(statement, why))
-            if re.fullmatch(VARIABLE, value, re.ASCII):
+            if re.fullmatch(VARIABLE, value, re.ASCII) and f'"{value}"' not in statement.text:
                 why = "if it is not set, or has several words, the job ends here, and the script goes on"
                 self.remarks.append(remark_on(statement, why))
             defines = value.endswith("/conda.sh")  # a function, and nothing else
@@ -524,8 +530,8 @@ class Environment:
             return [("hook", "")]
         below = self._below(command.arguments[0]) if len(command.arguments) == 1 else ""
         words = [below] if below else self._words(command)
-        if not words:
-            return None
+        if not words or self.script.has_option("a", "allexport", command.node.start):
+            return None  # the job would not export what the file sets
         path, name = words[0], words[-1]
         if words[1:] and path.endswith(".sh") and all(re.fullmatch(r"\S+", one) for one in words):
             return [("source", " ".join([self._in_directory(path), *words[1:]]))]

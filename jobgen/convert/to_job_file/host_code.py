@@ -36,9 +36,7 @@ _PRINT = """
 awk basename bc cat comm cut date dig echo env expr getent grep head host hostname ip nl nproc nslookup
 nvidia-smi paste printenv printf scontrol sed seq shuf sort ss tac tail tr uniq wc which
 """
-_SHOWS = (
-    "cat cut echo grep head ls more nl nodeset printf sed sort tail tr uniq wc"  # which print files
-)
+_SHOWS = "cat cut echo grep head ls more nl nodeset printf sed sort tail tr uniq wc"  # they print files
 _FILES = ("rm", "touch", "cp", "truncate", "chmod", "ln", "mv")
 _REMOTE = ("srun", "ssh")
 _OF_THE_JOB = ("MASTER_ADDR", "MASTER_PORT")  # which the program may read: jobgen exports them before it
