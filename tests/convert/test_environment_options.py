@@ -332,6 +332,21 @@ LINES: dict[str, tuple[str, dict[str, Any]]] = {
     "a compiler before a virtual environment": (
         "export CXX=g++\nsource /v/bin/activate", {"env": {"CXX": "g++"}, "venv": "/v"},
     ),
+    "what only prints names": (
+        "module avail 2>&1\nml av b\nmodule spider b/1\nconda info --envs\nconda env list\nmodule load a", {"module": ["a"]},
+    ),
+    "an environment in a variable": ("source ../.env\nconda activate ${E}", {"source": ["../.env"], "conda": "${E}"}),
+    "a file in a variable": ("module load a\nsource $A_FILE", {"module": ["a"], "source": ["$A_FILE"]}),
+    "a conda behind other commands": (
+        "module load a\nexport PATH=$PATH:$HOME/anaconda3/bin\nsource activate b",
+        {"module": ["a"], "source": ["~/anaconda3/etc/profile.d/conda.sh"], "conda": "b"},
+    ),
+    "a runtime of containers behind an environment": (
+        "module load a\nconda activate b\nmodule load singularity/3", {"module": ["a", "singularity/3"], "conda": "b"},
+    ),
+    "a program without Python behind a virtual environment": (
+        "source /v/bin/activate\nmodule load matlab/R2017b", {"module": ["matlab/R2017b"], "venv": "/v"},
+    ),
     "a relative environment": ("cd /a\nsource .venv/bin/activate", {"workdir": "/a", "venv": ".venv"}),
 }  # fmt: skip
 
@@ -367,7 +382,9 @@ STAY = {
     "a directory behind a program with modules": "module load a\n./b\ncd $SCRATCH",
     "a module at home": "module load ~/a",
     "modules of a variable, perhaps several": "module load $LIST",
-    "a module with a variable of the script": "V=$(a)\nmodule load b/$V",
+    "a file in a folder of a random name": "A=/y/$RANDOM\nsource $A/x.sh",
+    "a conda behind that of a module": "module load anaconda3\nexport PATH=$PATH:/o/conda/bin\nsource activate b",
+    "a file with an argument that is set later": "source $A.sh\nA=$(b)",
     "a module with a variable that is read": "read V < a\nmodule load b/$V",
     "a module with a variable that is unset": "unset V\nmodule load b/$V",
     "a module with a variable that is set later": "module load b/$V\nV=2",
@@ -446,6 +463,13 @@ FIRST_OPTIONS = {
     "options of the shell": "set -x\nshopt -s nullglob\n./b\nmodule load a",
     "a directory with a file": "mkdir -p x\ncp a.sh x\nsource /b.sh",
     "a product behind a variable of its own": "unset SPACK_ROOT\nsource /s/share/spack/setup-env.sh",
+    "a module with a variable of the script": "V=$(a)\nmodule load b/$V",
+    "a file of a folder that a command prints": 'D=/y/$(whoami)\nE=$D/z\nsource "$E/a.sh"',
+    "a file of a variable with a default": "C=${C:-intel}\n. ${B}/site/env.${C}.sh",
+    "a conda of a user": "export U=$(whoami)\nsource /home/${U}/miniconda3/bin/activate b",
+    "a module behind an alias": "alias a=b\nunset PYTHONPATH\nmodule load c",
+    "an environment of a file whose variables are exported": "set -a\nsource .env\nset +a\nconda activate ${E}",
+    "a module behind a trace": "if [ -n $D ]; then set -x; fi\nunset PYTHONPATH\nmodule load c",
     "a module behind a number in a comment": "# PID=$!\nunset PYTHONPATH\nmodule load a",
 }
 
@@ -522,6 +546,60 @@ def test_a_late_directory_of_a_script_that_starts_at_home(head: str) -> None:
     assert ('workdir = "$W"' in text) is of_submission
 
 
+@pytest.mark.parametrize(
+    ("body", "early", "options"),
+    [
+        (
+            "export NETCDF=/a\nmodule purge\nmodule load b netcdf/4",
+            "export NETCDF=/a",
+            {"module_purge": True, "module": ["b", "netcdf/4"]},
+        ),
+        (
+            "module purge\nexport A=1\nunset PYTHONPATH\nmodule load b",
+            "unset PYTHONPATH",
+            {"module_purge": True, "module": ["b"], "env": {"A": "1"}},
+        ),
+        ("module list\nN=$(date)\nsource ./b.sh", "N=$(date)", {"module": ["list"], "source": ["./b.sh"]}),
+    ],
+)
+def test_only_what_an_option_does_not_pass_is_early(body: str, early: str, options: dict[str, Any]) -> None:
+    got = found(body)
+    assert got["early_setup"] == f"set -e\n{early}\n"
+    assert {key: got.get(key) for key in ("setup", *options)} == {"setup": None, **options}
+
+
+def test_the_list_of_modules_is_that_of_its_place() -> None:
+    body = "module list\n. /b/$SLURM_JOB_PARTITION.sh\nmodule load a\nmodule load b"
+    assert "module list" in found(body)["early_setup"]
+
+
+def test_a_variable_of_one_module_is_none_of_another() -> None:
+    got = found("module load wrf\nexport WRF_X=$HOME/x\nmodule load a")
+    assert (got["module"], got["setup"]) == (["wrf", "a"], "set -e\nexport WRF_X=$HOME/x\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("module avail", "is left out: it only prints names"),
+        ("module purge.", "is left out: module has no such command, and only prints an error"),
+        ("source $A", "if it is not set, or has several words, the job ends here, and the script goes on"),
+        (
+            "conda activate a\nmodule load apptainer",
+            "is loaded before the environment: of a command in both, that of the environment runs",
+        ),
+    ],
+)
+def test_a_difference_of_an_option_has_a_remark(line: str, why: str) -> None:
+    done = job_file(f"#!/bin/bash\n#SBATCH -n 2 -t 10\n{line}{RUN}")
+    assert [(one.line, one.lost) for one in done.remarks if one.why == why] == [(3 + line.count("\n"), False)]
+    assert "setup" not in values(done.text)
+
+
+def test_a_mistake_that_ends_the_script_stays() -> None:
+    assert "module purge." in found("module purge.")["setup"]
+
+
 def test_options_of_the_shell_hold_in_both_blocks() -> None:
     got = found(
         "set -x\nunset PYTHONPATH\nmodule load a\nA=$(./b)\nexport A", head=SLURM.replace("set -e\n", "")
@@ -537,6 +615,7 @@ def test_options_of_the_shell_hold_in_both_blocks() -> None:
         "IFS=,",
         "f() { set +e; }\nf\nunset A",
         "shift\nunset A",
+        "shopt -s expand_aliases\nalias a=b\nunset A",
         "set -- a\nunset A",
         "./server &\nPID=$!",
     ],

@@ -834,6 +834,7 @@ HOOK = 'eval "$(conda shell.bash hook)"'
         ("", "conda deactivate\n./b\nconda deactivate", [HOOK, "conda deactivate", "./b"]),
         ("", "conda deactivate", []),
         ("", "conda list", []),
+        ("", "conda deactivate\nmodule unload a b\nsource deactivate\nmodule purge", []),
     ],
 )
 def test_commands_after_the_program_have_the_function_conda(start: str, after: str, lines: list[str]) -> None:
@@ -841,6 +842,21 @@ def test_commands_after_the_program_have_the_function_conda(start: str, after: s
     script = SLURM.format("-N 1", f"{start}module load anaconda\nsrun ./a\n{after}")
     text = str(values(job_file(script).text).get("after", ""))
     assert (text.split("\n")[-1 - len(lines) : -1] == lines) if lines else HOOK not in text
+
+
+@pytest.mark.parametrize(
+    ("after", "stays"),
+    [
+        ("source deactivate\nmodule rm a/1 b\nml purge", False),
+        ("module purge", False),
+        ("module purge\n./b", True),
+        ("module purge\nmodule list", True),
+        ("module unload $A", True),
+    ],
+)
+def test_what_only_leaves_the_environment_at_the_end_is_left_out(after: str, *, stays: bool) -> None:
+    found = values(job_file(SLURM.format("-N 1", f"module load a\nsrun ./a\n{after}")).text)
+    assert (found.get("after", "").endswith(f"{after}\n") and "after" in found) is stays
 
 
 def test_a_program_that_is_code_has_the_function_conda() -> None:

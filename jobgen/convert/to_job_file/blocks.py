@@ -25,6 +25,8 @@ from jobgen.script.script import Script
 from jobgen.script.syntax import Node, assignments, exported, parse
 
 _IDLE = re.compile(r"(wait|true|:|deactivate)?")
+# What only leaves an environment or modules.
+_LEAVES = re.compile(r"(conda|source|\.) deactivate|(module|ml) (purge|(unload|rm)( [\w./+-]+)+)")
 _EXIT = re.compile(r"exit( 0| \$\?| \"\$\?\")?")
 
 # Commands that make programs or get them, and those that install commands.
@@ -65,7 +67,7 @@ def _working(script: Script, statements: Sequence[Node]) -> list[Node]:
             waits = text == "wait" and notes.unwaited(statements[:at], script.functions)
             dropped = bool(_IDLE.fullmatch(text)) and not waits
         found += [] if dropped else [one]
-        works = works if dropped or text == "conda deactivate" else len(found)
+        works = works if dropped or _LEAVES.fullmatch(text) else len(found)
     return found[:works]
 
 

@@ -102,8 +102,9 @@ OF_RANKS = re.compile(
 # Modules without Python, which a virtual environment does not hide, and which do not hide its commands: those
 # of devices and of tools. They set no variables of compilers and of other products.
 OF_TOOLS = re.compile(
-    r"(?i)(?!.*py)(cuda|cudnn|nccl|cudatoolkit|rocm|git|cmake|singularity|apptainer|remora)(/[\w.+-]*)?"
+    r"(?i)(?!.*py)(cuda|cudnn|nccl|cudatoolkit|rocm|git|cmake|singularity|apptainer|remora|matlab)(/[\w.+-]*)?"
 )
+OF_CONTAINERS = re.compile(r"(?i)(singularity|apptainer)(/[\w.+-]*)?")
 _OF_OTHERS = re.compile(r"CC|CXX|FC|F77|F90|\w+_ROOT")
 _IN_LOWER_CASE = re.compile(r"(?!\w+_proxy)[a-z_][a-z0-9_]*")  # which modules do not set
 # Parts of the names of variables that they set.

@@ -47,8 +47,10 @@ _MODULE_COMMAND = re.compile(
     r"(function )?module *\(\) *\{\s*eval \"?(\$\(|`)\s*((/usr|\$\{?MODULESHOME\}?)/bin/)?"
     r"modulecmd bash \"?\$[*@]\W*\}"
 )
-_READINGS = 3  # of the statements, at most
+_READINGS = 4  # of the statements, at most
 OF_SHELL = re.compile(r"(set [-+](?!-)|shopt )")  # options of the shell, which end with a block
+_OF_MODULES_ONLY = re.compile(r"MODULE|LMOD|_LM")  # variables that the command module reads
+_TRACE = re.compile(r"set [-+][xv]+$")  # which only prints
 _SETTING = {"source", ".", "cd", "pushd", "module", "ml", "conda", "mamba", "eval"}
 _AT_HOME = re.compile(r"(?:~|\$HOME|\$\{HOME\})(/[\w./+@%:-]+)")
 _CHANGES_DIRECTORY = re.compile(r"(cd|pushd)\b")
@@ -71,6 +73,9 @@ _BEHIND_PATH = re.compile(r"\"?\$\{?PATH\b")  # folders behind those that PATH h
 _CONDA_ON_PATH = re.compile(
     rf"export PATH=\"?((?:\$HOME|\$\{{HOME\}})?(?:{_CONDA.pattern}))/bin/?:\$\{{?PATH\}}?\"?", re.IGNORECASE
 )
+_CONDA_BEHIND_PATH = re.compile(
+    rf"export PATH=\"?\$\{{?PATH\}}?:((?:\$HOME|\$\{{HOME\}})?(?:{_CONDA.pattern}))/bin/?\"?", re.IGNORECASE
+)
 _HOOK = re.compile(
     r"[\s('\"`](?:((?:~|\$HOME|\$\{HOME\})?/[\w./-]+)/bin/)?conda['\")]* ['\"]?shell\.(?:bash|posix)['\"]? "
 )
@@ -87,7 +92,8 @@ _QUIET_OUTPUT = re.compile(r"(^|[^2\d])(1|&)?>>?\s*/dev/null")
 _CURRENT = r"(?:\$PWD|\$\{PWD\}|\$\(pwd\)|`pwd`)"
 _HERE = re.compile(rf"\"?{_CURRENT}/?\"?")
 _BELOW_HERE = re.compile(rf"{_CURRENT}(/[\w./+@%:-]+)")
-_OF_JOB = re.compile(r"(PBS|SLURM|SALLOC|SBATCH)_|(OLD)?PWD$")  # variables of the scheduler and the shell
+# Variables of the scheduler and the shell.
+_OF_JOB = re.compile(r"(PBS|SLURM|SALLOC|SBATCH)_|((OLD)?PWD|S?RANDOM|SECONDS|LINENO|BASHPID|EPOCH\w+)$")
 _CHANGING = {"PWD", "OLDPWD", "_", "RANDOM", "SRANDOM", "SECONDS", "LINENO", "EPOCHSECONDS", "EPOCHREALTIME"}
 _MODULEPATH = re.compile(r"(?:export )?MODULEPATH=\"?(/[\w./-]+):\$\{?MODULEPATH\}?\"?")
 _IF_UNSET = "if a variable in it is not set, the job ends here, and the script goes on"
@@ -95,7 +101,15 @@ _WHY = {
     "modules": "is left out: the job finds the command module itself",
     "hook": "is left out: the job finds conda itself, and activates the environment by its shell hook",
     "base": "is left out: the job finds conda by its file; commands of its base environment are not on PATH",
+    "names": "is left out: it only prints names",
+    "mistake": "is left out: module has no such command, and only prints an error",
 }
+# Commands that print the names of modules and environments, and what is none of the command module.
+_OF_NAMES = re.compile(
+    r"(module|ml) (-[qrt] |--terse )*(avail|av|spider|keyword|key)\b.*|conda (info (-e|--envs?)|env list)"
+)
+_IDLE = ("names", "mistake")
+_NO_VERB = re.compile(r"(?!-)\S*[^\w\s-]\S*")
 
 
 def take(
@@ -115,6 +129,7 @@ def take(
     removed = [*found.statements, *found.without_effect]
     texts = [*lines, *file.program, *file.container_texts, found.late_workdir]
     read = {*re.findall(r"\w+", " ".join(texts))}
+    read |= {name for values in found.values.values() for value in values for name in _names(value)}
     only = [one.node for one in found.staying if _only_for(script, one, [*removed, *replaced])]
     removed += [one for one in only if not read & {name for name, _, _ in assignments(one)}]
     return found.statements, without(statements, removed), [one.node for one in found.early]
@@ -153,8 +168,8 @@ class Environment:
 
     ``preparations``: the statements that have no effect beside the options for conda and modules.
     ``block``: the statements that stay, and that the job runs after the options; ``early``: those that it
-    runs before them, up to the byte ``start``. ``refusal``: the start of the first module, file or
-    environment behind it that stays.
+    runs before them, up to the byte ``start``. ``group``: the start of the modules, files and environments
+    behind the last statement that stays. ``refusal``: that of the first one that stays, or of its group.
     """
 
     file: JobFile
@@ -163,6 +178,7 @@ class Environment:
     conditions: Sequence[Node] = ()
     start: int = 0
     refusal: int = 0
+    group: int = 0
     values: dict[str, list[str]] = field(default_factory=dict)
     variables: dict[str, tuple[str, int]] = field(default_factory=dict)
     statements: list[Node] = field(default_factory=list)
@@ -194,6 +210,7 @@ class Environment:
                 settings = late or settings
             if settings is None or not self._fit(one, settings, later):
                 self.block.append(effects_of(self.script, one))
+                self.group = 0
                 continue
             for setting in settings:
                 self._set(one, *setting)
@@ -204,6 +221,9 @@ class Environment:
                 at_once = settings[0][0] == "workdir" and not self.late_workdir
                 stay = self.staying if at_once else self.block
                 self.reports |= {one.node.line: one.node for one in stay if "report" in one.kinds}
+                self.group = self.group or one.start
+            if one.start < self.start and ("module", "list") in settings:
+                self.reports[one.line] = one
             own = any(kind not in (*_WHY, "submission") for kind, _ in settings)
             (self.statements if own else self.without_effect).append(one)
 
@@ -214,11 +234,13 @@ class Environment:
 
     def _fit(self, statement: Node, settings: Sequence[Setting], later: Sequence[Node]) -> bool:
         """Return whether the options do what a statement does."""
-        of_stage = any(kind in (*_STAGES, *_WHY) for kind, _ in settings)
-        early = of_stage and statement.start < self.start
+        of_stage = any(kind in (*_STAGES, *_WHY) and kind not in _IDLE for kind, _ in settings)
+        early = of_stage and statement.start < self.start and not self._may_wait(settings, later)
+        names = {name for _, value in settings for name in _names(value)}
+        early |= any(_sets(one.node, name) for one in self.block for name in names)
         fits = not early and all(self._fits(*setting, later) for setting in settings)
-        if of_stage and not (fits or early or self.refusal):
-            self.refusal = statement.start
+        if of_stage and statement.start >= self.start and not (fits or self.refusal):
+            self.refusal = self.group if self.block and self.group > self.start else statement.start
         return fits
 
     @property
@@ -258,6 +280,25 @@ class Environment:
             else f"$PWD/{directory.removeprefix('./')}"
         )
 
+    def _may_wait(self, settings: Sequence[Setting], later: Sequence[Node]) -> bool:
+        """Return whether an option may follow the statements behind it that run early: the list of modules
+        those that change none of them, and a purge what only prints or unsets a variable, besides variables
+        that are options."""
+        behind = [one for one in later if one.start < self.start]
+        if settings == [("module", "list")]:
+            return all(not effects_of(self.script, one).kinds & {"environment", "program"} for one in behind)
+        unsets = [
+            one for one in behind if one.type == "unset_command" and not _OF_MODULES_ONLY.search(one.text)
+        ]
+        others = [one for one in behind if one not in unsets and not self._is_env(one, later)]
+        texts = all(effects_of(self.script, one).kinds <= {"text", "shell"} for one in others)
+        return settings == [("module_purge", "")] and texts
+
+    def _is_env(self, statement: Node, later: Sequence[Node]) -> bool:
+        settings = self._settings(statement) or [("", "")]
+        later = [one for one in later if one.start > statement.start]
+        return all(kind == "env" and self._is_variable(value, later) for kind, value in settings)
+
     def _may_run_early(self) -> bool:
         """Return whether the statements that stay leave nothing for later ones that ends with their block."""
         nodes = [one.node for one in self.staying]
@@ -266,9 +307,11 @@ class Environment:
             return False
         if any(one in self.conditions or _sets(one, "IFS") for one in nodes):
             return False
-        ends = self.script.named("trap", "alias", "shift", "exec", "set", "shopt")
+        text = self.script.tree.text
+        aliases = ["alias"] * (self.script.asks_for_sh or "expand_aliases" in text)  # else they do nothing
+        ends = self.script.named("trap", *aliases, "shift", "exec", "set", "shopt")
         above = (one.node for one in ends if one.node.start < nodes[-1].end)
-        return all(one in nodes and OF_SHELL.match(one.text) for one in above)
+        return all((one in nodes and OF_SHELL.match(one.text)) or _TRACE.match(one.text) for one in above)
 
     @property
     def replaces_preparations(self) -> bool:
@@ -333,8 +376,14 @@ class Environment:
             warns = kind == "module_use" or value.startswith(("use ", "unload ", "restore "))
             if "$" in value and warns and not self.script.has_option("u", "nounset", statement.start):
                 self.remarks.append(remark_on(statement, _IF_UNSET))
+            if re.fullmatch(VARIABLE, value, re.ASCII) and f'"{value}"' not in statement.text:
+                why = "if it is not set, or has several words, the job ends here, and the script goes on"
+                self.remarks.append(remark_on(statement, why))
             defines = value.endswith("/conda.sh")  # a function, and nothing else
             before = kind == "module" and self.stage > _STAGES.index(kind)  # its place does not matter
+            if before and value != "list" and "conda" in self.values:
+                why = "is loaded before the environment: of a command in both, that of the environment runs"
+                self.remarks.append(remark_on(statement, why))
             if before and value == "list" and any(map(_is_file, self.values.get("source", ()))):
                 why = "lists the modules of the options before the files of source, which may load others"
                 self.remarks.append(remark_on(statement, why))
@@ -385,7 +434,7 @@ class Environment:
         pairs = list(assignments(statement))
         if match := _MODULEPATH.fullmatch(statement.text):
             return [("module_use", match[1])]
-        if (match := _CONDA_ON_PATH.fullmatch(statement.text)) and self._activates_later(statement):
+        if (match := self._conda_on_path(statement)) and self._activates_later(statement):
             return [("base", ""), *_at(match[1])] if "hook" in self.preparations else None
         exports = statement.type == "declaration_command"
         given = [name for name, _, _ in pairs]
@@ -404,6 +453,13 @@ class Environment:
         found = [(name, self._value(name, node, here=name not in names)) for name, node in nodes.items()]
         known = len(nodes) == len(pairs) + len(names) and all(value is not None for _, value in found)
         return [("env", f"{name}={value}") for name, value in found] if known else None
+
+    def _conda_on_path(self, statement: Node) -> re.Match[str] | None:
+        """Return the match of a statement that puts conda on PATH, behind no other one."""
+        others = [one.node for one in self.script.named("module", "ml", "source", ".", "eval")]
+        others = [one for one in others if one.start < statement.start and _NAMES_CONDA.search(one.text)]
+        behind = None if others else _CONDA_BEHIND_PATH.fullmatch(statement.text)
+        return _CONDA_ON_PATH.fullmatch(statement.text) or behind
 
     def _activates_later(self, statement: Node) -> bool:
         """Return whether the script activates an environment of conda by its name behind a statement."""
@@ -472,6 +528,8 @@ class Environment:
         home = word is not None and re.fullmatch(r"(~|\$HOME|\$\{HOME\})/?", self._resolved(word))
         if name == "cd" and (home or not command.arguments):
             return [("workdir", AT_HOME)] if "HOME" not in self.script.values else None
+        if _OF_NAMES.fullmatch(" ".join(command.node.text.split())):
+            return [("names", "")]
         words = self._words(command)
         if word is not None and (words is None or "$" in words[0]):
             text = self._late_directory(command, word)
@@ -480,6 +538,9 @@ class Environment:
             return None
         if name in ("module", "ml"):
             at_home = words[:1] != ["use"] and any(one.startswith("~") for one in words)
+            if name == "module" and words and _NO_VERB.fullmatch(words[0]):
+                ends = self.script.has_option("e", "errexit", command.node.start)
+                return None if ends else [("mistake", "")]
             return None if at_home else _of_module(name, words)
         if name in ("conda", "mamba"):
             if words[:1] in (["init"], ["deactivate"]):
@@ -521,8 +582,8 @@ class Environment:
             return [("hook", "")]
         below = self._below(command.arguments[0]) if len(command.arguments) == 1 else ""
         words = [below] if below else self._words(command)
-        if not words:
-            return None
+        if not words or self.script.has_option("a", "allexport", command.node.start):
+            return None  # the job would not export what the file sets
         path, name = words[0], words[-1]
         if words[1:] and path.endswith(".sh") and all(re.fullmatch(r"\S+", one) for one in words):
             return [("source", " ".join([self._in_directory(path), *words[1:]]))]
@@ -567,7 +628,7 @@ class Environment:
                 continue
             value = self.script.constants.value(node)
             bare = node.type not in ("string", "raw_string")
-            if (value is None or value.startswith("~")) and (text := self._open(node)):
+            if (value is None or value.startswith("~")) and (text := self._open(command, node)):
                 found.append(text)
                 continue
             if value is None or "$" in value or value.startswith("~") or not self._is_set_above(node):
@@ -598,22 +659,33 @@ class Environment:
         of_modules = names - given if any(kind in self.values for kind in _STAGES) else ()
         return "" if at_home or others or later or of_modules else text
 
-    def _open(self, word: Node) -> str:
-        """Return a word with the variables of the environment in which the job runs, or of a file or module
-        above; empty for another one."""
+    def _open(self, command: Command, word: Node) -> str:
+        """Return a word with the variables of the environment in which the job runs, or of a file, a module
+        or a command above; empty for another one, and for perhaps several modules."""
         text = self.script.constants.text(word)
         if text.startswith("~") and not word.text.startswith("~/"):
             return ""  # in quotes, or the home of another user
+        if re.search(r"[($`]", re.sub(VARIABLE, "", text, flags=re.ASCII)):
+            text = word.text.replace('"', "")  # with values that are known only when the job runs
         text = re.sub(r"^\$(HOME\b|\{HOME\})(?=/.)", "~", text)
-        names = [braced or plain for braced, plain in re.findall(VARIABLE, text, re.ASCII)]
-        whole = word.type in ("simple_expansion", "expansion")  # perhaps several words, or none
+        names = _names(text)
+        several = word.type in ("simple_expansion", "expansion") and command.name in ("module", "ml")
         others = re.search(r"[^\w./+@%:~-]", re.sub(VARIABLE, "", text, flags=re.ASCII)) or "~" in text[1:]
-        if whole or others or not self._is_set_above(word) or "HOME" in self.script.values:
+        above = text == word.text.replace('"', "") or self._is_set_above(word)
+        if several or others or not above or "HOME" in self.script.values:
             return ""
         if any(mentions(one, name) for one in self.script.tree.all("unset_command") for name in names):
             return ""
-        foreign = not any(_OF_JOB.match(one) or inherited.is_set(self.script, one) for one in names)
-        return text if foreign and self.script.loop_variables.isdisjoint(names) else ""
+        known = not any(_OF_JOB.match(one) or self._is_changed(one, word.start) for one in names)
+        return text if known and self.script.loop_variables.isdisjoint(names) else ""
+
+    def _is_changed(self, name: str, place: int) -> bool:
+        """Return whether a script may set a variable, but by assignments above a place only."""
+        sets = [node for other, _, node in self.script.assignments if other == name]
+        above = all(one.start < place and not one.under("function_definition", "command") for one in sets)
+        reads = self.script.named("read", "mapfile", "readarray", "getopts", "let")
+        fixed = above and not any(mentions(one.node, name) for one in reads)
+        return not fixed if sets else inherited.is_set(self.script, name)
 
     def _is_set_above(self, node: Node) -> bool:
         """Return whether the constants in a node are set before it, and those in their values before them."""
@@ -622,6 +694,8 @@ class Environment:
 
     def _fits(self, kind: str, value: str, later: Sequence[Node]) -> bool:
         """Return whether an option does what a statement does at its place."""
+        if kind in _IDLE:
+            return True
         if kind in _WHY:
             preparation = "hook" if kind == "base" else kind
             option = "module" if kind == "modules" else "conda"
@@ -649,7 +723,7 @@ class Environment:
         of_file = "module of a tool" if tool else of_file
         if product and any(mentions(one.node, os.path.basename(file)) for one in self.block):
             return False  # which may write it
-        return fits and self._in_time(kind, value) and self._passes("conda" if defines else of_file)
+        return fits and self._in_time(kind, value) and self._passes("conda" if defines else of_file, value)
 
     @property
     def _is_base(self) -> bool:
@@ -664,7 +738,9 @@ class Environment:
         return first or in_order or self._passes_venv(kind, value)
 
     def _passes_venv(self, kind: str, value: str) -> bool:
-        """Return whether a command of modules may come before a virtual environment."""
+        """Return whether a command of modules may come before an environment of Python."""
+        if kind == "module" and effects.OF_CONTAINERS.fullmatch(value) and "conda" in self.values:
+            return "source" not in self.values or not any(map(_is_file, self.values["source"]))
         alone = not {"source", "conda"} & self.values.keys() and not self._is_base
         tool = value == "list" or (effects.OF_TOOLS.fullmatch(value) is not None and alone)
         return kind == "module" and "venv" in self.values and tool
@@ -674,11 +750,11 @@ class Environment:
         none = self.values.keys().isdisjoint(_OF_MODULES)
         return kind in _OF_MODULES and (none or self.stage_of_modules > _STAGES.index("module"))
 
-    def _passes(self, kind: str) -> bool:
+    def _passes(self, kind: str, value: str = "") -> bool:
         """Return whether all statements that the job runs after an option may do so."""
         names = {name for one in self.block for name, _, _ in assignments(one.node)}
         of_module = kind in ("module", "module of a tool")
-        if of_module and any(inherited.has_name_of_module(self.script, name) for name in names):
+        if of_module and any(inherited.has_name_of_module(value, name) for name in names):
             return False
         behind = self.staying if kind.startswith("env") or kind == "workdir" else self.block
         return all(may_follow(self._without_kept(one), kind) for one in behind)
@@ -847,6 +923,11 @@ def _kind_of_variable(name: str) -> str:
         return "env of ranks"
     of_installers = effects.OF_INSTALLERS.fullmatch(name) or effects.PATHS.fullmatch(name)
     return "env of installers" if of_installers else "env"
+
+
+def _names(text: str) -> set[str]:
+    """Return the variables that a value of an option reads."""
+    return {braced or plain for braced, plain in re.findall(VARIABLE, text, re.ASCII)}
 
 
 def _sets(statement: Node, name: str) -> bool:

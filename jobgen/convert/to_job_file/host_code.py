@@ -36,7 +36,7 @@ _PRINT = """
 awk basename bc cat comm cut date dig echo env expr getent grep head host hostname ip nl nproc nslookup
 nvidia-smi paste printenv printf scontrol sed seq shuf sort ss tac tail tr uniq wc which
 """
-_SHOWS = "cat cut echo grep head ls more nl printf sed sort tail tr uniq wc"  # commands that print files
+_SHOWS = "cat cut echo grep head ls more nl nodeset printf sed sort tail tr uniq wc"  # they print files
 _FILES = ("rm", "touch", "cp", "truncate", "chmod", "ln", "mv")
 _REMOTE = ("srun", "ssh")
 _OF_THE_JOB = ("MASTER_ADDR", "MASTER_PORT")  # which the program may read: jobgen exports them before it
@@ -97,15 +97,16 @@ class HostCode:
 
     def find(self, before: Sequence[Node], after: Sequence[Node]) -> list[Node]:
         """Return those of the statements before and after the program that a job file does not need."""
-        if not self.launched and self.command.text.startswith("eval "):
-            return []  # its text may read all variables
+        printed = {name for name, one in meanings(self.script.dialect).items() if one == "node_list"}
+        if not self.launched and self.command.text.startswith("eval "):  # its text may read all variables
+            return [one for one in (*before, *after) if _prints(one) and _prints(one) <= printed]
         self._add_files(before)
         statements = [*before, *filter(self.removes_hosts, after)]
         kinds = _STATEMENTS.split()
         idle = [one for one in statements if one.type in kinds and self._idle(one)]
         found = list(self._of_hosts(idle))
         hosts = {name for one in found for name in self._sets(one)} | self.ours
-        printed = hosts | {name for name, one in meanings(self.script.dialect).items() if one == "node_list"}
+        printed |= hosts
         declarations = [one for one in idle if one.type in ("variable_assignment", "declaration_command")]
         found += [one for one in declarations if one not in found and _set(one) <= hosts]
         self.values = [one for one in idle if one not in found and self._is_value(one)]

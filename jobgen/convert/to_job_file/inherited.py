@@ -4,7 +4,7 @@ functions of files."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 from jobgen.convert.misreadings import INSTALLED
@@ -124,7 +124,8 @@ def _may_be_unset(name: Node) -> bool:
 
 def _of_module(script: Script, name: str) -> bool:
     """Return whether a module that the script loads may set a variable."""
-    titles = _titles(script)
+    words = [script.constants.text(word) for one in script.named("module", "ml") for word in one.arguments]
+    titles = _titles(words)
     return bool(titles) and (_OF_MODULES.fullmatch(name) is not None or name.partition("_")[0] in titles)
 
 
@@ -133,18 +134,17 @@ def is_of_module(script: Script, name: str) -> bool:
     return PATHS.fullmatch(name) is not None or _of_module(script, name)
 
 
-def _titles(script: Script) -> set[str]:
-    """Return the names of the modules that a script loads, as they begin those of variables."""
-    words = [script.constants.text(word) for one in script.named("module", "ml") for word in one.arguments]
+def _titles(words: Sequence[str]) -> set[str]:
+    """Return the names of modules as they begin those of variables."""
     names = {re.sub(r"\W", "", word.partition("/")[0]).upper() for word in words if word != "load"}
     return names | {name.rstrip("0123456789") for name in names}
 
 
-def has_name_of_module(script: Script, name: str) -> bool:
-    """Return whether a variable has the name of a module that the script loads, which then sets it, and is
-    none with which a user sets up the program: NETCDF_DIR, but not NCCL_DEBUG."""
+def has_name_of_module(command: str, name: str) -> bool:
+    """Return whether a variable has the name of a module in a command, which then sets it, and is none with
+    which a user sets up the program: NETCDF_DIR, but not NCCL_DEBUG."""
     usual = any(one.fullmatch(name) for one in (effects.OF_RANKS, _USUAL, LOGIN))
-    return name.partition("_")[0] in _titles(script) and not usual
+    return name.partition("_")[0] in _titles(command.split()) and not usual
 
 
 def is_own_file(command: Command) -> bool:
