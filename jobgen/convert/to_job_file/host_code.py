@@ -99,7 +99,8 @@ class HostCode:
         """Return those of the statements before and after the program that a job file does not need."""
         printed = {name for name, one in meanings(self.script.dialect).items() if one == "node_list"}
         if not self.launched and self.command.text.startswith("eval "):  # its text may read all variables
-            return [one for one in (*before, *after) if _prints(one) and _prints(one) <= printed]
+            self.prints = [one for one in (*before, *after) if _prints(one) and _prints(one) <= printed]
+            return self.prints
         self._add_files(before)
         statements = [*before, *filter(self.removes_hosts, after)]
         kinds = _STATEMENTS.split()
