@@ -153,6 +153,7 @@ def _counts_lines(value: Node) -> bool:
     #PBS -l walltime=01:00:00
     set -euo pipefail
     sort -u "$PBS_NODEFILE" > "hosts.$PBS_JOBID"
+    ./train --hosts "hosts.$PBS_JOBID"
     """,
     good="""
     #!/bin/bash
@@ -161,6 +162,7 @@ def _counts_lines(value: Node) -> bool:
     #PBS -l walltime=01:00:00
     set -euo pipefail
     awk '!seen[$1]++' "$PBS_NODEFILE" > "hosts.$PBS_JOBID"
+    ./train --hosts "hosts.$PBS_JOBID"
     """,
 )
 def sorted_nodefile(script: Script) -> Iterator[Hit]:

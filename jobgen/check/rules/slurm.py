@@ -226,8 +226,8 @@ _WHOLE_TEXT = r"[\"']?(?:\$\(|`)\s*sbatch\s(?!.*--parsable)[^|;&]*(?:\)|`)[\"']?
     ERROR,
     "A number that Slurm refuses",
     """After a short option `=` is a part of the value: `-N=2` requests "=2" nodes. sbatch refuses it, as it
-    refuses a count of 0 or a word; a name may begin with `=`, which is only a note. An option
-    without a value, which a program may fill in, is a warning.""",
+    refuses a count of 0 or a word; a name may begin with `=`, which is only a note. A directive
+    that ends with `=`, which a program may fill in, is a warning.""",
     bad="""
     #!/bin/bash
     #SBATCH -N=2
@@ -249,6 +249,6 @@ def bad_count(script: Script) -> Iterator[Hit]:
                 f"{option.given} takes a number, not {shown(option.value) if option.value else 'nothing'}"
             )
             fix = f"write {option.flag}=N{'' if option.value else ', unless a program fills it in'}"
-            yield Hit.at(
-                option, reason, without_dash(option, script.dialect) or fix, None if option.value else WARNING
-            )
+            empty = not option.value and script.lines[option.line - 1].rstrip().endswith("=")
+            level = WARNING if empty else None
+            yield Hit.at(option, reason, without_dash(option, script.dialect) or fix, level)
