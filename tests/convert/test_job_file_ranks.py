@@ -123,6 +123,8 @@ def test_the_ranks_are_those_that_the_script_reckons(number: str, each: int) -> 
         (2, "mpirun --perhost 4 ./a", 4, ""),
         (1, "mpirun -np 12 -rr ./a", 12, "jobgen places the ranks itself"),
         (1, "mpirun -np 12 -loadbalance ./a", 12, "jobgen places the ranks itself"),
+        (1, "mpirun -np half ./a", 24, "half is no number of ranks: jobgen starts 24"),
+        (1, "mpirun -np 12 -report-bindings ./a", 12, "its mpirun would report none"),
         (1, "mpirun --map-by ppr:2:socket ./a", 24, "known only when the job runs: jobgen starts 24"),
         (1, "mpirun -npersocket 2 ./a", 24, "known only when the job runs: jobgen starts 24"),
         (2, "mpirun -np 24 -ppn $X ./a", 12, "known only when the job runs: jobgen starts 12"),
@@ -134,7 +136,7 @@ def test_the_ranks_are_those_that_the_script_reckons(number: str, each: int) -> 
 def test_all_ranks_of_a_launcher_and_those_of_each_node(nodes: int, line: str, each: int, why: str) -> None:
     done = job_file(f"#PBS -l nodes={nodes}:ppn=24\n{line}\n")
     assert values(done.text)["ranks_per_node"] == each
-    about = re.compile("so few|places the|known only|jobgen starts .*(nodes?|itself)$")
+    about = re.compile("so few|places the|known only|is no number|report none|jobgen starts .*(nodes?|itself)$")
     found = [one.why for one in done.remarks if about.search(one.why)]
     assert [why in one for one in found[:1]] == [True] * bool(why), found
 

@@ -81,6 +81,10 @@ _PLACES = {
         ("--launcher", "--host", "-host", "-H", "--hosts", "-hosts", "--nodelist", "-w"),
         "jobgen starts the ranks of all nodes itself",
     ),
+    **dict.fromkeys(
+        ("--report-bindings", "-report-bindings"),
+        "is left out: jobgen binds the ranks itself, and its mpirun would report none",
+    ),
 }
 
 
