@@ -11,10 +11,11 @@ from jobgen.convert.to_job_file import definitions, notes
 from jobgen.convert.to_job_file.builder import END_OF_EARLY, JobFile
 from jobgen.convert.to_job_file.definitions import by_value, definitions_of, reads_set_arguments, state
 from jobgen.convert.to_job_file.effects import ENVIRONMENT, LOGIN, OF_DIRECTORY, OF_SITE, effects_of
-from jobgen.convert.to_job_file.environment import AT_HOME, OF_SHELL, take
+from jobgen.convert.to_job_file.environment import OF_SHELL, take
 from jobgen.convert.to_job_file.inherited import is_own_file, may_be_function, may_define_functions
 from jobgen.convert.to_job_file.statements import Split
 from jobgen.convert.to_job_file.traps import actions_of
+from jobgen.convert.to_job_file.working_directory import AT_HOME
 from jobgen.launch.command_line import is_python
 from jobgen.launch.expansion import names
 from jobgen.rendering.hooks import complaint
