@@ -201,17 +201,16 @@ class Environment:
         behind = [one for one in later if one.start < self.start]
         if settings == [("module", "list")]:
             return all(not effects_of(self.script, one).kinds & {"environment", "program"} for one in behind)
-        unsets = [
-            one for one in behind if one.type == "unset_command" and not _OF_MODULES_ONLY.search(one.text)
-        ]
-        others = [one for one in behind if one not in unsets and not self._is_env(one, later)]
-        texts = all(effects_of(self.script, one).kinds <= {"text", "shell"} for one in others)
-        return settings == [("module_purge", "")] and texts
+        return settings == [("module_purge", "")] and all(self._is_plain(one, later) for one in behind)
 
-    def _is_env(self, statement: Node, later: Sequence[Node]) -> bool:
+    def _is_plain(self, statement: Node, later: Sequence[Node]) -> bool:
+        """Return whether a statement only prints, or unsets a variable, or is one as an option."""
+        if statement.type == "unset_command" and not _OF_MODULES_ONLY.search(statement.text):
+            return True
         settings = self.options.of(statement) or [("", "")]
         later = [one for one in later if one.start > statement.start]
-        return all(kind == "env" and self._is_variable(value, later) for kind, value in settings)
+        is_env = all(kind == "env" and self._is_variable(value, later) for kind, value in settings)
+        return is_env or effects_of(self.script, statement).kinds <= {"text", "shell"}
 
     def _may_run_early(self) -> bool:
         """Return whether the statements that stay leave nothing for later ones that ends with their block."""
@@ -433,11 +432,10 @@ class Environment:
             return True
         last = max(at for at, one in enumerate([None, *later]) if one is None or _sets(one, name))
         for one in later[:last]:
-            if (settings := self.options.of(one)) is not None:
-                fits = all(kind in ("env", "threads") for kind, _ in settings)
+            if (settings := self.options.of(one)) is None:
+                fits = not mentions(one, name) and may_follow(effects_of(self.script, one), "env")
             else:
-                known = not (_sets(one, name) or mentions(one, name))
-                fits = known and may_follow(effects_of(self.script, one), "env")
+                fits = all(kind in ("env", "threads") for kind, _ in settings)
             if not fits:
                 return False
         return True

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jobgen.convert import start_directory
-from jobgen.convert.to_job_file.command_words import words
 from jobgen.convert.to_job_file.effects import mentions
+from jobgen.convert.to_job_file.known_words import words
 from jobgen.convert.to_job_file.program_line import has_home
 from jobgen.convert.to_job_file.statements import FAILURE
 from jobgen.convert.to_job_file.working_directory import Setting, WorkingDirectory, is_fixed
@@ -17,14 +17,12 @@ from jobgen.script.constants import certain
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, assignments, expansions, exported
 
-_VERBS = """
-unload rm del swap switch sw reset restore r save s list avail av spider show help whatis keyword key refresh
-update collection savelist describe overview is-loaded unuse try-load load-any purge use load add tablelist
-"""
-
 # Commands of modules that are values of the option for modules, by their names and short forms.
 _FORMS = ("unload rm del remove", "swap switch sw", "use", "reset", "restore r", "list")
 _COMMANDS = {short: forms.split()[0] for forms in _FORMS for short in forms.split()}
+_OTHER_COMMANDS = """
+save s avail av spider show help whatis keyword key refresh update collection savelist describe overview
+is-loaded unuse try-load load-any purge load add tablelist"""
 _OPTIONS = ("-s", "-q", "-t", "--silent", "--quiet", "--terse", "--force", "-f", "--ignore-cache")
 _OTHER_OPTION = re.compile(r"--|-[dDhHrRTvwy]$")
 # Files that define the command module, and files of a login shell.
@@ -292,6 +290,6 @@ def _of_module(name: str, given: Sequence[str]) -> list[Setting] | None:
         return [("module", " ".join([command, *given[1:]]))]
     if verb in ("load", "add") and given[1:]:
         return [("module", one) for one in given[1:]]
-    if name == "ml" and verb and verb not in _VERBS.split() and "+" not in (one[0] for one in given):
+    if name == "ml" and verb and verb not in _OTHER_COMMANDS.split() and "+" not in (one[0] for one in given):
         return [("module", f"unload {one[1:]}" if one[0] == "-" else one) for one in given]
     return None

@@ -9,15 +9,8 @@ from dataclasses import dataclass
 from jobgen.convert import start_directory
 from jobgen.convert.to_job_file import inherited
 from jobgen.convert.to_job_file.builder import JobFile
-from jobgen.convert.to_job_file.command_words import (
-    CHANGING,
-    OF_JOB,
-    OPEN_PATH,
-    is_set_above,
-    resolved,
-    words,
-)
 from jobgen.convert.to_job_file.effects import LOGIN
+from jobgen.convert.to_job_file.known_words import CHANGING, OF_JOB, OPEN_PATH, is_set_above, resolved, words
 from jobgen.launch.expansion import names
 from jobgen.script.commands import Command, commands
 from jobgen.script.script import Script
@@ -115,7 +108,7 @@ class WorkingDirectory:
         for name in read:
             sets = self.script.values.get(name, ())
             later = bool(sets) and all(value.start > word.start for value in sets)
-            others = CHANGING.match(name) or (OF_JOB.match(name) and not name.startswith(prefix))
+            others = OF_JOB.match(name) and not name.startswith(prefix)
             given = inherited.is_set(self.script, name) or LOGIN.fullmatch(name)
             of_module = not given and self.values.keys() - {"workdir"}
             if later or others or of_module:
