@@ -425,6 +425,7 @@ STAY = {
     "the file activate of a module": "module load tensorflow\nexport PATH=$PATH:/o/conda/bin\n. activate",
     "the file activate of an environment": "export PATH=/o/miniconda3/envs/a/bin:$PATH\nsource activate",
     "the file activate of the directory": "cd /o/a/bin\n. activate",
+    "a directory in a variable without a value": 'D=""\ncd $D',
     "a directory that was left": "source .venv/bin/activate\ncd /a",
     "a second environment": "conda activate a\nconda activate b",
     "threads of a command before it": "export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK\necho $OMP_NUM_THREADS",

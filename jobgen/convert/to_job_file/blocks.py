@@ -7,14 +7,15 @@ from collections.abc import Sequence
 
 from jobgen.convert import start_directory
 from jobgen.convert.result import Edit, apply, remark_on
-from jobgen.convert.to_job_file import definitions, notes
+from jobgen.convert.to_job_file import definitions, processes, variables
 from jobgen.convert.to_job_file.builder import END_OF_EARLY, JobFile
 from jobgen.convert.to_job_file.definitions import by_value, definitions_of, reads_set_arguments, state
 from jobgen.convert.to_job_file.effects import ENVIRONMENT, LOGIN, OF_DIRECTORY, OF_SITE, effects_of
-from jobgen.convert.to_job_file.environment import AT_HOME, OF_SHELL, take
+from jobgen.convert.to_job_file.environment import OF_SHELL, take
 from jobgen.convert.to_job_file.inherited import is_own_file, may_be_function, may_define_functions
 from jobgen.convert.to_job_file.statements import Split
 from jobgen.convert.to_job_file.traps import actions_of
+from jobgen.convert.to_job_file.working_directory import AT_HOME
 from jobgen.launch.command_line import is_python
 from jobgen.launch.expansion import names
 from jobgen.rendering.hooks import complaint
@@ -64,7 +65,7 @@ def _working(script: Script, statements: Sequence[Node]) -> list[Node]:
         if _EXIT.fullmatch(text):
             break
         if one.type not in (";", "&"):
-            waits = text == "wait" and notes.unwaited(statements[:at], script.functions)
+            waits = text == "wait" and processes.unwaited(statements[:at], script.functions)
             dropped = bool(_IDLE.fullmatch(text)) and not waits
         found += [] if dropped else [one]
         works = works if dropped or _LEAVES.fullmatch(text) else len(found)
@@ -143,21 +144,21 @@ class Body:
         own = [one for one in own if one not in conditions]
         self.files = [one for one in options if not re.search(r"activate|/conda\.sh", one.text)]
         strict = not options or self._strict(options[0].start)
-        self.file.remarks += notes.background(self.script, self.parts)
+        self.file.remarks += processes.background(self.script, self.parts)
         before, behind = self._split(own)
         behind = self._without_unused_functions(behind)
         last = [one for _, one in self.parts.last]
         after = [*last, *_working(self.script, self.parts.after)]
         # If a condition of the program fails, the script goes on with the commands after the program.
         ending = [one for one in options if after or one not in conditions]
-        self.file.remarks += notes.options(ending, strict, self.script.asks_for_sh)
+        self.file.remarks += processes.options(ending, strict, self.script.asks_for_sh)
         why = "if it fails, the job ends here, and the script goes on"
         self.file.remarks += [remark_on(one, why) for one in self.conditions if after]
-        self.file.remarks += notes.in_blocks(before, behind, self.parts.after)
+        self.file.remarks += processes.in_blocks(before, behind, self.parts.after)
         read = self._sourced([*self.files, *behind])
-        self.file.remarks += notes.sourced(self.file, read, after)
+        self.file.remarks += processes.sourced(self.file, read, after)
         later = after if read is None else []
-        self.file.remarks += notes.own_function(self.script, self.file, [*self.files, *behind], later)
+        self.file.remarks += processes.own_function(self.script, self.file, [*self.files, *behind], later)
         texts = {"before": self._text(before), "after_block": self._text(after[len(last) :])}
         if last:
             text = " ".join([self._status, *(f"{sign} {one.text}" for sign, one in self.parts.last)])
@@ -179,13 +180,13 @@ class Body:
         for array in sorted(by_value(self.script)):
             if (name := f"{definitions.OF_ARRAY}{array}") in read:
                 code += f'\nexport {name}="$(declare -p {array})"'
-                self.file.remarks += notes.long_array(self.script, array)
+                self.file.remarks += variables.long_array(self.script, array)
         if reads_set_arguments(self.script, later) and definitions.ARGUMENTS_SET not in self.used:
             code += "\n" + "\n".join(definitions.PRINT_ARGUMENTS)
         if definitions.STACK in read:
             code += f"\n{definitions.PRINT_STACK}"
         code += "".join(f"\nexport {name}" for name in unexported)
-        self.file.remarks += notes.exported_too(self.script, unexported)
+        self.file.remarks += variables.exported_too(self.script, unexported)
         strict = bool(statements) and self._strict(statements[0].start)
         piped = bool(statements) and self.script.has_option("", "pipefail", statements[0].start)
         pipes = not piped and any(_reads_status(one, self._strict(one.start)) for one in statements)

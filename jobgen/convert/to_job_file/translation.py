@@ -15,14 +15,17 @@ from jobgen.convert.to_job_file import (
     components,
     environment_file,
     launcher,
-    notes,
     other_scheduler,
+    own_files,
+    processes,
     program_line,
+    programs,
     rendezvous,
     sizes,
     text_variables,
     threads,
     traps,
+    variables,
     wrappers,
 )
 from jobgen.convert.to_job_file.builder import JobFile, accepted, make_portable
@@ -60,15 +63,16 @@ _LOG_OF_TASK = "task-INDEX/log of the run directory"
 
 # What yields remarks on a script, on its job file, and on its program in the job file.
 _OF_SCRIPT = (
-    *(notes.without_directives, notes.log_text, notes.unread, notes.index),
+    *(programs.without_directives, own_files.log_text, own_files.unread, variables.index),
     *(misreadings.own_name, misreadings.unreadable),
 )
 _OF_FILE = (
-    *(notes.shell, notes.of_runtime, notes.own_path, notes.contained, notes.arguments, notes.own_text),
-    *(notes.run_directory, notes.by_other_command),
+    *(processes.shell, variables.of_runtime, own_files.own_path, variables.contained, variables.arguments),
+    *(own_files.own_text, own_files.run_directory, programs.by_other_command),
 )
 _OF_PROGRAM = (
-    *(notes.process_number, notes.unset, notes.set_again, notes.left_out, notes.timed, notes.deactivation),
+    *(processes.process_number, variables.unset, variables.set_again, variables.left_out),
+    *(programs.timed, processes.deactivation),
 )
 
 
@@ -121,7 +125,7 @@ def _file(script: Script) -> JobFile:
         file.remarks += [hint(one.number, one.text, why) for one in script.directives.late]
         _body(file, script, launch)
         threads.Threads(file, script, main_command(script, launch), launch).write()
-        file.remarks += notes.child_jobs(script, file)
+        file.remarks += own_files.child_jobs(script, file)
     sizes.variables(file, script)
     return file
 
@@ -220,7 +224,7 @@ def _body(file: JobFile, script: Script, launch: Launch | None) -> None:
         parts = split(script, command.node, file.remarks)
         words = _program(file, script, launch, command)
     if command is not None:
-        file.remarks += notes.alone(script, file, command, launch)
+        file.remarks += programs.alone(script, file, command, launch)
     parts, replaced = without_waiting(script, parts, file.remarks)
     words.used += names(file.container_texts)
     words.expanded |= bool(names([*words.words, *file.container_texts]))
@@ -229,7 +233,7 @@ def _body(file: JobFile, script: Script, launch: Launch | None) -> None:
         _without_arguments(file, script.dialect, command)
     if words.expanded:
         file.values["expand"] = True
-    ending = notes.status(script, parts)
+    ending = processes.status(script, parts)
     if command is not None:
         parts, of_hosts = _without_host_code(file, script, command, launch, parts, words)
         replaced += of_hosts
@@ -237,7 +241,7 @@ def _body(file: JobFile, script: Script, launch: Launch | None) -> None:
             _keep_rank_variables(file, script, words)
     rest, moved = traps.take(script, parts)
     blocks.Body(file, script, rest, words.used, words.setup, moved).write(replaced)
-    notes.alone_in_blocks(file)
+    programs.alone_in_blocks(file)
     file.remarks += ending
     file.remarks += traps.remarks(script, "".join(file.program[-1:]), parts, moved, replaced)
     file.remarks += _notes(file, script, launch, command, parts)
@@ -256,15 +260,15 @@ def _notes(
     if command is not None:
         for of_program in _OF_PROGRAM:
             yield from of_program(script, file, command)
-        yield from notes.number_of_program(script, parts)
-        yield from notes.left_running(script, file, parts, command)
-        yield from notes.lost_files(script, file, parts, command)
-    yield from notes.tasks(script, file, launch)
-    yield from notes.ends(file, parts, command)
-    yield from notes.own_state(script, file, parts)
-    yield from notes.environment(script, launch)
-    yield from notes.sizes_of_environment(script, file, launch)
-    yield from notes.number_of_ranks(script, file, launch)
+        yield from processes.number_of_program(script, parts)
+        yield from processes.left_running(script, file, parts, command)
+        yield from own_files.lost_files(script, file, parts, command)
+    yield from programs.tasks(script, file, launch)
+    yield from processes.ends(file, parts, command)
+    yield from processes.own_state(script, file, parts)
+    yield from variables.environment(script, launch)
+    yield from variables.sizes_of_environment(script, file, launch)
+    yield from variables.number_of_ranks(script, file, launch)
     yield from misreadings.in_directory(script, launch.chain if launch else ())
 
 
@@ -283,7 +287,7 @@ def _with_wait(script: Script, parts: Split, statement: Node) -> tuple[Split, No
 
     Return the rest, and the last of these statements, or the statement itself.
     """
-    for at, one in enumerate(parts.after) if notes.unwaited([statement], script.functions) else ():
+    for at, one in enumerate(parts.after) if processes.unwaited([statement], script.functions) else ():
         if one.parent is statement.parent and any(command.name == "wait" for command in commands(one)):
             rest = parts._replace(after=parts.after[at + 1 :])
             ending = next(iter(rest.behind), one)
@@ -338,7 +342,7 @@ def _without_program(file: JobFile, script: Script) -> tuple[Split, ProgramWords
     while statements and re.fullmatch(r"exit( 0)?|[;&]", statements[-1].text):
         statements = statements[:-1]
     if statements and not ended:
-        file.remarks += notes.without_program(script, statements[-1])
+        file.remarks += processes.without_program(script, statements[-1])
     return Split(statements, ()), ProgramWords()
 
 
@@ -370,7 +374,7 @@ def _program(file: JobFile, script: Script, launch: Launch | None, command: Comm
     more, lines, wrapped = list[str](), list[str](), tuple[Node, ...]()
     kind, in_text, twice, own = _ALONE, None, False, OfScript()
     if launch is None:
-        file.remarks += notes.quotes(script, command.line, nodes)
+        file.remarks += variables.quotes(script, command.line, nodes)
     else:
         kind = launch.kind
         if not LAUNCHERS[kind].starts(source.scheduler.command_name):
@@ -380,7 +384,7 @@ def _program(file: JobFile, script: Script, launch: Launch | None, command: Comm
         nodes, more = launcher.program_of(script, launch), _rank_argument(launch)
         surroundings = wrappers.around(script, launch)
         wrapped = wrappers.apply(file, script, launch, surroundings)
-        file.remarks += notes.measured(script, launch, wrapped)
+        file.remarks += programs.measured(script, launch, wrapped)
         in_text = wrappers.text_program(file, launch, surroundings, nodes, more)
         nodes = program_line.inner(command.words, nodes) if launch.outer else nodes
         nodes = () if launch.has("--multi-prog") else _first_of_several(file, launch, nodes)
@@ -390,15 +394,16 @@ def _program(file: JobFile, script: Script, launch: Launch | None, command: Comm
         twice = command.name == "eval" or surroundings.in_shell or surroundings.text is not None
         if twice and any(re.search(r'\\["$]', node.text) for node in nodes):
             nodes = program_line.evaluated(nodes)
-        file.remarks += notes.run_twice(script, command, nodes)
+        file.remarks += variables.run_twice(script, command, nodes)
         evaluated = twice or command.name in SHELLS
-        file.remarks += notes.in_texts(script, launch, evaluated) if not (in_text and in_text.words) else ()
+        if not (in_text and in_text.words):
+            file.remarks += programs.in_texts(script, launch, evaluated)
         line = outermost(launch) or launch
         own = program_line.of_script(script, line.command.node, (*wrapped, *nodes), of_rank)
         if not (in_text and in_text.words):
-            file.remarks += notes.own_ranks(script, file, launch, (*wrapped, *nodes), own.zeros, of_rank)
+            file.remarks += variables.own_ranks(script, file, launch, (*wrapped, *nodes), own.zeros, of_rank)
         if not (twice or surroundings.hidden):
-            file.remarks += notes.quotes(script, launch.line, nodes)
+            file.remarks += variables.quotes(script, launch.line, nodes)
         lines = [*_launcher(file, script, launch, kind), *(in_text.setup if in_text else ())]
         lines += environment_file.apply(file, script, launch)
     file.values["launcher"] = kind
@@ -456,12 +461,12 @@ def _prefixed(
     if re.match(r"[A-Za-z_]\w*=", program[0]):  # which ibrun and mpirun_rsh set for the ranks
         program = ["env", *program]
     if plain[0] == "python" and program[0] != "python":
-        file.remarks += notes.python(script, file, command)
+        file.remarks += programs.python(script, file, command)
     elif direct and program == plain:
         file.hint(command.line, plain[0], other_scheduler.OF_INTERPRETER)
     elif launch is not None and by_launcher:
-        file.remarks += notes.old_launcher(launch, words.words, old)
-        file.remarks += notes.python(script, file, command) if "python" in launch.front and not old else ()
+        file.remarks += programs.old_launcher(launch, words.words, old)
+        file.remarks += programs.python(script, file, command) if "python" in launch.front and not old else ()
     return _behind_env(pairs, program) if pairs else program
 
 
