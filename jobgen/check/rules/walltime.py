@@ -28,7 +28,7 @@ from jobgen.values.parsers import seconds as seconds_of
     a note if the job has one node and no GPUs, or the only directive is one number, so that the command line may have
     the rest. It is one, too, if the script reads the index of an array or a number of nodes that no directive has, if a comment names the program
     that submits it, if the name of the queue or the QoS is a time, or that of one for short jobs or tests, if the script is called a
-    demonstration, in a script that is still to be filled in, and if the job only prints, loads modules or submits others. A comment, which may be about the queue, a command that submits
+    demonstration, a short run or an analysis, in a script that is still to be filled in, and if the job only prints, loads modules or submits others. A comment, which may be about the queue, a command that submits
     the script again, or one in a file beside it may have the time limit, and one that gives the number of nodes,
     which the script reads.)""",
     message="no time limit: the default of the queue applies, which may be minutes or days",
@@ -94,7 +94,9 @@ def _may_be_given(script: Script) -> bool:
     return few or is_time or shows or _has_options(script) or _has_nodes(script)
 
 
-_OF_COURSES = re.compile(r"(?i)(?<![a-z])(?:beginner|tutorial|demo|hello|examples?|exercise|lesson)(?![a-z])")
+_OF_COURSES = re.compile(
+    r"(?i)(?<![a-z])(?:beginner|tutorial|demo|hello|examples?|exercise|lesson|quick|debug|toy|plots?|counts?|analy[sz]e)(?![a-z])"
+)
 
 
 def sizes(request: Request) -> tuple[object, ...]:
