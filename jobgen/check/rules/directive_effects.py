@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
@@ -521,12 +522,12 @@ def _covers(script: Script, key: str, lost: str, used: str) -> bool:
     """Return whether the job has all that the value without effect asks for: as much time, or a GPU with its type."""
     if key in ("--gres", "--gpus"):
         return set(lost.split(":")) <= set(used.split(":"))
-    times = [script.dialect.seconds(one) for one in (lost, used)]
-    if key == script.dialect.key("walltime") and None not in times:
-        return times[0] <= times[1]
-    few, many = (re.fullmatch(r"(\d+)([a-zA-Z]*)", one, re.ASCII) for one in (lost, used))
-    known = key in _AMOUNTS and few is not None and many is not None
-    return known and few[2].lower() == many[2].lower() and int(few[1]) <= int(many[1])
+    if key == script.dialect.key("walltime"):
+        return (script.dialect.seconds(lost) or sys.maxsize) <= (script.dialect.seconds(used) or 0)
+    few, many = (re.fullmatch(r"(\d{1,12})([a-zA-Z]*)", one, re.ASCII) for one in (lost, used))
+    if key not in _AMOUNTS or few is None or many is None:
+        return False
+    return few[2].lower() == many[2].lower() and int(few[1]) <= int(many[1])
 
 
 _AMOUNTS = ("--ntasks", "--cpus-per-task", "--mem", "--mem-per-cpu", "-l mem", "-l ncpus", "-l jobfs")

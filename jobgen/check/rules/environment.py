@@ -50,12 +50,16 @@ def bashrc(script: Script) -> Iterator[Hit]:
 def _fix_for_conda(script: Script, command: Command) -> str:
     """Return the fix where a start-up file defines conda for an activation below it; empty for others."""
     later = [one for one in script.commands if one.node.start > command.node.end]
-    activates = [one.name for one in later if one.literals[:1] == ["activate"]]
-    old = ", and conda activate for source activate" if {"source", "."} & set(activates) else ""
-    known = any(_HOOK.match(one.node.text) for one in later) or not {"conda", "source", "."} & set(activates)
-    return "" if known else f"{_SET_UP}{old}; write what else the job needs of the file, too"
+    activates = {one.name for one in later if one.literals[:1] == ["activate"]}
+    old, by_module = activates & {"source", "."}, any(map(_MODULE.match, (one.node.text for one in later)))
+    known = any(_HOOK.match(one.node.text) for one in later) or (by_module and "conda" not in activates)
+    if known or not activates & {"conda", "source", "."}:
+        return ""
+    also = ", and conda activate for source activate" if old else ""
+    return f"{_SET_UP}{also}; write what else the job needs of the file, too"
 
 
+_MODULE = re.compile(r"(?i)(?:module|ml)\s.*(?:conda|python)")
 _SET_UP = "write source DIR/etc/profile.d/conda.sh in its place: conda info --base prints DIR"
 
 
