@@ -138,6 +138,14 @@ def asks(command: Command) -> bool:
     return bool((QUERY | _ASKS) & {os.path.basename(word) for word in words})
 
 
+def is_probe(command: Command) -> bool:
+    """Return whether a launcher starts a test of the network, which takes seconds."""
+    return any(map(_PROBE.fullmatch, named(command)))
+
+
+_PROBE = re.compile(r"(\w+_perf(_mpi)?|ib_\w+|osu_\w+)(?:_\d+)?")
+
+
 def is_work(command: Command) -> bool:
     query = asks(command) or _PRINTING_CODE.search(command.node.text) or prepares_nodes(command)
     query = query or _started(command) in {*_COPIES, "tar", "unzip"}  # files for the programs below

@@ -82,7 +82,7 @@ FOUND = [
     ("identical-tasks", "warning", TASKS + "srun pip install -e .\n"),
     # modules
     ("module-after-environment", "warning", SLURM + VENV + f"module load cuda python/3.11\n{RUN}\n"),
-    ("module-after-environment", "warning", SLURM + f"conda activate x\nml PyTorch/2.1\n{RUN}\n"),
+    ("module-after-environment", "note", SLURM + f"conda activate x\nml PyTorch/2.1\n{RUN}\n"),
     (
         "module-after-environment",
         "warning",

@@ -24,7 +24,7 @@ def test_the_directives_of_two_components_do_not_repeat_each_other(word: str, tm
 
 
 def test_a_directive_twice_in_one_component_is_reported(tmp_path: Path) -> None:
-    (tmp_path / "job.sh").write_text(TEXT.format("hetjob").replace("--mem=20G", "--mem=20G --mem=30G"))
+    (tmp_path / "job.sh").write_text(TEXT.format("hetjob").replace("--mem=20G", "--mem=20G --mem=5G"))
     assert ":4: warning: --mem has the value 20G above" in jobs.jobgen("check", tmp_path / "job.sh").stdout
 
 

@@ -220,7 +220,8 @@ def conda_hook(script: Script) -> Iterator[Hit]:
     "A module that takes the place of an environment",
     """`module load` puts the directory of its programs in front of `PATH`. A module of Python, or one that brings it, such
     as PyTorch without a module of Python in front of it, behind an activated environment replaces the environment's `python`, `torchrun` and `pip` by its own, which
-    lack the packages. `module purge` behind a virtual environment takes the Python away that it was made with.""",
+    lack the packages. `module purge` behind a virtual environment takes the Python away that it was made with. (It is a note
+    for PyTorch, TensorFlow and the like: the job may need the packages of the module, too.)""",
     fix="load the modules first, then activate the environment",
     bad="""
     #!/bin/bash
@@ -263,9 +264,10 @@ def module_after_environment(script: Script) -> Iterator[Hit]:
                 return
             line = environment.command.line
             reason = f"this unloads {python}, the Python of the environment of line {line}"
+            level = NOTE if pythons and all(map(_ON_PYTHON.search, pythons)) else None
             if pythons:
                 reason = f"the module {pythons[0]} comes in front of the environment of line {line}: python or its packages are the module's"
-            yield Hit.at(change.command.node, reason)
+            yield Hit.at(change.command.node, reason, level=level)
 
 
 _BY_PATH = re.compile(r"(?<![\w/.$-])(?:python[\d.]*|torchrun|accelerate|deepspeed|pip3?)\s")

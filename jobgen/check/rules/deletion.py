@@ -22,8 +22,8 @@ _WHOLE = r"[\"']?\$(\w+|\{\w+\})[\"']?/[\"']?(\*|\.\*|\*\.\*)?[\"']?"
     WARNING,
     "rm -r of all below a variable",
     """If the variable is empty, `rm -rf "$DIR"/*` is `rm -rf /*`: it deletes all files that the user may
-    delete. `${DIR:?}` ends the script instead. (In a script with `set -u`, and for a variable that the
-    script sets, this is a note.)""",
+    delete. `${DIR:?}` ends the script instead. (It is a note in a script with `set -u`, for a variable that the
+    script sets, and for one that a command above uses, too, or a file may set that the script reads.)""",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
@@ -44,10 +44,17 @@ def rm_variable(script: Script) -> Iterator[Hit]:
             name = names[0] if names and re.fullmatch(_WHOLE, word.text) else None
             if name is not None and name not in tested and _may_be_empty(script, name):
                 rest = re.sub(r"\$\{?\w+\}?|[\"']", "", word.text)
-                level = NOTE if name in script.values or script.nounset else None
+                known = name in script.values or script.nounset or _is_known(script, name, command.node.start)
+                level = NOTE if known else None
                 reason = f"if {name} is empty, rm deletes {rest}"
                 yield Hit.at(command.node, reason, f"write ${{{name}:?}}", level)
                 break
+
+
+def _is_known(script: Script, name: str, end: int) -> bool:
+    """Return whether a command above a place uses a variable, or the script reads a file there, which may set it."""
+    sources = any(one.node.start < end for one in script.named("source", "."))
+    return sources or any(other == name and node.start < end for other, node in script.expansions)
 
 
 def _in_traps(script: Script) -> Iterator[Command]:

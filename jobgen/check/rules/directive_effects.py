@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
@@ -478,8 +479,9 @@ def carriage_return(script: Script) -> Iterator[Hit]:
     """Slurm and Torque use the **last** one. PBS Pro uses the **first** one for each resource of `-l`, and
     the **last** one for all other options. One of the two values has no effect. (Some options add up:
     `-W depend` on PBS Pro, `-W stagein`, `-W stageout` and `-W x` on Torque, `--mail-type` on Slurm.
-    Options on the command line win over the script. Two names, comments, addresses of mail or logs are a note: the job
-    runs in the same way.)""",
+    Options on the command line win over the script. It is a note if the job
+    runs in the same way, as with two names, comments, addresses of mail or logs, and if the value in effect is the larger time,
+    memory or number of ranks or cores, or the GPU with its type.)""",
     fix="keep one of them",
     bad="""
     #!/bin/bash
@@ -499,7 +501,9 @@ def repeated(script: Script) -> Iterator[Hit]:
         which = grammar.precedence(key)
         once = which != "all" and option.value and grammar.takes_value(key)
         if once and seen.setdefault(key, option.value) != option.value:
+            values = (seen[key], option.value) if which == "last" else (option.value, seen[key])
             mild = _is_label(script, key) or re.search(r"\w", seen[key]) is None  # as of -w, --nodelist=NAME
+            mild = mild or _covers(script, key, *values)
             fix = f"keep one of them{_JOINED.get(key, '')}"
             log, errors, *_ = (*script.dialect.log_options, "", "")
             if key == log and errors not in script.heeded and _is_of_errors(option.value, seen[key]):
@@ -514,6 +518,19 @@ def _is_of_errors(name: str, other: str) -> bool:
     return first is not None and second is None
 
 
+def _covers(script: Script, key: str, lost: str, used: str) -> bool:
+    """Return whether the job has all that the value without effect asks for: as much time, or a GPU with its type."""
+    if key in ("--gres", "--gpus"):
+        return set(lost.split(":")) <= set(used.split(":"))
+    if key == script.dialect.key("walltime"):
+        return (script.dialect.seconds(lost) or sys.maxsize) <= (script.dialect.seconds(used) or 0)
+    few, many = (re.fullmatch(r"(\d{1,12})([a-zA-Z]*)", one, re.ASCII) for one in (lost, used))
+    if key not in _AMOUNTS or few is None or many is None:
+        return False
+    return few[2].lower() == many[2].lower() and int(few[1]) <= int(many[1])
+
+
+_AMOUNTS = ("--ntasks", "--cpus-per-task", "--mem", "--mem-per-cpu", "-l mem", "-l ncpus", "-l jobfs")
 _JOINED = {
     "--constraint": ", or join them with &",
     "--partition": ", or join them with a comma",

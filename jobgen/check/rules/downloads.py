@@ -27,7 +27,7 @@ _DOWNLOADS = {
     "Downloads inside the job",
     """Compute nodes often have no internet access. Where they do, the GPUs of every job wait for the
     download. (A script that sets a proxy, or loads a module of that name, shows that its nodes have the internet. It is a note if the script names a mirror, does nothing else, is called an installation,
-    chooses the download by a `case`, or runs a program that needs the internet itself, such as `wandb login`.)""",
+    chooses the download by a `case`, or runs a program that needs the internet itself, such as `wandb login`, or installs a client of a service.)""",
     fix="run it on the login node, before the job",
     bad="""
     #!/bin/bash
@@ -88,13 +88,22 @@ def _is_online(script: Script) -> bool:
     if any("offline" in value.text for _, value, _ in script.assignments):
         return False
     bots = (word for one in script.commands if is_python(one.program) for word in one.literals)
+    packages = (word for one in script.commands if "install" in one.literals for word in one.literals)
     texts = (one.node.text for one in script.commands)
     return (
-        "WANDB_API_KEY" in script.values or any(map(_BOT.fullmatch, bots)) or any(map(_ONLINE.search, texts))
+        "WANDB_API_KEY" in script.values
+        or any(map(_BOT.fullmatch, bots))
+        or any(map(_ONLINE.search, texts))
+        or any(map(_CLIENT.match, packages))
     )
 
 
 _BOT = re.compile(r"(?i)\S*(?<!ro)bot(\.py)?")
+# Packages that read pages or ask services of the internet.
+_CLIENT = re.compile(
+    r"(?i)(?:google|googlesearch-python|tweepy|praw|scrapy|selenium|bs4|beautifulsoup4|lyricsgenius|yfinance|openai|anthropic|"
+    r"discord(?:\.py)?|slack_sdk|youtube[-_]dl|yt-dlp|gdown|boto3)(?![\w.-])"
+)
 _ONLINE = re.compile(r"\bwandb\s+(?:login|agent|sync|online)\b|\bgit\s+push\b|\bngrok\b|push_to_hub")
 
 

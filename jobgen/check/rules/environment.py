@@ -22,7 +22,7 @@ START_UP = (".bashrc", ".bash_profile", ".profile", ".zshrc")
     """Start-up files are for interactive and login shells. Many return at once in other shells, some wait for
     input, and they differ between users. (It is a note if the file is one of login shells, such as `~/.bash_profile`,
     which do not return, and if an environment is activated below it by its whole path, or conda set up so.)""",
-    fix="load the modules and the environment in the script",
+    fix="write what the job needs of it in its place: modules, variables, an environment",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
@@ -44,7 +44,23 @@ def bashrc(script: Script) -> Iterator[Hit]:
             if name.endswith("rc"):
                 reason = f"{name} is for interactive shells: it may return at once in a job, and {whose}"
             mild = _has_own_python(script, command) or not name.endswith("rc")
-            yield Hit.at(command.node, reason, level=NOTE if mild else None)
+            yield Hit.at(command.node, reason, _fix_for_conda(script, command), NOTE if mild else None)
+
+
+def _fix_for_conda(script: Script, command: Command) -> str:
+    """Return the fix where a start-up file defines conda for an activation below it; empty for others."""
+    later = [one for one in script.commands if one.node.start > command.node.end]
+    activates = {one.name for one in later if one.literals[:1] == ["activate"]}
+    old, by_module = activates & {"source", "."}, any(map(_MODULE.match, (one.node.text for one in later)))
+    known = any(_HOOK.match(one.node.text) for one in later) or (by_module and "conda" not in activates)
+    if known or not activates & {"conda", "source", "."}:
+        return ""
+    also = ", and conda activate for source activate" if old else ""
+    return f"{_SET_UP}{also}; write what else the job needs of the file, too"
+
+
+_MODULE = re.compile(r"(?i)(?:module|ml)\s.*(?:conda|python)")
+_SET_UP = "write source DIR/etc/profile.d/conda.sh in its place: conda info --base prints DIR"
 
 
 def _has_own_python(script: Script, command: Command) -> bool:

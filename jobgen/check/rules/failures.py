@@ -21,6 +21,7 @@ from jobgen.check.ignored_failures import (
     handled,
     ignored,
     is_judged,
+    is_probe,
     is_sent_again,
     is_work,
     named,
@@ -402,11 +403,8 @@ def _errexit_from(script: Script) -> int:
 def _teed(pipeline: Node) -> bool:
     """Return whether the rule lost-status applies: work, and then tee or another filter."""
     inner = list(commands(pipeline))
-    works = (named(one) for one in inner[:-1] if one.works and not prepares_nodes(one))
-    return any(not QUERY & names and not any(map(_PROBE.fullmatch, names)) for names in works)
-
-
-_PROBE = re.compile(r"(\w+_perf(_mpi)?|ib_\w+|osu_\w+)(?:_\d+)?")  # a test of the network
+    works = [one for one in inner[:-1] if one.works and not prepares_nodes(one)]
+    return any(not QUERY & named(one) and not is_probe(one) for one in works)
 
 
 @rule(

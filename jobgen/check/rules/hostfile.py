@@ -68,6 +68,13 @@ def _is_read_at_once(script: Script, node: Node, name: str) -> bool:
     return bool(behind) and max(behind) < begin and name not in script.hostfiles
 
 
+def _may_be_unread(script: Script, node: Node, name: str) -> bool:
+    """Return whether only the shell reads a file, or nothing in the script names one, and the program decides it."""
+    unnamed = name not in script.hostfiles and not _is_read(script, os.path.basename(name))
+    by_program = unnamed and any(one.node.start > node.end for one in programs(script))
+    return by_program or _is_read_at_once(script, node, name)
+
+
 def _has_no_reader(script: Script, node: Node, name: str) -> bool:
     """Return whether nothing names the file, and all programs are started by the scheduler, which knows the nodes
     itself, or by launchers that name their own."""
@@ -94,7 +101,8 @@ def _last_launch(script: Script) -> int:
     "One hostfile for all jobs",
     """If all jobs write their hostfile to one path, the next job that starts overwrites it, and the launcher
     of the first job reads the hosts of the second. Ten of 45 public scripts do that. (It is a note in `/tmp`,
-    which only jobs on the same node share, and if only the shell reads the file, before it starts a program. It is
+    which only jobs on the same node share, if only the shell reads the file, before it starts a program, and if
+    nothing names it, so that a program may read it or not. It is
     silent with `--dependency=singleton`: one job of this name runs at a time, if nothing names the file and each
     launcher is `srun` or names another, if the script is copied to a folder of the job, or has a date and a time in the
     name of its own, and if it ends where its folder exists.)""",
@@ -144,7 +152,7 @@ def shared_hostfile(script: Script) -> Iterator[Hit]:
         reason = f"{name} is the same file for all jobs: concurrent jobs overwrite each other's hosts"
         fix = "put the job's id into the path" + (f": hostfile.${job_id}" if job_id else "")
         few = len(seen) < _FEW  # each costs a search in the whole script
-        mild = name.startswith("/tmp/") or (few and _is_read_at_once(script, node, name))
+        mild = name.startswith("/tmp/") or (few and _may_be_unread(script, node, name))
         yield Hit.at(node, reason, fix, level=NOTE if mild else None)
 
 

@@ -108,7 +108,8 @@ def _on_fewer_nodes(script: Script) -> Iterator[Hit]:
         if outer.row.of_mpi and script.only(outer) and each and total and nodes and -(-total // each) < nodes:
             used = -(-total // each)
             reason = f"{outer.title} puts {counted(each, 'rank')} on a node: its {total} fill {used} of the {nodes} nodes of the job"
-            fix = "compute it from the request"
+            fewer = f"request {counted(used, 'node')}"
+            fix = f"{fewer}, or compute the number of ranks from the request"
             if total % nodes == 0:
                 share = total // nodes
                 way = (
@@ -116,7 +117,7 @@ def _on_fewer_nodes(script: Script) -> Iterator[Hit]:
                     if outer.title == "aprun"
                     else f"--map-by ppr:{share}:node, or -ppn of other MPIs"
                 )
-                fix = f"write {each * nodes}, or start {counted(share, 'rank')} on each: {way}"
+                fix = f"write {each * nodes}, or start {counted(share, 'rank')} on each: {way}; else {fewer}"
             yield Hit(one.line, reason, fix, WARNING)
 
 

@@ -522,7 +522,7 @@ def _reads_others(script: Script) -> bool:
     "A variable with a name that is set nowhere",
     """A misspelt variable is empty, without a message. Names are case-sensitive: `$Nodes` is not `$NODES`.
     `set -u` ends the script instead. A name that is almost that of a variable of the scheduler is reported,
-    too. (It is a note if only messages have it, or `scontrol show hostnames`, which takes the nodes of the job
+    too. (It is a note if only messages or, for a variable of the scheduler, tests have it, or `scontrol show hostnames`, which takes the nodes of the job
     without an argument. Lower-case names without a similar one are the matter of
     `unset-variable`.)""",
     bad="""
@@ -570,8 +570,13 @@ def _misspelt_of_job(script: Script, known: set[str]) -> Iterator[Hit]:
             continue
         seen.add(name)
         if (meant := names.near(name) or dialect.meant(name)) is not None:
-            level = NOTE if _has_no_effect(script, name) else None
+            level = NOTE if _has_no_effect(script, name) or _is_only_tested(script, name) else None
             yield Hit.at(node, f"{dialect.title} sets no ${name}, only ${meant}", _spelt(name, meant), level)
+
+
+def _is_only_tested(script: Script, name: str) -> bool:
+    """Return whether a variable is only in tests, which may be untrue with its right name, too."""
+    return all(node.under("test_command") for other, node in script.expansions if other == name)
 
 
 def _has_no_effect(script: Script, name: str) -> bool:
