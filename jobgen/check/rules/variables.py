@@ -249,7 +249,7 @@ def _is_in_name(node: Node) -> bool:
 
 # Names of variables that have the path of a folder or a file, which may be any.
 _OF_PATH = re.compile(
-    r"(?i)dir|path|folder|file|root|home|base|prefix|repo|src|source|data(?!_?set)|(?:^|_)in(?:put)?s?$|input|out(?:put)?s?$|"
+    r"(?i)dir|path|folder|file|root|home|base|prefix|repo|src|source|data(?!_?set)|(?:^|_)in(?:put)?s?$|input|out(?:put)?s?\d*$|"
     r"output|result|(?:^|_)work|project|log|save|target|dest|wd|loc(?:ation)?$|env|^[df]$"
 )
 # Commands whose output has no blanks, if their input has none.
