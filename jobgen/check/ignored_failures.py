@@ -67,7 +67,10 @@ TEXT = {
     *("uniq", "fgrep", "zgrep", "zcat"),
 }
 # Commands without which what follows fails, or that fail without harm.
-_PREPARE = {"cd", "pushd", "popd", "mkdir", "rmdir", "rm", "chmod", "touch", "ln", "enable_lmod", "jutil"}
+_PREPARE = {
+    "cd", "pushd", "popd", "mkdir", "rmdir", "rm", "chmod", "chgrp", "chown", "setfacl", "touch", "ln",
+    "enable_lmod", "jutil",
+}  # fmt: skip
 # What is not there cannot be removed, what is there is not made or pulled again, and cmake -E handles files.
 _HARMLESS = re.compile(
     r"(?:(?:conda|mamba|micromamba|pip3?|python3? -m pip|git)\s+(?:env\s+)?(?:remove|uninstall)|"
@@ -75,6 +78,7 @@ _HARMLESS = re.compile(
     r"(?:conda|mamba|micromamba)\s+(?:env\s+)?(?:create|init|config|clean|deactivate)|g?make\s+(?:dist)?clean|"
     r"g?make\s+(?:info|help|print\w*|show\w*)|ctest\s+(?:-N|--show-only)|taskset\s+-\w*p|"
     r"(?:wandb|huggingface-cli|hf)\s+(?:auth\s+)?(?:login|disabled|enabled|offline|online|artifact\s+cache))\b|"
+    r"(?:\S*/)?[a-z]\w*\s+(?:del|delete|destroy)\s|"
     r"(?:python[\d.]* -m )?pip[\d.]*\s+install\s(?:-\S+\s)*pip(?=\s|$)|"
     r"(?:source|\.)\s+(?:\S*/)?deactivate\b|(?:singularity|apptainer)\s.*\spython3?\s+-c\b"
 )
@@ -219,7 +223,11 @@ def shows_installation(script: Script, command: Command) -> bool:
 
 
 def _cleans(command: Command) -> bool:
-    return _CLEANS.fullmatch(command.program or os.path.basename(command.words[0].unquoted)) is not None
+    """Return whether a program, or the script that a shell runs, only cleans up or prints, by its name."""
+    name, *words = _program(command) or [""]
+    own = command.program or os.path.basename(command.words[0].unquoted)
+    scripts = words if os.path.basename(name) in _SHELLS else []
+    return any(_CLEANS.fullmatch(os.path.basename(one)) for one in (own, *scripts))
 
 
 def handled(command: Command) -> bool:

@@ -50,6 +50,11 @@ def levels(text: str, rule: str) -> list[str]:
         ("early-expansion", f"{TWO}echo date > run_$SLURM_PROCID.sh\nsrun bash run_$SLURM_PROCID.sh"),
         ("repeated-count", f"{TWO}mpirun -np 1 ./a\nmpirun -np 2 ./a\nmpirun -np 4 ./a"),
         ("repeated-count", f"{ASKED}N=4\n[ $N -gt $SLURM_NTASKS ] && exit 1\nmpirun -np $N ./a"),
+        ("repeated-count", f"{TWO}N=2\necho $N of $SLURM_NTASKS\nmpirun -np $N ./a"),
+        ("ssh-between-nodes", f"{TWO}me=$(hostname -s)\nssh $me ./server"),
+        ("no-errexit", f"{HEAD}setfacl -m u:a:x d\nshifter --image=a ./b"),
+        ("no-errexit", f"{HEAD}srun bash clean.sh; python3 a.py"),
+        ("no-errexit", f"{HEAD}/opt/envs del a\n/opt/envs build a"),
         ("srun-cpus", f"{ASKED}#SBATCH --cpus-per-task=8\nmodule load slurm/24.05.4\nsrun python3 t.py"),
         ("mpi-plugin", f"{TWO}module load openmpi\nsrun --mpi=pmi2 torchrun --nnodes=2 train.py"),
         ("ranks-mismatch", f"{ASKED}#SBATCH --cpus-per-task=16\nsrun -n 64 ./solver"),
@@ -664,6 +669,11 @@ def test_a_loop_has_one_finding_on_its_input() -> None:
         ("nodes-mismatch", f"{PBS}#PBS -l nodes=2:ppn=16\naprun -n 4 ./a", "start 2 ranks on each: -N 2"),
         ("nodes-mismatch", f"{PBS}#PBS -l nodes=2:ppn=16\nmpirun -n 4 ./a", "--map-by ppr:2:node"),
         ("ssh-between-nodes", f"{TWO}ssh $head ./server", "nodes, and its processes outlive the job"),
+        (
+            "ssh-between-nodes",
+            f"{TWO}ssh $head 'conda activate a; ./server'",
+            "write the commands into a script",
+        ),
         ("source-activate", f"{HEAD}source activate a\n. /opt/etc/profile.d/conda.sh", "write eval"),
         *(
             ("overwritten-path", f"{HEAD}module load a\nexport PATH={value}\n./a", fix)

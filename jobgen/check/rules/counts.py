@@ -20,7 +20,7 @@ from jobgen.script.syntax import Node, expansions, is_plain
     "A number that repeats the request",
     """The launcher gets a number that the request already has. If only one of the two is changed, too
     few or too many ranks start. The scheduler has the numbers in variables, and srun takes them
-    by itself. (A script that starts its ranks with three or more numbers measures how a program scales: it is silent.)""",
+    by itself. (A script that starts its ranks with three or more numbers measures how a program scales: it is silent, and one that reads the scheduler's number besides its own.)""",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -64,10 +64,17 @@ def _by_hand(script: Script, launch: Launch, names: tuple[str, ...]) -> bool:
             return False  # a command that counts
         for name in word.all("variable_name"):
             value = script.constants.node(name.text)
-            if value is None or name.text in _compared(script):
+            if value is None or name.text in _compared(script) or _is_share(script, launch, names):
                 return False
             todo.append(value)
     return True
+
+
+def _is_share(script: Script, launch: Launch, names: tuple[str, ...]) -> bool:
+    """Return whether a script with a number of its own reads that of the scheduler, too: it is a part of it."""
+    meanings = {"nodes"} if names == launch.row.line.nodes else {"ranks", "slots"}
+    variables = script.dialect.job_variables
+    return any(variables.get(name) in meanings for name, _ in script.expansions)
 
 
 @lru_cache(maxsize=4)

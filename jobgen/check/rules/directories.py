@@ -57,7 +57,7 @@ def unchecked_cd(script: Script) -> Iterator[Hit]:
     for before, command in zip([None, *moves], moves, strict=False):
         after = list(_in_directory(script, command))
         apart = command.name == "popd" or not may_miss(script, command)
-        if apart or all(_is_apart(script, one) for one in after):
+        if apart or all(_is_apart(script, one) or _reads_there(command, one) for one in after):
             continue
         if not (_proven(script, command) or stays(script, command) or _is_there(script, before, command)):
             fix = f"write {command.node.text} || exit 1"
@@ -386,6 +386,12 @@ def _is_apart(script: Script, command: Command) -> bool:
     return not unknown and _names_all(words)
 
 
+def _reads_there(move: Command, command: Command) -> bool:
+    """Return whether a command reads its input from the directory of a cd by its name: without it neither works."""
+    folder = f"{_path(move.arguments[-1])}/"
+    return any(word.unquoted.startswith(folder) for word in command.files("<"))
+
+
 def _parts(text: str) -> list[str]:
     """Return the words that a text becomes; of an absolute path with the output of a command, what is in front of it."""
     path = re.match(r"(?=[/~])[^\s`]*?(?=`|\$\()", text)
@@ -404,15 +410,17 @@ def _names_all(words: list[str]) -> bool:
     names = [word.rpartition("/")[2] for word in words]
     interpreters = (at for at, name in enumerate(names) if _INTERPRETERS.fullmatch(name))
     at = 0 if words[0].startswith("/") else next(interpreters, None)
-    absolute = [
-        _ABSOLUTE.match(word) is not None
-        for word in words[(at or 0) + 1 :]
-        if not re.fullmatch(r"-[^=]*|[\d.]+", word)
-    ]
+    given = [word for word in words[(at or 0) + 1 :] if not re.fullmatch(r"-[^=]*|[\d.]+", word)]
+    absolute = [_ABSOLUTE.match(word) is not None for word in given]
+    if sum(absolute) + words[0].startswith("/") > _FOLDERS:  # names of files in the folders of its options
+        absolute = [
+            one or re.fullmatch(r"\w+", word) is not None for one, word in zip(absolute, given, strict=True)
+        ]
     some = any(absolute[1:]) if at is not None and not words[0].startswith("/") else all(absolute)
     return len(absolute) > 1 and absolute[0] and some and not _WRITES_THERE.fullmatch(names[0])
 
 
+_FOLDERS = 2  # absolute paths: a program and one folder
 # Programs that write into the directory where they run, whatever their words are.
 _WRITES_THERE = re.compile(r"cmake|configure|ctest|multiqc|matlab|STAR|unzip|tar|wget|curl")
 

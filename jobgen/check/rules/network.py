@@ -150,7 +150,8 @@ def _interfaces(script: Script) -> Iterator[tuple[int, str, str]]:
     NOTE,
     "ssh to another node",
     """Many clusters do not allow ssh between the nodes of a job. Where it works, the scheduler does not
-    manage the processes that it starts. Use `srun` on Slurm, `pbs_tmrsh` on PBS Pro, `pbsdsh` on Torque.""",
+    manage the processes that it starts. Use `srun` on Slurm, `pbs_tmrsh` on PBS Pro, `pbsdsh` on Torque. These start a
+    program and no shell: several commands need a script. (ssh to the host of the script itself is silent.)""",
     message="many clusters do not allow ssh between nodes, and its processes outlive the job",
     bad="""
     #!/bin/bash
@@ -179,20 +180,34 @@ def ssh_nodes(script: Script) -> Iterator[Hit]:
         if variable and not elsewhere and not command.node.under("function_definition"):
             words = {word for text in command.literals for word in text.split()}
             reason = "many clusters do not allow ssh between nodes" if words & (QUERY - {"env"}) else ""
-            yield Hit.at(command.node, reason, way)
+            several = _SEVERAL.search(" ".join(script.texts_of(command)[1:]))
+            yield Hit.at(command.node, reason, f"{_OF_SEVERAL}{way}" if several else way)
     for launch in script.launches:
         if _starts_by_ssh(launch) and script.request.several:
             reason = f"{launch.title} starts its ranks by ssh, which many clusters do not allow between nodes"
             yield Hit(launch.line, reason, f"{way} on each node, or give --launcher")
 
 
+# Commands that only a shell runs: ssh starts one for them.
+_SEVERAL = re.compile(r"[;&|]|(?:^|\s)(?:cd|source|export|conda activate|module)\s")
+_OF_SEVERAL = "write the commands into a script with a first line #!/bin/bash -l, and "
+
+
 def _is_of_no_node(script: Script, command: Command) -> bool:
-    """Return whether ssh runs no command, with -N, also in a variable, or has a host that the text names."""
+    """Return whether ssh runs no command, with -N, also in a variable, or has a host that the text names, or the own one."""
+    hosts = (script.values.get(name, ()) for name, _ in expansions(command.node))
+    if _OWN_HOST.fullmatch(next((one.text for values in hosts for one in values), "")):
+        return True
     values = (one.text for name, _ in expansions(command.node) for one in script.values.get(name, ()))
     words = [*command.literals, *(word for value in values for word in value.strip("\"'").split())]
     if any(re.fullmatch(r"-[A-Za-z]*N", word) for word in words):
         return True
     return bool(host_of_ssh(script.texts_of(command)))
+
+
+_OWN_HOST = re.compile(
+    r"\"?(?:(?:\$\(|`)\s*(?:/bin/)?hostname(?: -\w+)?\s*[)`]|\$\{?(?:HOSTNAME|SLURMD_NODENAME)\}?)\"?"
+)
 
 
 def _starts_by_ssh(launch: Launch) -> bool:

@@ -107,7 +107,8 @@ def output_directory(script: Script) -> Iterator[Hit]:
         reason = f"without the directory {shown(folder)} {loss}: the scheduler does not create it"
         if made:
             reason = f"the directory {shown(folder)} must exist when the job starts: mkdir in line {made.line} is too late"
-        yield Hit.at(option, reason, f"mkdir -p {folder} before you submit", None if made else NOTE)
+        fix = f"mkdir -p {folder} before you submit"
+        yield Hit.at(option, reason, fix if made else f"{fix}, if it is not there", None if made else NOTE)
 
 
 def _is_made_elsewhere(script: Script, folder: str) -> bool:

@@ -72,8 +72,8 @@ def after_array(script: Script) -> Iterator[Hit]:
     WARNING,
     "A relative path in the home directory",
     """PBS starts a job in the home directory, and relative paths are resolved there. Slurm starts it in the
-    directory where it was submitted. (The apps of brainlife.io are submitted with a directory. It is a note in scripts
-    of NCAR, where PBS starts jobs in the directory, too, and where the command line has to have the size of the job, as it may have
+    directory where it was submitted. (The apps of brainlife.io are submitted with a directory. It is silent in scripts
+    of NCAR, where PBS starts jobs in the directory, too, and a note where the command line has to have the size of the job, as it may have
     the directory.)""",
     fix='begin with cd "$PBS_O_WORKDIR"',
     bad="""
@@ -99,6 +99,7 @@ def home_directory(script: Script) -> Iterator[Hit]:
     moved = any(script.own_running("cd", "pushd"))
     moved |= any("PBS_O_WORKDIR" in name for name, _ in script.expansions)
     flags = {option.flag for option in script.options} | {name for _, name, _ in resources(script.options)}
+    moved |= script.starts_at_submission
     if moved or flags & {"-d", "-w", "wd"} or "brainlife" in script.tree.text or script.name == "main":
         return
     programs = {id(one.command.node): literal(one.file) for one in script.started if one.outer is not None}
@@ -111,9 +112,7 @@ def home_directory(script: Script) -> Iterator[Hit]:
                 relative = relative or re.match(r"\./", word)
             if relative and (word in command.literals or "/" in word):
                 reason = f"PBS starts the job in the home directory, and {shown(word)} is resolved there"
-                elsewhere = script.starts_at_submission or not any(
-                    (*sizes(script.request), script.request.walltime)
-                )
+                elsewhere = not any((*sizes(script.request), script.request.walltime))
                 yield Hit.at(command.node, reason, level=NOTE if elsewhere else None)
 
 

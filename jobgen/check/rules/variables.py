@@ -88,7 +88,7 @@ def _is_tested(node: Node, name: str) -> bool:
 
 _TESTS = 5  # commands of a list in front of another one
 _EDITS = r"(sed|awk|gawk|grep|egrep|perl|tr|expr)\b"  # programs that get expressions
-_NO_PATHS = ("module", "ml", "echo", "printf")
+_NO_PATHS = ("module", "ml", "echo", "printf", "mail", "mailx", "ssh", "rsh", "pdsh")  # ssh joins its words
 _CHOICES = ("if_statement", "case_statement", "function_definition", "heredoc_body")
 _PATHS = (
     "cd", "pushd", "mkdir", "rm", "rmdir", "cp", "mv", "ln", "touch", "source", ".", "tar", "chmod",
@@ -103,7 +103,7 @@ _PATHS = (
     """Without quotes a path with a blank becomes two words, and an empty one disappears: `rm -rf $dir/*`
     becomes `rm -rf /*`. Only places where a path is expected are reported, because options in a variable
     are often meant to be several words, and no identifiers in the names of files, as in `run_$x.txt`. (The directories of a site and of its modules, such as `$SCRATCH` and
-    `$CUDA_HOME`, have no blanks: they are not reported unless the script sets them, nor is the home directory, where
+    `$CUDA_HOME`, have no blanks: they are not reported unless the script sets them, nor is a variable from outside that is not called a path, the home directory, where
     jobs of PBS start, and a list of files that `ls` prints. Nor is a `cd` to the directory where the job is: if it fails, nothing changes. In a script of `sh` a redirection is not split.)""",
     bad="""
     #!/bin/bash
@@ -247,6 +247,11 @@ def _is_in_name(node: Node) -> bool:
     return in_folder or (joined and not before.startswith("-"))
 
 
+# Names of variables that have the path of a folder or a file, which may be any.
+_OF_PATH = re.compile(
+    r"(?i)dir|path|folder|file|root|home|base|prefix|repo|src|source|data(?!_?set)|(?:^|_)in(?:put)?s?$|input|out(?:put)?s?\d*$|"
+    r"output|result|(?:^|_)work|project|log|save|target|dest|wd|loc(?:ation)?$|env|^[df]$"
+)
 # Commands whose output has no blanks, if their input has none.
 _WORDS = (
     "seq", "expr", "nproc", "hostname", "whoami", "mktemp", "uuidgen", "bc", "wc", "id", "cut", "awk",
@@ -256,8 +261,8 @@ _BLANKS = re.compile(r"\bs(.) \1[^ ]\1|\btr +['\"](?: |\[:(?:space|blank):\])") 
 
 
 def _may_split(script: Script, name: str, modules: Set[str], homes: Iterable[tuple[int, int]]) -> bool:
-    """Return whether a variable may have a value with blanks: by its name, or by all its values."""
-
+    """Return whether a variable may have a value with blanks: by its name, or by all its values. One that the script does
+    not set is a path by its name, or a word that selects something; an argument is so by the name of its variable."""
     todo, seen = [name], {name}
     while todo:
         one = todo.pop()
@@ -270,9 +275,11 @@ def _may_split(script: Script, name: str, modules: Set[str], homes: Iterable[tup
             or _is_of_site(script, one, modules)
         ):
             continue
-        if all(uses(value, one) for value in values) or not all(
-            _is_one_word(script, value, homes) for value in values
-        ):
+        if all(uses(value, one) for value in values):
+            names = seen if re.match(r"\W|\d", one) else {one}
+            if any(map(_OF_PATH.search, names)):
+                return True
+        elif not all(_is_one_word(script, value, homes) for value in values):
             return True
         found = (pair for value in values for pair in expansions(value))
         parts = {
