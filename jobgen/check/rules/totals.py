@@ -564,7 +564,9 @@ def _of_processes(script: Script) -> Iterator[Hit]:
     for code in code_of_tasks(script):
         total = code.nodes * code.tasks if code.nodes and code.tasks else None
         total = code.group.total if code.group is not None else total
-        for one in settings(code.tree) if total else ():
+        if not total or code.sets_ranks:
+            continue
+        for one in settings(code.tree):
             number = whole_number(behind_name(script.constants.value(one.value) or ""), 6)
             own = one.meaning == "WORLD_SIZE" != one.name and not one.number  # else see rank-number
             if own and number and number != total:
