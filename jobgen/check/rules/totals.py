@@ -436,7 +436,7 @@ def _of_horovodrun(script: Script, gpus: int | None) -> Iterator[Hit]:
             )
         else:
             continue
-        yield Hit(command.line, f"horovodrun gets {total} ranks, {reason}", fix)
+        yield Hit(command.line, f"horovodrun gets {counted(total, 'rank')}, {reason}", fix)
 
 
 def _uses_all(script: Script, command: Command) -> bool:
