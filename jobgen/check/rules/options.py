@@ -276,6 +276,7 @@ def memory(script: Script) -> Iterator[Hit]:
 
 _LEAST_OF_GPU, _LEAST_OF_CORE = 1000, 32  # megabytes with which a program can run
 _FEW = 1000  # megabytes: this number, 1024 and larger ones are meant as they are
+_MANY = 8  # cores
 
 
 def _small_share(script: Script, name: str, text: str) -> str:
@@ -290,7 +291,8 @@ def _small_share(script: Script, name: str, text: str) -> str:
     if size < _LEAST_OF_GPU * gpus:
         return f", {size // gpus} for each of {gpus} GPUs" if gpus > 1 else " for the program on a GPU"
     cores = cores_of_script(script) or 0
-    return f", {size // cores} for each of {cores} cores" if size < min(_LEAST_OF_CORE * cores, _FEW) else ""
+    small = cores >= _MANY and size < min(_LEAST_OF_CORE * cores, _FEW)
+    return f", {size // cores} for each of {cores} cores" if small else ""
 
 
 def _memories(script: Script) -> Iterator[tuple[DirectiveOption, str, str]]:
