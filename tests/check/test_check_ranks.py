@@ -22,8 +22,10 @@ PARTS = TASK + "#SBATCH hetjob\n#SBATCH --ntasks=8\n"
 TRAP = ONE.replace("#SBATCH --time", "#SBATCH --signal=B:USR1@60\n#SBATCH --time")
 REQUEUE = ONE.replace("#SBATCH --time", "#SBATCH --requeue\n#SBATCH --time")
 MIG = "#!/bin/bash\n#SBATCH --gres=gpu:1g.10gb:4\n#SBATCH --time=01:00:00\n"
+WHOLE = NODES.replace("#SBATCH --time", "#SBATCH --exclusive\n#SBATCH --time")
 EIGHT = SLURM.replace("ntasks-per-node=4", "ntasks-per-node=8")
 PBS = "#!/bin/bash\n#PBS -l select=2:ncpus=32:mpiprocs=4:ngpus=4\n#PBS -l walltime=01:00:00\n"
+TORQUE = "#!/bin/bash\n#PBS -l nodes=4:ppn=4:gpus=4\n#PBS -l walltime=01:00:00\n"
 RUN = "torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint=$M:2000 t.py\n"
 SET = "export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID; python train.py"
 PORT_OF_PBS = "#!/bin/bash\n#PBS -J 0-9\n#PBS -l select=1:ncpus=8:ngpus=2\nexport MASTER_PORT=$((20000 + ${{PBS_JOBID%%[!0-9]*}} % 9000{}))\ntorchrun --nproc-per-node=2 t.py\n"
@@ -316,8 +318,56 @@ FOUND = [
     ("program-threads", SLURM.replace("task=8", "task=1") + "srun python t.py --workers 8\n"),
     ("hostfile-slots", SLURM + "scontrol show hostnames | awk '{print}' > x\nfor h in $(cat x); do echo \"$h slots=$SLURM_NTASKS\"; done > h.$SLURM_JOB_ID\ndeepspeed --hostfile h.$SLURM_JOB_ID t.py\n"),
     ("signal-to-steps", TRAP.replace("B:", "") + "trap \"scontrol requeue $SLURM_JOB_ID\" USR1\nsrun python t.py &\nwait $!\n"),
+    ("hostfile-slots", WHOLE + "for h in $(scontrol show hostnames); do echo \"$h slots=2\"; done > h.$SLURM_JOB_ID\ndeepspeed --hostfile h.$SLURM_JOB_ID t.py\n"),
+    ("hostfile-slots", WHOLE + "scontrol show hostnames | awk '{print $1\" slots=2\"}' > h.$SLURM_JOB_ID\ndeepspeed --hostfile h.$SLURM_JOB_ID t.py\n"),
+    ("rank-number", SLURM + "srun bash -c 'python t.py --num_processes=\"$SLURM_NNODES\" --process_id=\"$SLURM_PROCID\"'\n"),
+    ("rank-number", SLURM + "srun bash -c 'python t.py --dist.num_processes $SLURM_NNODES --dist.process_id $SLURM_PROCID'\n"),
+    ("rank-number", SLURM + "srun bash -c 'JAX_NUM_PROCESSES=$SLURM_NNODES JAX_PROCESS_ID=$SLURM_PROCID python t.py'\n"),
+    ("rank-number", SLURM + "srun bash -c 'python t.py --num-processes=$SLURM_NTASKS --process-id=$SLURM_LOCALID'\n"),
+    ("rank-number", PBS + "mpirun -np 8 bash -c 'python t.py --num_processes=$N --process_id=$OMPI_COMM_WORLD_LOCAL_RANK'\n"),
+    ("world-size", SLURM + "srun bash -c 'python t.py --num_processes=4 --process_id=\"$SLURM_PROCID\"'\n"),
+    ("world-size", SLURM + "export N=16\nsrun bash -c 'python t.py --num_processes $N --process_id $SLURM_PROCID'\n"),
+    ("world-size", PBS + "mpirun -np 8 bash -c 'python t.py --num_processes=2 --process_id=$OMPI_COMM_WORLD_RANK'\n"),
+    ("memory-unit", ONE + "#SBATCH --mem=200\npython t.py\n"),
+    ("memory-unit", ONE + "#SBATCH --mem=1024\npython t.py\n"),
+    ("memory-unit", ONE + "#SBATCH --mem-per-gpu=240\npython t.py\n"),
+    ("memory-unit", TASK.replace("task=2", "task=32") + "#SBATCH --mem=480\n./a\n"),
+    ("ranks-mismatch", TORQUE + "NP=$(sort -u \"$PBS_NODEFILE\" | wc -l)\nhorovodrun -np \"$NP\" -H \"$HOSTS\" python t.py\n"),
+    ("ranks-mismatch", TORQUE + "horovodrun -np 4 --hostfile hosts python t.py\n"),
+    ("ranks-mismatch", ONE + "horovodrun --num-proc=2 python t.py\n"),
+    ("ranks-mismatch", SLURM.replace("#SBATCH --gpus-per-node=4\n", "") + "horovodrun -np 2 -H n1:4,n2:4 python t.py\n"),
+    ("visible-devices", SLURM + "srun bash -c 'export ROCR_VISIBLE_DEVICES=$SLURM_LOCALID; export HIP_VISIBLE_DEVICES=\"${SLURM_LOCALID}\"; python t.py'\n"),
+    ("visible-devices", SLURM + "srun bash -c 'G=$SLURM_LOCALID; ROCR_VISIBLE_DEVICES=$G HIP_VISIBLE_DEVICES=$G python t.py'\n"),
+    ("visible-devices", SLURM + "cat > g.sh <<'E'\nexport ROCR_VISIBLE_DEVICES=$((SLURM_LOCALID % 4)) HIP_VISIBLE_DEVICES=$((SLURM_LOCALID % 4))\nexec \"$@\"\nE\nsrun bash g.sh python t.py\n"),
+    ("visible-devices", ONE + "export ROCR_VISIBLE_DEVICES=2,3\nexport HIP_VISIBLE_DEVICES=2,3\npython t.py\n"),
+    ("visible-devices", ONE + "for g in 0 1 2 3; do ROCR_VISIBLE_DEVICES=$g HIP_VISIBLE_DEVICES=$g python t.py & done\nwait\n"),
 ]  # fmt: skip
 SILENT = [
+    ("hostfile-slots", WHOLE + "scontrol show hostnames | sed 's/$/ slots=8/' > h.$SLURM_JOB_ID\ndeepspeed --hostfile h.$SLURM_JOB_ID t.py\n"),
+    ("hostfile-slots", WHOLE + "scontrol show hostnames | sed 's/$/ slots=4/' > h.$SLURM_JOB_ID\ndeepspeed --hostfile h.$SLURM_JOB_ID t.py\n"),
+    ("rank-number", SLURM + "srun bash -c 'python t.py --num_processes=$SLURM_NTASKS --process_id=$SLURM_PROCID'\n"),
+    ("rank-number", SLURM + "srun bash -c 'python t.py --num_processes=$SLURM_NTASKS_PER_NODE --process_id=$SLURM_LOCALID'\n"),
+    ("rank-number", SLURM + "srun bash -c 'python t.py --num_processes=4 --process_id=$SLURM_LOCALID'\n"),
+    ("rank-number", SLURM + "srun bash -c 'python t.py --num_processes=$SLURM_NNODES --part $SLURM_PROCID'\n"),
+    ("rank-number", NODES + "srun bash -c 'python t.py --num_processes=$SLURM_NNODES --process_id=$SLURM_PROCID'\n"),
+    ("world-size", SLURM + "srun bash -c 'python t.py --num_processes=8 --process_id=$SLURM_PROCID'\n"),
+    ("world-size", SLURM + "srun bash -c 'python t.py --num_processes=16 --part $SLURM_PROCID'\n"),
+    ("world-size", SLURM + "srun bash -c 'python t.py --num_processes=$SLURM_NNODES --process_id=$SLURM_PROCID'\n"),
+    ("memory-unit", ONE + "#SBATCH --mem=4000\npython t.py\n"),
+    ("memory-unit", ONE.replace("gpus-per-node=4", "gpus-per-node=1") + "#SBATCH --mem=1000\npython t.py\n"),
+    ("memory-unit", TASK.replace("task=2", "task=40") + "#SBATCH --mem=1000\n./a\n"),
+    ("memory-unit", TASK + "#SBATCH --mem=200\n./a\n"),
+    ("memory-unit", ONE + "#SBATCH --mem=200  # MB\npython t.py\n"),
+    ("ranks-mismatch", TORQUE + "NP=$(wc -l < $PBS_NODEFILE)\nhorovodrun -np $NP -H $HOSTS python t.py\n"),
+    ("ranks-mismatch", TORQUE + "horovodrun -np 4 --min-np 2 --max-np 16 --host-discovery-script h.sh python t.py\n"),
+    ("ranks-mismatch", ONE + "horovodrun -np 2 python a.py &\nhorovodrun -np 2 python b.py &\nwait\n"),
+    ("ranks-mismatch", SLURM.replace("#SBATCH --gpus-per-node=4\n", "") + "horovodrun -np 6 -H n1:4,n2:4 python t.py\n"),
+    ("visible-devices", SLURM + "srun bash -c 'ROCR_VISIBLE_DEVICES=$SLURM_LOCALID HIP_VISIBLE_DEVICES=0 python t.py'\n"),
+    ("visible-devices", SLURM + "srun bash -c 'ROCR_VISIBLE_DEVICES=$G HIP_VISIBLE_DEVICES=$G python t.py'\n"),
+    ("visible-devices", NODES + "srun bash -c 'ROCR_VISIBLE_DEVICES=$SLURM_LOCALID HIP_VISIBLE_DEVICES=$SLURM_LOCALID python t.py'\n"),
+    ("visible-devices", ONE + "export ROCR_VISIBLE_DEVICES=0,1,2,3 HIP_VISIBLE_DEVICES=0,1,2,3\npython t.py\n"),
+    ("visible-devices", SLURM + "srun bash -c 'if ./amd; then export ROCR_VISIBLE_DEVICES=$SLURM_LOCALID; else export HIP_VISIBLE_DEVICES=$SLURM_LOCALID; fi; python t.py'\n"),
+    ("visible-devices", SLURM + "srun bash -c 'ROCR_VISIBLE_DEVICES=$SLURM_LOCALID ./a; HIP_VISIBLE_DEVICES=$SLURM_LOCALID ./b'\n"),
     ("rank-number", SLURM + "srun bash -c 'RANK=$((SLURM_NODEID * 4 + SLURM_LOCALID)) python t.py'\n"),
     (
         "rank-number",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from jobgen.check.ranks.devices import VISIBLE, Visible, count, numbers, visible
@@ -16,7 +16,7 @@ from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.check.rules.rank_numbers import COPES, NUMBERS
 from jobgen.errors import counted
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import LATER, assignments, exported
+from jobgen.script.syntax import LATER, Node, assignments, exported, is_prefix
 
 _CHOOSES = re.compile(r"set_device|cuda:|device_ids|\.to\(|torch\.device\(|\.cuda\(")
 _LOCAL_IDS = ("LOCAL_RANK", "SLURM_LOCALID")
@@ -160,7 +160,8 @@ _BY_LIGHTNING = "Lightning counts its devices by the local rank"
     "More ranks than visible devices",
     """`CUDA_VISIBLE_DEVICES` names the devices that the ranks see, and `srun --gpus-per-task` the number of those that the
     ranks of a launcher behind it see. A rank whose number is beyond them fails with "invalid device ordinal". Of several
-    instances of a divided GPU (MIG) a process opens the first one only.""",
+    instances of a divided GPU (MIG) a process opens the first one only. `HIP_VISIBLE_DEVICES` counts within the devices of
+    `ROCR_VISIBLE_DEVICES`: with one index in both all ranks but the first one see no device.""",
     fix="remove the variable or the option: the scheduler gives the devices of the job",
     bad="""
     #!/bin/bash
@@ -204,6 +205,53 @@ def visible_devices(script: Script) -> Iterator[Hit]:
             )
             return
     yield from _unseen(script, groups)
+    yield from _beyond_rocr(script)
+
+
+_ROCR, _OF_HIP = "ROCR_VISIBLE_DEVICES", ("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
+_BRANCHES = ("if_statement", "elif_clause", "else_clause", "case_item", "function_definition")
+
+
+def _beyond_rocr(script: Script) -> Iterator[Hit]:
+    """Yield a variable of HIP with devices which are not among those that ROCR_VISIBLE_DEVICES leaves: HIP counts
+    these from 0."""
+    codes = [(code.tree, code.tasks) for code in code_of_tasks(script) if _ROCR in code.tree.text]
+    for tree, tasks in (*codes, (script.tree, None)) if codes or _ROCR in script.tree.text else ():
+        found: dict[str, list[Node]] = {}
+        of_command: dict[str, Node | None] = {}
+        for key, value, node in assignments(tree):
+            found.setdefault(key, []).append(value)
+            of_command[key] = node.parent if is_prefix(node) else None
+        name = next((one for one in _OF_HIP if one in found), "")
+        both = [*found.get(name, ()), *found.get(_ROCR, ())]
+        if not name or len(both) != 2 or both[0].around(*_BRANCHES) is not both[1].around(*_BRANCHES):
+            continue
+        if of_command[_ROCR] not in (None, of_command[name]):
+            continue  # those of two programs
+        texts = [re.sub(r"\{(\w+)\}", r"\1", one.unquoted) for one in both]
+        there = texts[1].count(",") + 1
+        listed = all(re.fullmatch(r"\d+(,\d+)*", text, re.ASCII) for text in texts)
+        same = texts[0] == texts[1] and tasks != 1 and _is_index(both[1], found)
+        if same or (listed and max(map(int, texts[0].split(","))) >= there):
+            effect = f", and both are {texts[1]}: the ranks see none but for 0" if same else f": {texts[1]}"
+            reason = f"{name} counts from 0 within the {counted(there, 'device')} of {_ROCR}{effect}"
+            level = (
+                None if name == _OF_HIP[0] else WARNING
+            )  # that of CUDA is one of HIP on AMD's devices only
+            yield Hit(both[0].line, reason, f"leave {name} out: its programs see these devices", level)
+            return
+
+
+def _is_index(value: Node, found: Mapping[str, Sequence[Node]]) -> bool:
+    """Return whether a value is the number of one device: the local rank, a sum, or the variable of a loop."""
+    if _LOCAL_NUMBER.fullmatch(value.text) or re.fullmatch(r"\"?\$\(\(.*\)\)\"?", value.text):
+        return True
+    name, loop = value.text.strip('"${}'), value.around("for_statement")
+    numbers = rf"for {re.escape(name)} in ([\d ]+|\{{0\.\.\S+|\$\(seq .*)[;\n]"
+    own = found.get(name, ())
+    return (loop is not None and re.match(numbers, loop.text) is not None) or (
+        len(own) == 1 and _is_index(own[0], {})
+    )
 
 
 _PART = re.compile(r"(?:[\w-]+[_-])?\dg\.\d+gb(?:[+.]me)?", re.ASCII)  # a profile of MIG

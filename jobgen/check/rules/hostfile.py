@@ -314,7 +314,7 @@ def duplicate_hosts(script: Script) -> Iterator[Hit]:
     "A hostfile whose slots differ from the devices of the job",
     """The deepspeed launcher starts a rank for each slot of a host. With more slots than the job has devices on
     a node the ranks without one fail, with fewer some devices stay idle. The number of the request is in a
-    variable.""",
+    variable. (A job with `--exclusive` may have more devices than it requests: only fewer slots are reported.)""",
     bad="""
     #!/bin/bash
     # jobgen: disable=ssh-between-nodes
@@ -340,14 +340,15 @@ def duplicate_hosts(script: Script) -> Iterator[Hit]:
 )
 def hostfile_slots(script: Script) -> Iterator[Hit]:
     gpus = script.request.gpus_per_node
-    if not gpus or script.request.exclusive or len(script.request.chunks) > 1:
+    if not gpus or len(script.request.chunks) > 1:
         return
+    most = None if script.request.exclusive else gpus  # an exclusive node gives all that it has
     for launch in script.launched("deepspeed"):
         filtered = launch.has("--include", "--exclude", "-i", "-e", "--num-gpus")
         if filtered or not launch.has("--hostfile", "-H"):
             continue
         for line, slots in _slots_written(script):
-            if slots != gpus:
+            if slots < gpus or (most and slots > most):
                 effect = "the other ranks fail" if slots > gpus else f"{gpus - slots} stay idle"
                 reason = f"the hostfile has {slots} slots a host, and the job {counted(gpus, 'device')} a node: {effect}"
                 yield Hit(line, reason, f"write slots={gpus}")

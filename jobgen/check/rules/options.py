@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
+from jobgen.check.ranks.model import cores_of_script
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.check.rules.directive_effects import trailing
 from jobgen.errors import near_ones, shown
@@ -19,6 +20,7 @@ from jobgen.script.dialects.slurm_values import MAIL_TYPES
 from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.request import resources
 from jobgen.script.script import Hit, Script
+from jobgen.values.parsers import number
 
 
 @rule(
@@ -242,8 +244,8 @@ def _is_name_elsewhere(script: Script, name: str) -> bool:
     ERROR,
     "A memory size that the scheduler refuses or misreads",
     """PBS takes whole numbers with `kb`, `mb`, `gb` or `tb`; a bare number is bytes. Slurm takes whole
-    numbers with `K`, `M`, `G` or `T`; a bare number is megabytes. `64GiB` and `1.5G` are refused by
-    both.""",
+    numbers with `K`, `M`, `G` or `T`; a bare number is megabytes: `--mem=200` is too little for a job with GPUs or with
+    many cores. `64GiB` and `1.5G` are refused by both.""",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
@@ -255,10 +257,11 @@ def _is_name_elsewhere(script: Script, name: str) -> bool:
 def memory(script: Script) -> Iterator[Hit]:
     bare, unit, likely = script.dialect.bare_size
     for option, name, text in _memories(script):
-        if matches(bare, text):
+        share = _small_share(script, name, text)
+        if matches(bare, text) or share:
             if re.search(rf"#.*\b(?:{unit}s?|{unit[0]}b?)\b", script.line(option.line)[1:], re.I):
                 continue  # a comment has the unit
-            reason = f"{name}={text} is {text} {unit}{'' if text == '1' else 's'}"
+            reason = f"{name}={text} is {text} {unit}{'' if text == '1' else 's'}{share}"
             yield Hit.at(option, reason, f"add the unit that you mean, such as {text}{likely}", WARNING)
         elif not re.fullmatch(script.dialect.size_pattern, text, re.I | re.ASCII):
             fix = script.dialect.size_example if re.search(r"\d", text) else "write a number with a unit"
@@ -269,6 +272,27 @@ def memory(script: Script) -> Iterator[Hit]:
                 f"{name}={shown(text)} is refused: use a whole number and one of {script.dialect.size_units}"
             )
             yield Hit.at(option, reason, fix)
+
+
+_LEAST_OF_GPU, _LEAST_OF_CORE = 1000, 32  # megabytes with which a program can run
+_FEW = 1000  # megabytes: this number, 1024 and larger ones are meant as they are
+_MANY = 8  # cores
+
+
+def _small_share(script: Script, name: str, text: str) -> str:
+    """Return what each GPU or core has of a bare number of megabytes that is too small for them; empty if it is
+    not."""
+    size, request = number(text, 5), script.request
+    if not size or name not in ("--mem", "--mem-per-gpu"):
+        return ""
+    gpus = request.gpus_per_node or (request.gpus if request.nodes in (None, 1) else None) or 0
+    if name == "--mem-per-gpu":
+        return " for each GPU" if size < _LEAST_OF_GPU else ""
+    if size < _LEAST_OF_GPU * gpus:
+        return f", {size // gpus} for each of {gpus} GPUs" if gpus > 1 else " for the program on a GPU"
+    cores = cores_of_script(script) or 0
+    small = cores >= _MANY and size < min(_LEAST_OF_CORE * cores, _FEW)
+    return f", {size // cores} for each of {cores} cores" if small else ""
 
 
 def _memories(script: Script) -> Iterator[tuple[DirectiveOption, str, str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import NamedTuple
 
 from jobgen.check.ranks.environment import RankEnvironment
 from jobgen.check.ranks.frameworks import FRAMEWORKS, Framework
@@ -31,7 +32,12 @@ NUMBERS = {
 }
 _DEVICES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 COPES = re.compile(r"device_count|VISIBLE_DEVICES")  # what a program does that finds its device itself
-_OPTIONS = {"--node-rank": "NODE_RANK", "--machine-rank": "NODE_RANK", "--local-rank": "LOCAL_RANK"}
+# The options of programs, and the variables of JAX, that mean the same as a variable of torch.
+_MEANINGS = {
+    **{"--node-rank": "NODE_RANK", "--machine-rank": "NODE_RANK", "--local-rank": "LOCAL_RANK"},
+    **{"--process-id": "RANK", "--num-processes": "WORLD_SIZE"},
+    **{"JAX_PROCESS_ID": "RANK", "JAX_NUM_PROCESSES": "WORLD_SIZE"},
+}
 _VALUE = re.compile(r"[\"']?\$\{?(\w+)(?::?-\w*)?\}?[\"']?")
 _OWN_RANK = re.compile(r"\bRANK=|\.sh\b|\bsource\b|--export")  # a launch that may give each rank its number
 
@@ -62,15 +68,15 @@ def rank_number(script: Script) -> Iterator[Hit]:
     seen: set[tuple[int, str]] = set()
     for code in code_of_tasks(script):
         launcher_sets = code.group is not None and code.sets_ranks
-        for line, name, variable in _settings(code.tree, launcher_sets):
-            effect = _effect(name, NUMBERS.get(variable, ""), code.nodes, code.tasks)
-            is_device = name in ("LOCAL_RANK", *_DEVICES)
+        for meaning, name, variable, line in _variables(code.tree, launcher_sets):
+            effect = _effect(meaning, NUMBERS.get(variable, ""), code.nodes, code.tasks)
+            is_device = meaning in ("LOCAL_RANK", *_DEVICES)
             source = code.group.program.source if code.group is not None else None
             copes = is_device and source is not None and COPES.search(source.text)
             if effect and not copes and (line, name) not in seen:
                 seen.add((line, name))
                 reason = f"{name} is ${variable}, {NUMBERS[variable]}: {effect}"
-                yield Hit(line, reason, f"use {_right(name, variable)}", WARNING if is_device else None)
+                yield Hit(line, reason, f"use {_right(meaning, variable)}", WARNING if is_device else None)
         for node, each in _of_sum(script, code.tree):
             if code.nodes and code.nodes > 1 and code.tasks and each != code.tasks:
                 effect = "some numbers are missing" if each > code.tasks else "some numbers are there twice"
@@ -135,23 +141,57 @@ def _same_rank(script: Script) -> Iterator[Hit]:
             yield Hit(value.line, why, f"set it in each rank: bash -c 'RANK=${rank} exec ...'")
 
 
-def _settings(tree: Node, launcher_sets: bool) -> Iterator[tuple[int, str, str]]:
-    """Yield the line, the name and the variable of each setting of a rank that is one variable.
+class Setting(NamedTuple):
+    """A number that a rank gets: the variable of torch that means the same, the name of its own, and the value."""
+
+    meaning: str
+    name: str
+    value: Node
+
+    @property
+    def variable(self) -> str:
+        """Return the variable that the value is; empty if it is anything else."""
+        match = _VALUE.fullmatch(behind_name(self.value.text))
+        return match[1] if match else ""
+
+    @property
+    def number(self) -> str:
+        """Return what the number of the value counts; empty if it is unknown."""
+        return NUMBERS.get(self.variable, "")
+
+
+def behind_name(text: str) -> str:
+    """Return the value in a word, which may begin with the name of an option."""
+    return text.partition("=")[2] if text.startswith("--") else text
+
+
+def settings(tree: Node) -> Iterator[Setting]:
+    """Yield the variables that code assigns, and the numbers in the options of its programs."""
+    yield from (Setting(_MEANINGS.get(name, name), name, value) for name, value, _ in assignments(tree))
+    for command in commands(tree):
+        found: dict[str, Setting] = {}
+        for word, after in pairwise((*command.words, None)):
+            option, equals, _ = word.text.partition("=") if word else ("", "", "")
+            key = re.sub(r"^--[\w-]+\.", "--", option).replace("_", "-")
+            value = word if equals else after
+            if key in _MEANINGS and value is not None:
+                found[key] = Setting(_MEANINGS[key], option, value)
+        process, total = found.get("--process-id"), found.get("--num-processes")
+        if process is None or process.number != _RANK:
+            found.pop("--num-processes", None)  # of accelerate, or of a loader of data
+            if total is None or not total.variable or total.number == _TASKS_OF_NODE:
+                found.pop("--process-id", None)  # each node may be alone
+        yield from found.values()
+
+
+def _variables(tree: Node, launcher_sets: bool) -> Iterator[tuple[str, str, str, int]]:
+    """Yield each setting of a rank that is one variable: its meaning, its name, the variable and the line.
 
     A launcher such as torchrun sets all but the node rank itself.
     """
-    pairs = [(name, value) for name, value, _ in assignments(tree)]
-    for command in commands(tree):
-        for word, after in pairwise((*command.words, None)):
-            option, equals, _ = word.text.partition("=") if word else ("", "", "")
-            name, value = _OPTIONS.get(option.replace("_", "-")), word if equals else after
-            if name and value is not None:
-                pairs.append((name, value))
-    for name, value in pairs:
-        text = value.text.partition("=")[2] if value.text.startswith("--") else value.text
-        match = _VALUE.fullmatch(text)
-        if match and (name == "NODE_RANK" or not launcher_sets):
-            yield value.line, name, match[1]
+    for one in settings(tree):
+        if one.variable and (one.meaning == "NODE_RANK" or not launcher_sets):
+            yield one.meaning, one.name, one.variable, one.value.line
 
 
 def _effect(name: str, number: str, nodes: int | None, tasks: int | None) -> str:

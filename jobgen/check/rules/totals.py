@@ -28,6 +28,7 @@ from jobgen.check.ranks.model import (
     trees_of_tasks,
 )
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
+from jobgen.check.rules.rank_numbers import behind_name, settings
 from jobgen.errors import counted
 from jobgen.launch.launchers import DEFAULT_MPI
 from jobgen.launch.wrappers import wrappers
@@ -205,7 +206,7 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
         yield from _beyond_slots(script, launch, most)
         yield from _beyond_cores(script, launch)
         yield from _beyond_devices(script, launch)
-    yield from _of_horovodrun(script, gpus)
+    yield from _of_horovodrun(script, of_node)
     yield from _of_msrun(script, gpus)
     yield from _of_ray(script, gpus)
 
@@ -410,20 +411,44 @@ def _values(words: list[str]) -> dict[str, str]:
 
 
 def _of_horovodrun(script: Script, gpus: int | None) -> Iterator[Hit]:
-    """Yield the calls of horovodrun with more ranks than the slots of its hosts, or than the job has GPUs."""
-    for command in script.own_running("horovodrun"):
+    """Yield the calls of horovodrun with more ranks than the slots of its hosts, or with other ranks than the job has
+    GPUs."""
+    commands = list(script.own_running("horovodrun"))
+    for command in commands:
         values = _values([script.constants.value(word) or "" for word in command.words])
         total = whole_number(values.get("-np") or values.get("--num-proc"), 6) or 0
+        behind = (after for flag, after in pairwise(command.words) if flag.text in ("-np", "--num-proc"))
+        total = total or next(filter(None, map(script.constants.count, behind)), 0)
         slots = _slots_of_hosts(script, command, values.get("-H") or values.get("--hosts") or "")
         devices = (gpus or 0) * (script.request.nodes or 1)
         if 0 < slots < total:
             reason, fix = f"but its hosts have {slots} slots: it refuses that", "write as many slots as ranks"
-        elif devices and total > devices:
+        elif devices and total > devices and not script.request.exclusive:
             reason = f"but the job requests {counted(devices, 'GPU')}"
             fix = f"write {devices}, or request {total} GPUs"
+        elif 0 < total < (devices or slots) and len(commands) == 1 and _uses_all(script, command):
+            nodes = script.request.nodes or 1
+            if not devices and (nodes == 1 or slots - total < slots // nodes):
+                continue  # the slots may be more than the GPUs
+            has = f"the job requests {devices} GPUs" if devices else f"its hosts have {slots} slots"
+            reason = f"but {has}: {(devices or slots) - total} stay idle"
+            fix = (
+                f"write {devices or slots}, or request {counted(total, 'GPU') if devices else 'fewer nodes'}"
+            )
         else:
             continue
-        yield Hit(command.line, f"horovodrun gets {total} ranks, {reason}", fix)
+        yield Hit(command.line, f"horovodrun gets {counted(total, 'rank')}, {reason}", fix)
+
+
+def _uses_all(script: Script, command: Command) -> bool:
+    """Return whether the call of horovodrun is to use all GPUs of the job: it runs alone, on all nodes, and with a
+    fixed number of ranks."""
+    others = re.search(
+        r"--(min|max)-np|--(min|max)-num-proc|--host-discovery|VISIBLE_DEVICES", script.tree.text
+    )
+    alone = not command.background and not command.node.under(*_OFTEN)
+    hosts = any(re.match(r"-H$|--hosts|--?hostfile", word.text) for word in command.words)
+    return alone and not others and (script.request.nodes in (None, 1) or hosts)
 
 
 _HOSTS = re.compile(r"[\w.-]+:\d{1,4}(,[\w.-]+:\d{1,4})*")
@@ -473,7 +498,7 @@ def _of_ray(script: Script, gpus: int | None) -> Iterator[Hit]:
     ERROR,
     "A world size that differs from the number of ranks",
     """Ranks wait until as many have joined as `WORLD_SIZE` says: with a larger number they wait until the time
-    limit, and with a smaller one the rank is refused. Lightning compares `devices` and `num_nodes` of its
+    limit, and with a smaller one the rank is refused. `--num_processes` beside `--process_id` is that number for JAX. Lightning compares `devices` and `num_nodes` of its
     trainer with the tasks of Slurm, and ends if they differ.""",
     fix="use the number that the scheduler sets in a variable",
     bad="""
@@ -492,6 +517,7 @@ def world_size(script: Script) -> Iterator[Hit]:
     if not script.in_job:
         return
     yield from _of_world(script)
+    yield from _of_processes(script)
     for one in ranks(script):
         if one.sets_ranks:
             yield from _of_parallel(one)
@@ -532,6 +558,23 @@ def _of_world(script: Script) -> Iterator[Hit]:
             more = more if int(text) > total else f": ranks {text} to {total - 1} are refused"
             yield Hit(line, f"WORLD_SIZE is {text}, but {outer.title} starts {total} ranks{more}")
             return
+
+
+def _of_processes(script: Script) -> Iterator[Hit]:
+    """Yield the number of processes that an option of JAX or a variable of it gets, unless it is that of the tasks."""
+    for code in code_of_tasks(script):
+        total = code.nodes * code.tasks if code.nodes and code.tasks else None
+        total = code.group.total if code.group is not None else total
+        if not total or code.sets_ranks:
+            continue
+        for one in settings(code.tree):
+            number = whole_number(behind_name(script.constants.value(one.value) or ""), 6)
+            own = one.meaning == "WORLD_SIZE" != one.name and not one.number  # else see rank-number
+            if own and number and number != total:
+                effect = f"ranks {number} to {total - 1} are refused"
+                effect = f"they wait forever for ranks {total} to {number - 1}" if number > total else effect
+                yield Hit(one.value.line, f"{one.name} is {number}, but {total} ranks start: {effect}")
+                return
 
 
 # Options of Megatron: megatron/training/arguments.py
