@@ -64,8 +64,13 @@ class Command(NamedTuple):
     @property
     def tested(self) -> bool:
         """Return whether the next statement reads the exit status of this one."""
+        return self.test is not None
+
+    @property
+    def test(self) -> Node | None:
+        """The next statement, if it reads the exit status of this one."""
         after = _next(self.statement)
-        return after is not None and uses(after, "?")
+        return after if after is not None and uses(after, "?") else None
 
     @property
     def program(self) -> str:

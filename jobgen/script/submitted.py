@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from jobgen.script.commands import Command
 from jobgen.script.dialects.table import DIALECTS
@@ -12,8 +13,24 @@ from jobgen.script.syntax import Node
 from jobgen.script.written_files import written
 
 _SUBMIT = {row.command for row in DIALECTS.values() if row.command}
+_QUOTED = r"<<-?\s*['\"\\]"  # the delimiter of a here-document that is not expanded
 # What the outer shell replaces in a here-document without quotes, before the scheduler reads it.
 _REPLACED = re.compile(r"(?<!\\)(\$\{[^{}]*\}|\$\(\([^()]*\)\)|\$\([^()]*\)|\$\w+|`[^`]*`)")
+
+
+def expanded_texts(script: Script) -> list[Node]:
+    """Return the here-documents for sbatch and qsub, and the words of --wrap, that a shell expands before."""
+    found: dict[int, Node] = {}
+    for command in script.commands:
+        if command.name not in _SUBMIT:
+            continue
+        body = _input(command.node) or _written(script, command)
+        if body is not None and body.parent is not None and not re.match(_QUOTED, body.parent.text):
+            found[body.start] = body
+        for before, word in pairwise(command.words):
+            if before.text == "--wrap" or word.text.startswith("--wrap="):
+                found[word.start] = word
+    return [found[start] for start in sorted(found)]
 
 
 def scripts(script: Script) -> Iterator[tuple[int, bytes, bool]]:
@@ -58,7 +75,7 @@ def _read(body: Node) -> str:
     """Return a here-document as the submit command reads it, with a word for each value that is not known."""
     begun = body.parent.text if body.parent is not None else ""
     text = re.sub(r"(?m)^\t+", "", body.text) if begun.startswith("<<-") else body.text
-    if re.match(r"<<-?\s*['\"\\]", begun):
+    if re.match(_QUOTED, begun):
         return text
     lines: list[str] = []
     for line in text.split("\n"):

@@ -82,6 +82,61 @@ def levels(text: str, rule: str) -> list[str]:
         ("ssh-eats-list", f"{TWO}while read -r h <&3 || read -u 3 h; do srun -i none date; done < hosts"),
         ("ssh-eats-list", f"{TWO}while sleep 1; do read -r a b < /proc/loadavg; ssh n1 date; done"),
         ("ssh-eats-list", f'{TWO}while read -u 3 -r h; do ssh "$h" date; done 3< hosts'),
+        ("ssh-eats-list", f'{TWO}while read -r h; do ssh "$h" date & done < hosts\nwait'),
+        ("ssh-eats-list", f'{TWO}while read -r h; do ssh "$h" date & sleep 0.2; done < hosts'),
+        ("ssh-eats-list", f'{TWO}while read -r h; do ssh "$h" date < /dev/null & sleep 1; done < hosts'),
+        ("ssh-eats-list", f'{TWO}cat hosts | while read -r h; do ssh "$h" date & sleep 1; done'),
+        (
+            "ssh-eats-list",
+            f'{TWO.replace("bash", "sh")}while read -r h; do ssh "$h" date & sleep 1; done < hosts',
+        ),
+        # The status of a pipeline that nothing, or the right test, reads
+        *(
+            ("lost-status", f"{HEAD}{line}\ndate")
+            for line in (
+                "srun ./a | tee log\necho $?",
+                "srun ./a | tee log\nrc=$?\necho ended with $rc",
+                "srun ./a | tee log\nif [ -e b ]; then ./b; echo $?; fi",
+                "srun ./a | grep done\nif [ $? -ne 0 ]; then exit 1; fi",
+                "srun ./a | grep -q done || exit 1",
+                "srun ./a | tee log\n[ ${PIPESTATUS[0]} -eq 0 ] || exit 1",
+                "set -o pipefail\nsrun ./a | tee log\nif [ $? -ne 0 ]; then exit 1; fi",
+                "echo a | tee log\nif [ $? -ne 0 ]; then exit 1; fi",
+                "cd b && srun ./a | tee log",
+            )
+        ),
+        # Texts for sbatch whose variables the shell that submits them has, or leaves to the job
+        *(
+            ("early-expansion", f"#!/bin/bash\n{text}")
+            for text in (
+                "sbatch <<END\n#!/bin/bash\nA=\\$(hostname)\nsrun ./a \\$A \\$SLURM_JOB_ID\nEND\n",
+                "sbatch <<'END'\n#!/bin/bash\nA=$(hostname)\nsrun ./a $A $SLURM_JOB_ID\nEND\n",
+                "A=1\nsbatch <<END\n#!/bin/bash\nexport A=$A\nsrun ./a $A\nEND\n",
+                "sbatch <<END\n#!/bin/bash\nexport PATH=/a:$PATH\nsrun ./a $PATH\nEND\n",
+                "while read -r A; do\nsbatch <<END\n#!/bin/bash\nA=2\nsrun ./a $A\nEND\ndone < b\n",
+                "source env.sh\nsbatch <<END\n#!/bin/bash\nA=2\nsrun ./a $A\nEND\n",
+                "echo in $SLURM_JOB_ID\nsbatch <<END\n#!/bin/bash\nsrun ./a $SLURM_JOB_ID\nEND\n",
+                "sbatch <<END\n#!/bin/bash\nscontrol show hostnames $SLURM_JOB_NODELIST > h\nEND\n",
+                "sbatch <<END\n#!/bin/bash\nsrun ./a ${SLURM_JOB_ID:-1}\nEND\n",
+                "sbatch --wrap='./a $SLURM_JOB_ID'\n",
+            )
+        ),
+        # Variables that the launcher of a rank sets
+        *(
+            ("rank-number", f"{ASKED}{line}")
+            for line in (
+                "srun --mpi=pmi2 bash -c 'RANK=$PMI_RANK ./a'",
+                "srun bash -c 'RANK=$PMI_RANK ./a'",
+                "srun --mpi=pmix bash -c 'RANK=$PMIX_RANK ./a'",
+                "srun bash -c 'RANK=${OMPI_COMM_WORLD_RANK:-$SLURM_PROCID} ./a'",
+                "srun bash -c 'if [ -n \"$PMIX_RANK\" ]; then RANK=$OMPI_COMM_WORLD_RANK; fi; ./a'",
+                "srun bash -c 'export OMPI_COMM_WORLD_RANK=$SLURM_PROCID; RANK=$OMPI_COMM_WORLD_RANK ./a'",
+                "srun -n 2 bash -c 'mpirun -np 4 bash -c \"RANK=\\$OMPI_COMM_WORLD_RANK ./a\"'",
+                "mpirun -np 8 bash -c 'RANK=$OMPI_COMM_WORLD_RANK ./a'",
+                "mpirun -np 2 --map-by ppr:1:node bash -c 'RANK=$SLURM_PROCID ./a'",
+                "mpirun -np 8 bash -c 'echo $SLURM_PROCID'",
+            )
+        ),
         ("fixed-interface", f"{TWO}export NCCL_SOCKET_IFNAME=ens"),
         ("fixed-interface", f"{TWO}export NCCL_SOCKET_IFNAME=ibp,enp"),
         # A time to work, and devices of one node for several processes
@@ -278,6 +333,43 @@ def test_what_is_right_is_not_reported(rule: str, text: str) -> None:
         ("foreign-variable", f"{PBS}#PBS -P project\n./a $PBS_NUM_PPN", "warning"),
         ("ssh-eats-list", f'{TWO}while read -r h; do srun -n 1 -w "$h" date; done < hosts', "warning"),
         ("ssh-eats-list", f'{TWO}cat hosts | while IFS= read -r h; do ssh "$h" date; done', "warning"),
+        ("ssh-eats-list", f'{TWO}while read -r h; do ssh "$h" date > $h & sleep 3; done < hosts', "warning"),
+        ("ssh-eats-list", f'{TWO}while read -r h; do (ssh "$h" date) & wait; done <<< "$H"', "warning"),
+        ("ssh-eats-list", f'{TWO}while read -r h; do ssh "$h" date & sleep 1; done < <(sort h)', "warning"),
+        *(
+            ("lost-status", f"{HEAD}srun ./a 2>&1 | tee log{line}\ndate", "warning")
+            for line in (
+                "\nif [ $? -eq 0 ]; then rm b; fi",
+                "\nif [[ $? == 0 ]]; then rm b; fi",
+                "\nif (( $? != 0 )); then exit 1; fi",
+                "\n[ $? -eq 0 ] || exit 1",
+                "\nrc=$?\nexit $rc",
+                "\nrc=$?\nif [ $rc -ne 0 ]; then exit 1; fi",
+                "\nexit $?",
+                " || exit 1",
+                " && ./b",
+            )
+        ),
+        ("lost-status", f"{HEAD}if srun ./a | tee log; then rm b; fi", "warning"),
+        ("lost-status", f"{HEAD}a() {{\n./b | cat > c\nreturn $?\n}}\na\ndate", "warning"),
+        *(
+            ("early-expansion", f"#!/bin/bash\n{text}", "error")
+            for text in (
+                "sbatch <<END\n#!/bin/bash\nA=\\$(hostname)\nsrun ./a $A\nEND\n",
+                "cat <<END | qsub\n#!/bin/bash\nfor i in 1 2; do\n./a $i\ndone\nEND\n",
+                "cat > j.sh <<END\n#!/bin/bash\nsort $PBS_NODEFILE > h\nEND\nqsub j.sh\n",
+                "sbatch <<END\n#!/bin/bash\nA=$(scontrol show hostnames $SLURM_JOB_NODELIST | head -1)\nEND\n",
+                "sbatch <<END\n#!/bin/bash\npython t.py --rank $SLURM_PROCID\nEND\n",
+                'sbatch --array=1-9 --wrap="./a $SLURM_ARRAY_TASK_ID"\n',
+            )
+        ),
+        ("early-expansion", "#!/bin/bash\nsbatch <<END\n#!/bin/bash\necho in $SLURM_JOB_ID\nEND\n", "note"),
+        ("rank-number", f"{ASKED}srun bash -c 'RANK=$OMPI_COMM_WORLD_RANK ./a'", "error"),
+        ("rank-number", f"{ASKED}srun bash -c './a --local $MPI_LOCALRANKID'", "error"),
+        ("rank-number", f"{ASKED}srun bash -c 'RANK=$PBS_TASKNUM ./a'", "error"),
+        ("rank-number", f"{ASKED}srun --mpi=none bash -c 'RANK=$PMI_RANK ./a'", "error"),
+        ("rank-number", f"{ASKED}srun --mpi=pmi2 bash -c 'LOCAL_RANK=$PMI_LOCAL_RANK ./a'", "error"),
+        ("rank-number", f"{ASKED}#SBATCH -N 1\nmpirun -np 4 bash -c 'RANK=$SLURM_PROCID ./a'", "warning"),
         ("fixed-interface", f"{TWO}export NCCL_SOCKET_IFNAME==eth", "note"),
         ("sleep-as-sync", f"{HEAD}srun ./server &\nsleep 60\n./client", "warning"),
         ("forced-devices", f"{HEAD}CUDA_VISIBLE_DEVICES=3 ./a", "warning"),

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from jobgen.check.ignored_failures import (
@@ -37,9 +38,10 @@ from jobgen.check.rules.processes import is_service
 from jobgen.check.rules.shell_and_paths import plain_sh
 from jobgen.errors import shown
 from jobgen.launch.command_line import is_python
+from jobgen.script.command_kinds import is_printed
 from jobgen.script.commands import Command, commands
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import LATER, LOOPS, Node, expansions, function_of
+from jobgen.script.syntax import LATER, LOOPS, Node, assignments, expansions, function_of, uses
 
 
 @rule(
@@ -412,8 +414,9 @@ def _teed(pipeline: Node) -> bool:
     WARNING,
     "The status of the training is lost in a pipe",
     """The status of `training | tee log` is that of tee, 0: the scheduler records the job as completed, and
-    dependent jobs start. (Reported are pipelines whose status is that of the job, or checked by `set -e`;
-    for the others see `no-errexit`.)""",
+    dependent jobs start. `if [ $? -eq 0 ]`, `status=$?` and `|| exit 1` behind it see the status of tee, too.
+    (Reported are pipelines whose status is that of the job, or checked by `set -e`, or read by the script; for the
+    others see `no-errexit`.)""",
     message="the status of the pipeline is that of its last command: the job succeeds although the program fails",
     bad="""
     #!/bin/bash
@@ -430,6 +433,49 @@ def lost_status(script: Script) -> Iterator[Hit]:
     begin = _errexit_from(script) if script.errexit else sys.maxsize
     for node in script.tree.all("pipeline"):
         decides = begin <= node.start or (node.start <= last < node.end and not node.under(*LOOPS))
-        dead = script.constants.is_dead(node)
-        if decides and _teed(node) and not dead and not node.under("command_substitution"):
+        dead = script.constants.is_dead(node) or node.under("command_substitution")
+        if decides and _teed(node) and not dead:
             yield Hit.at(node, fix=_set(script, "-o"))
+        elif not dead and (line := _line_of_test(script, node)):
+            where = "the test" if line == node.line else f"line {line}"
+            tee = next(commands(node.children[-1])).name
+            reason = f"{where} sees the status of {tee}, 0, also if the program in front of the | fails"
+            yield Hit.at(node, reason, f"{_set(script, '-o')}, or test ${{PIPESTATUS[0]}}")
+
+
+# Programs that pass on what they read: their status says nothing about it.
+_PASS_ON = {"tee", "cat", "tail", "sed", "ts", "sort", "tr", "cut", "nl", "logger", "pv"}
+
+
+def _line_of_test(script: Script, pipeline: Node) -> int:
+    """Return the line in which a script decides by the status of a pipeline that is not the one of its program;
+    0 without."""
+    inner, part = list(commands(pipeline)), pipeline.children[-1]
+    last = next((one for one in inner if one.node in part), None)
+    if last is None or last.name not in _PASS_ON or not (last.guarded or last.test):
+        return 0
+    works = (one.works or one.node.start in _works(script).programs for one in inner if one.node not in part)
+    if not any(works):
+        return 0
+    if (test := last.test) is None or last.guarded:
+        return pipeline.line
+    begin = next(test.all("command", "test_command"), test)
+    if test.name in ("echo", "printf") or all(
+        node.start > begin.end for name, node in expansions(test) if name == "?"
+    ):
+        return 0  # it prints the status, or reads that of another command
+    kept = {name for name, value, _ in assignments(test) if uses(value, "?")}
+    return test.line if not kept or kept & _works(script).read else 0
+
+
+class _Works(NamedTuple):
+    """Where the programs of a script begin, and the variables that it does not only print."""
+
+    programs: frozenset[int]
+    read: frozenset[str]
+
+
+@lru_cache(maxsize=4)
+def _works(script: Script) -> _Works:
+    starts = frozenset(one.node.start for one in programs(script))
+    return _Works(starts, frozenset(name for name, node in script.expansions if not is_printed(node)))

@@ -8,12 +8,13 @@ from itertools import pairwise
 
 from jobgen.check.ignored_failures import QUERY
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule, rule_once
+from jobgen.check.rules.shell_and_paths import plain_sh
 from jobgen.errors import shown
 from jobgen.launch.command_line import is_python
-from jobgen.script.commands import Command, host_of_ssh
+from jobgen.script.commands import Command, commands, host_of_ssh
 from jobgen.script.launches import Launch
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import Node, expansions
+from jobgen.script.syntax import Node, expansions, in_background
 
 _EXCLUDING = ("NCCL_SOCKET_IFNAME", "HCCL_SOCKET_IFNAME")  # a list of these may begin with ^
 _OPEN_MPI = ("btl_tcp_if_include", "oob_tcp_if_include")  # parameters of --mca
@@ -223,7 +224,8 @@ def _starts_by_ssh(launch: Launch) -> bool:
     WARNING,
     "A command that reads its loop's input",
     """ssh, srun and mpirun read their standard input, which in such a loop is the list of hosts: the first
-    iteration reads the rest of it, and the loop ends.""",
+    iteration reads the rest of it, and the loop ends. In the background they do so, too, if the loop sleeps or waits
+    meanwhile: bash gives `/dev/null` to a command with `&` only if the loop has no redirection of its own.""",
     fix="redirect its input: < /dev/null",
     bad="""
     #!/bin/bash
@@ -241,13 +243,17 @@ def ssh_stdin(script: Script) -> Iterator[Hit]:
     seen: set[int] = set()
     for command in script.named(*_READERS):
         loop = command.node.around("while_statement")
-        if loop is None or loop.start in seen or command.background or not _reads_list(loop):
+        if loop is None or loop.start in seen or not _reads_list(loop):
+            continue
+        behind = command.background and not in_background(loop)
+        if behind and not (_pauses(loop) and _has_redirection(loop) and not plain_sh(script)):
             continue
         own = command.node.parent
         redirected = own is not None and own.type == "redirected_statement" and "<" in own.text
         if not redirected and not re.search(_READERS[command.name], " ".join(command.literals)):
             seen.add(loop.start)
-            reason = f"{command.name} reads the rest of the loop's input: the loop ends after the first host"
+            how, end = (", also in the background", "early") if behind else ("", "after the first host")
+            reason = f"{command.name} reads the rest of the loop's input{how}: the loop ends {end}"
             yield Hit.at(command.node, reason)
 
 
@@ -268,3 +274,17 @@ def _reads_list(loop: Node) -> bool:
     fed = loop.parent if loop.parent is not None and loop.parent.type == "pipeline" else None
     before = "" if fed is None else fed.text[: loop.start - fed.start]
     return reads and not re.search(r"\b(?:head|tail)\s+(?:-n\s*)?-?1(?:\s[^|;\n]*)?\|\s*$", before)
+
+
+def _has_redirection(loop: Node) -> bool:
+    """Return whether a loop itself has its input from a file, as ``done < hosts``."""
+    whole = loop.child_of("redirected_statement")
+    documents = ("heredoc_redirect", "herestring_redirect")
+    given = whole.children if whole is not None else []
+    return any(one.type in documents or one.text.startswith(("<", "0<")) for one in given)
+
+
+def _pauses(loop: Node) -> bool:
+    """Return whether a loop takes a second or more between two of its lines, in which a command connects to a host."""
+    sleeps = (one for one in commands(loop) if one.name in ("sleep", "wait"))
+    return any(not re.match(r"0?\.", "".join(one.literals)) for one in sleeps)

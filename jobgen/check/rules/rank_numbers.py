@@ -9,11 +9,13 @@ from typing import NamedTuple
 
 from jobgen.check.ranks.environment import RankEnvironment
 from jobgen.check.ranks.frameworks import FRAMEWORKS, Framework
-from jobgen.check.ranks.model import RankGroup, code_of_tasks, ranks
+from jobgen.check.ranks.model import RankGroup, code_of_tasks, ranks, step_of_script
 from jobgen.check.rule import ERROR, WARNING, rule, rule_once
+from jobgen.script.command_kinds import is_printed
 from jobgen.script.commands import commands
+from jobgen.script.launches import Launch
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import Node, assignments, expansions
+from jobgen.script.syntax import Node, assignments, expansions, is_plain
 from jobgen.values.parsers import number as number_of
 
 _RANK, _LOCAL, _NODE = "the rank in the job", "the rank on the node", "the number of the node"
@@ -30,6 +32,14 @@ NUMBERS = {
     **dict.fromkeys(("MPI_LOCALNRANKS", "PALS_LOCAL_SIZE", "MV2_COMM_WORLD_LOCAL_SIZE"), _TASKS_OF_NODE),
     **dict.fromkeys(("SLURM_NNODES", "SLURM_JOB_NUM_NODES"), _NODES),
 }
+# Those that only an MPI's own launcher sets, and those that srun sets, too, with one plug-in for an MPI.
+_OF_MPI = re.compile(r"(OMPI|MV2)_COMM_WORLD_\w+|MPI_LOCAL(RANKID|NRANKS)|PBS_TASKNUM")
+_OF_PLUGINS = {
+    **dict.fromkeys(("PMI_RANK", "PMI_SIZE"), "pmi2"),
+    **dict.fromkeys(("PMI_LOCAL_RANK", "PMI_LOCAL_SIZE"), "cray_shasta"),
+    "PMIX_RANK": "pmix",
+}
+_OF_TASKS = ("SLURM_PROCID", "SLURM_LOCALID")
 _DEVICES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 COPES = re.compile(r"device_count|VISIBLE_DEVICES")  # what a program does that finds its device itself
 # The options of programs, and the variables of JAX, that mean the same as a variable of torch.
@@ -49,7 +59,9 @@ _OWN_RANK = re.compile(r"\bRANK=|\.sh\b|\bsource\b|--export")  # a launch that m
     """`RANK` counts all ranks, `LOCAL_RANK` and the devices count those of a node, `WORLD_SIZE` is the number of all
     ranks, and the node rank that of the node. With `RANK=$SLURM_LOCALID` two nodes have the same ranks: the rendezvous
     hangs. With `LOCAL_RANK=$SLURM_PROCID` the ranks of the second node open devices that are not there. (This one is a
-    warning: the program may take the number modulo that of the devices.)""",
+    warning: the program may take the number modulo that of the devices.) Each launcher has variables of its own: `srun`
+    sets no `OMPI_COMM_WORLD_RANK`, and `PMI_RANK` only with `--mpi=pmi2`; `SLURM_PROCID` is the same in all ranks
+    that `mpirun` starts on a node.""",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=2
@@ -84,8 +96,61 @@ def rank_number(script: Script) -> Iterator[Hit]:
                 yield Hit(
                     node.line, f"{reason}, and the rendezvous hangs", f"use {_right('RANK', 'SLURM_PROCID')}"
                 )
+    yield from _of_another_launcher(script)
     yield from _same_rank(script)
     yield from _of_launcher(script)
+
+
+def _of_another_launcher(script: Script) -> Iterator[Hit]:
+    """Yield the variables in the code of a task that the launcher of this task does not set."""
+    seen: set[str] = set()
+    for code in code_of_tasks(script):
+        outer = code.group.outer if code.group is not None else step_of_script(script)
+        starts = code.group.chain if code.group is not None else script.launches
+        if outer is None or any(one.row.of_mpi for one in starts if one is not outer):
+            continue
+        if _STARTS_MPI.search(code.tree.text):
+            continue  # ranks of another launcher inside
+        for name, node in expansions(code.tree):
+            reason = _foreign(outer, name, code.tasks) if name not in seen and is_plain(node) else ""
+            if not reason or name in script.values or node.under(*_TESTED) or is_printed(node):
+                continue
+            if re.search(rf"\b{name}(=|:?[-+])|-[nzv] [\"']?\$?\{{?{name}\b", script.tree.text):
+                continue
+            seen.add(name)
+            line = node.line if code.group is None or node.source is script.tree.source else code.group.line
+            fix = f"use {_right_of(name, outer.row.by_scheduler)}"
+            yield Hit(line, reason, fix, WARNING if name in _OF_TASKS else None)
+
+
+_STARTS_MPI = re.compile(r"\b(?:mpirun|mpiexec|orterun|prun|prterun|aprun|jsrun)\b")
+_TESTED = ("if_statement", "case_statement", "test_command", "function_definition")
+
+
+def _foreign(outer: Launch, name: str, tasks: int | None) -> str:
+    """Return what is wrong with a variable in the processes of a launcher; empty if nothing certainly is."""
+    if outer.row.by_scheduler:
+        plugin = outer.text("--mpi").partition("_v")[0]
+        lacks = plugin in ("none", "pmi2", "pmix") and _OF_PLUGINS.get(name, plugin) != plugin
+        with_it = f" --mpi={plugin}" if lacks else ""
+        return (
+            f"${name} is empty: {outer.title}{with_it} does not set it"
+            if lacks or _OF_MPI.fullmatch(name)
+            else ""
+        )
+    if outer.row.of_mpi and name in _OF_TASKS and tasks and tasks > 1:
+        return f"${name} is that of a task of srun: the {tasks} ranks that {outer.title} starts on a node have the same"
+    return ""
+
+
+def _right_of(name: str, by_scheduler: bool) -> str:
+    """Return the variable with the same number that the launcher sets."""
+    number = NUMBERS.get(name)
+    if by_scheduler:
+        sizes = "$SLURM_NTASKS" if name.endswith("_SIZE") else "$SLURM_PROCID"
+        return {_LOCAL: "$SLURM_LOCALID", _TASKS_OF_NODE: "$SLURM_NTASKS_PER_NODE"}.get(number or "", sizes)
+    own = "OMPI_COMM_WORLD_LOCAL_RANK" if number == _LOCAL else "OMPI_COMM_WORLD_RANK"
+    return f"${own} with Open MPI"
 
 
 def _of_launcher(script: Script) -> Iterator[Hit]:

@@ -12,8 +12,10 @@ from jobgen.check.ranks.model import is_work
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule, rule_once
 from jobgen.schedulers.versions import Span
 from jobgen.script import code_files
+from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.launches import Launch
 from jobgen.script.script import Hit, Script
+from jobgen.script.submitted import expanded_texts
 from jobgen.script.syntax import LATER, Node, expansions, exported, is_plain
 
 # Variables of a task; the batch script has those of the first task.
@@ -124,7 +126,8 @@ def export_list(script: Script) -> Iterator[Hit]:
     """`SLURM_PROCID`, `SLURM_LOCALID` and `SLURM_NODEID` differ from task to task. The shell of the batch
     script expands them once, before `srun` starts the tasks: all tasks get the values of the first one,
     and each runs as rank 0. The variables of an MPI, such as `OMPI_COMM_WORLD_RANK` and `PMI_RANK`, are not set
-    there at all. (An exported variable that the command of `srun` does not name is a warning: the program
+    there at all. In a here-document without quotes for `sbatch` or `qsub` the shell that submits the job expands the
+    variables, before the job sets them. (An exported variable that the command of `srun` does not name is a warning: the program
     may not read it; Lightning reads Slurm's own variables.)""",
     bad="""
     #!/bin/bash
@@ -148,6 +151,8 @@ def export_list(script: Script) -> Iterator[Hit]:
     """,
 )
 def early_expansion(script: Script) -> Iterator[Hit]:
+    if not script.in_job:
+        yield from _of_submission(script)
     if not script.is_batch:
         return
     yield from _of_mpi(script)
@@ -198,6 +203,63 @@ def _of_document(script: Script) -> Iterator[Hit]:
                 reason = f"${name} is expanded when the file is written: all tasks get the first one's"
                 yield Hit.at(node, reason, "put the word behind << in quotes: <<'END'")
                 return
+
+
+def _of_submission(script: Script) -> Iterator[Hit]:
+    """Yield the variables in a text for sbatch or qsub that only the job sets: its scheduler, or the text."""
+    bodies = expanded_texts(script)
+    if not bodies:
+        return
+    outside = _outside(script, bodies)
+    named = set(re.findall(r"(?<![$\w{])[A-Za-z_]\w*", outside))  # what the script itself may set
+    of_job = {*_TASK, *(name for one in DIALECTS.values() for name in one.job_variables)}
+    if of_job & set(re.findall(r"\$\{?(\w+)", outside)):
+        of_job = set()  # perhaps a job runs the script
+    for body in bodies:
+        sets = {} if _OPEN.search(outside) else _sets(body)
+        lines, seen = body.text.split("\n"), named.copy()
+        for name, node in expansions(body):
+            at = node.line - body.line
+            text = lines[at].lstrip()
+            in_job = name in of_job or sets.get(name, at) < at
+            if name in seen or not in_job or not is_plain(node) or text.startswith("#"):
+                continue
+            inside = node.under("command_substitution")
+            if not inside and _OWN_LIST.search(text):
+                continue  # without an argument scontrol takes the nodes of its job
+            seen.add(name)
+            who = "the scheduler sets it in the job" if name in of_job else "the job sets it"
+            reason = f"${name} is expanded when the text is submitted, before {who}"
+            printed = re.match(r"(?:echo|printf)\b[^|>]*$", text)
+            fix = f"write \\${name}" + " in \\$(...)" * inside
+            yield Hit.at(node, reason, fix, NOTE if printed else None)
+
+
+_OWN_LIST = re.compile(r"scontrol show hostnames? +\$\{?SLURM_(?:JOB_)?NODELIST\}?(?:[\s)|]|$)")
+_OPEN = re.compile(r"(?m)^\s*(?:source|\.|eval)\s")  # what may set any variable
+
+
+def _outside(script: Script, bodies: list[Node]) -> str:
+    """Return the text of a script without some here-documents."""
+    ends = [0, *(body.end for body in bodies)]
+    starts = [*(body.start for body in bodies), len(script.tree.source)]
+    parts = (script.tree.source[end:start] for end, start in zip(ends, starts, strict=True))
+    return b"\n".join(parts).decode("utf-8", "replace")
+
+
+def _sets(body: Node) -> dict[str, int]:
+    """Return the variables that the text of a job sets by itself, and the first line that does so."""
+    found: dict[str, int] = {}
+    outer: set[str] = set()
+    for at, line in enumerate(body.text.split("\n")):
+        for match in _SETS.finditer(line):
+            name = match[1] or match[2]
+            found.setdefault(name, at)
+            outer |= {name} if re.search(rf"(?<!\\)\$\{{?{name}\b", line[match.end() :]) else set()
+    return {name: at for name, at in found.items() if name not in outer}
+
+
+_SETS = re.compile(r"(?:^|;|&&)\s*(?:(?:export|local|readonly)\s+)?([A-Za-z_]\w*)=|\bfor\s+(\w+)\s+in\b")
 
 
 def _of_mpi(script: Script) -> Iterator[Hit]:
