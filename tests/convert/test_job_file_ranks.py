@@ -136,7 +136,9 @@ def test_the_ranks_are_those_that_the_script_reckons(number: str, each: int) -> 
 def test_all_ranks_of_a_launcher_and_those_of_each_node(nodes: int, line: str, each: int, why: str) -> None:
     done = job_file(f"#PBS -l nodes={nodes}:ppn=24\n{line}\n")
     assert values(done.text)["ranks_per_node"] == each
-    about = re.compile("so few|places the|known only|is no number|report none|jobgen starts .*(nodes?|itself)$")
+    about = re.compile(
+        "so few|places the|known only|is no number|report none|jobgen starts .*(nodes?|itself)$"
+    )
     found = [one.why for one in done.remarks if about.search(one.why)]
     assert [why in one for one in found[:1]] == [True] * bool(why), found
 

@@ -13,6 +13,7 @@ from jobgen.script.syntax import Node, in_background
 
 SEPARATORS = (";", "&", ";;")
 FAILURE = re.compile(r"(return|false)\b")  # behind ``||`` they fail as the command before it
+END_OF_STRICT = "# as set -e"  # behind the end of the block after of a program that has failed
 IN_LOG = "the output is in the log of the job and in its run directory"
 # Letters of text from web pages, a command that is not found, and a backslash at the end of the script.
 _NOTHING = "\u200b\u200c\u200d\ufeff\\ \n"
