@@ -216,6 +216,8 @@ def test_cores_that_only_pbs_pro_names(line: str, named: bool) -> None:
         (". ./env.sh\npython x.py $dataset", ""),
         ("module load x\ncd $X_ROOT\npython x.py", ""),
         ("cd $X_ROOT\npython x.py", "$X_ROOT"),
+        ("export LD_LIBRARY_PATH=$CONDA_PREFIX/lib\npython x.py", "$CONDA_PREFIX"),
+        ("conda activate x\nexport LD_LIBRARY_PATH=$CONDA_PREFIX/lib\npython x.py", ""),
         ("source $FOLDER/x.sh\npython x.py", "$FOLDER"),
     ],
 )

@@ -948,6 +948,34 @@ def test_a_job_of_another_scheduler_runs_once_too(options: str, own: object) -> 
     assert tomllib.loads(job_file(SLURM.format(f"-n 1 {options}", "./a")).text).get("pbs") == own
 
 
+@pytest.mark.parametrize(
+    ("lines", "named"),
+    [
+        ("./b\nmpirun -x A=1 -n 2 ./a", [5]),
+        ("./b\nsrun --export=ALL,A=1 ./a", [5]),
+        ("mpirun -genv A 1 -n 2 ./a\n./c", [4]),
+        ("mkdir d\nmpirun -x A=1 -n 2 ./a", []),
+        ("./b\nA=1 srun ./a", []),
+        ("export A=1\n./b\nmpirun -x A=1 -n 2 ./a", []),
+    ],
+)
+def test_a_variable_of_the_ranks_that_other_commands_get(lines: str, named: list[int]) -> None:
+    text = SLURM.format("-N 1 -n 2", f"D=x\n{lines}")
+    assert reasons(text, "is set for the commands of the job, too") == named
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        (SLURM.format("-N 2 -n 4", "ibrun ./b\nsource e.sh\nibrun ./a"), [3]),
+        (SLURM.format("-N 2 -n 4", "ibrun ./a"), []),
+        (PBS.format("select=2:ncpus=4:mpiprocs=4", "aprun -n 8 ./b\nsource e.sh\naprun -n 8 ./a"), [6]),
+    ],
+)
+def test_launchers_of_a_site_in_the_blocks(text: str, named: list[int]) -> None:
+    assert reasons(text, "starts ranks under") == named
+
+
 def test_an_array_of_another_scheduler_may_run_again() -> None:
     text = SLURM.format("-n 1 --no-requeue --array=1-4", "./a")
     assert reasons(text, "PBS Pro takes only arrays whose tasks may run again") == [2]

@@ -64,6 +64,7 @@ def remarks(script: Script, file: JobFile, text: str) -> Iterator[Remark]:
     found += own_scripts.alone(script, target, (), known) if script.request.several else ()
     own = list(_launchers(script))
     found += launch_calls.without_hosts(script, target, {one.start for one in own})
+    found += launch_calls.of_others(script, target, launch_calls.MPIRUNS, {one.start for one in own})
     ranks = list(_ranks(script, file))
     warned = _warned(text, target)
     found += [one for command, one in differences.commands(script, target) if command.name not in warned]

@@ -70,6 +70,7 @@ def write(file: JobFile, script: Script, launch: Launch | None) -> None:
     file.remarks += _unknown_cores(file, script, launch) if launch else ()
     file.remarks += _of_whole_nodes(script, launch, gpus, file.values["cpus_per_rank"])
     file.remarks += differences.ranks_of_whole_nodes(script) if each == 1 else ()
+    file.remarks += _slots_of_whole_nodes(script, launch) if launch and each == 1 else ()
     file.remarks += differences.slots_of_one_task(script)
     file.remarks += _nodes_of(script, launch, nodes) if launch else ()
 
@@ -158,6 +159,17 @@ def lines_of_site(script: Script, file: JobFile) -> Iterator[Remark]:
             why = "has one line for each node in the job: the script leaves their number to its site"
             yield hint(one.line, "$PBS_NODEFILE", why)
             return
+
+
+def _slots_of_whole_nodes(script: Script, launch: Launch) -> Iterator[Remark]:
+    """Yield a remark on an mpirun without a number of ranks on whole nodes, which start one on each core."""
+    request, row, step = script.request, launch.row, script.dialect.node_step
+    known = launch.has(*ALL, *_of_node(launch), *HOST_FILES) or launch.outer is not None
+    known |= any(script.dialect.origin(script.heeded, one) for one in ("ranks", "ranks_per_node"))
+    if step and request.exclusive and row.of_mpi and launch.kind != step and not known:
+        cores = f"{request.cpus_per_rank} cores" if (request.cpus_per_rank or 1) > 1 else "core"
+        why = f"may start a rank for each {cores} of whole nodes: jobgen starts one on each node"
+        yield hint(launch.line, name_of(launch), why)
 
 
 def _of_one_task(script: Script, cores: object) -> Iterator[Remark]:

@@ -266,6 +266,7 @@ def _notes(
     yield from notes.sizes_of_environment(script, file, launch)
     yield from notes.number_of_ranks(script, file, launch)
     yield from sizes.lines_of_site(script, file)
+    yield from launcher.of_all_commands(script, file, launch)
     yield from misreadings.in_directory(script, launch.chain if launch else ())
 
 
