@@ -255,6 +255,9 @@ DIFFERENCES = {
     "a setting of a rendezvous": (
         GPUS, "", "torchrun --nproc-per-node=2 --rdzv-conf=join_timeout=9 t.py", 3, "PyTorch reads timeout only", False,
     ),
+    "a program behind a here-document": (
+        SLURM, "", "cat <<E | srun ./a\nx\nE", 3, "the program is in a pipeline", True,
+    ),
     "a burst buffer": ("#SBATCH -t 10 {}\n#DW x\n{}\n", "", "./a", 2, "which the new job does not have", True),
     "the status of a pipeline": (SLURM, "", "srun ./a | tee x\nrc=$?\nexit $rc", 5, "ends with the status", False),
     "a status that an end turns into another one": (

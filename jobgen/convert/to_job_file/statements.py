@@ -132,7 +132,8 @@ def _beside(node: Node, top: Node, remarks: list[Remark]) -> tuple[list[Node], l
         elif above.type == "pipeline":
             _piped(node, above, remarks)
         elif above.type != "negated_command":
-            what = {"do_group": "a loop", "subshell": "a subshell"}.get(above.type, "a condition")
+            places = {"do_group": "a loop", "subshell": "a subshell", "heredoc_redirect": "a pipeline"}
+            what = places.get(above.type, "a condition")
             calls = above.under("function_definition")
             why = f"the program is in {'a function' if calls else what}: a job file starts it once, and "
             why += "the commands after it call the whole function" if calls else "nothing else of it"
