@@ -34,6 +34,8 @@ ALL = ("-n", "-np", "--np", "--ntasks", "--num-processes")
 _CORES_IN_VARIABLE = re.compile(
     r"(?i)\w+(?<!max)_THREADS|(\w+_)?n(um)?_?(threads|cpus?|cores?|procs?|workers)"
 )
+# A variable with the ranks of all nodes, also behind a launcher that is one itself: $MPIEXEC -np $NPROCS.
+_RANKS_OF_VARIABLE = re.compile(r"(?<!\S)(?:--?np?|--ntasks)[ =]\"?\$\{?(\w+)")
 # A launcher in a text for another program: MPIEXEC="mpirun -np 32".
 _RANKS_IN_TEXT = re.compile(r"\b(?:mpirun|mpiexec|orterun)\b[^;|&\n]*?\s--?np?[ =](\d+)(?!\S)")
 _OPEN_DEVICES = re.compile(r"(?<!\S)(--gpus(-per-node|-per-task)?[= ]|-G ?|--gres[= ]\S*gpu)\S*[$`%{]\S*")
@@ -241,12 +243,14 @@ def named_cores(script: Script) -> tuple[int, int, str]:
 
 
 def _own_cores(script: Script) -> tuple[int, int, str]:
-    found = [(1, 0, "")]
+    found, of_job = [(1, 0, "")], script.request.nodes or 1
+    of_all = set(_RANKS_OF_VARIABLE.findall(script.tree.text)) if of_job > 1 else set[str]()
     for name, value, node in script.assignments:
         of_cores = _CORES_IN_VARIABLE.fullmatch(name)
         count = number(script.constants.in_function(node).value(value)) if of_cores else None
-        found.append((count or 1, node.line, f"{name}={count}"))
-        if (ranks := _RANKS_IN_TEXT.search(value.unquoted)) and (script.request.nodes or 1) == 1:
+        share = -(-(count or 1) // of_job) if name in of_all else count or 1
+        found.append((share, node.line, f"{name}={count}"))
+        if (ranks := _RANKS_IN_TEXT.search(value.unquoted)) and of_job == 1:
             found.append((int(ranks[1]), node.line, ranks[0]))
     programs = {one.command.node.start: one.program for one in script.launches}
     runs: list[tuple[int, Sequence[str]]] = []

@@ -70,6 +70,8 @@ _IN_BACKTICKS, _QUOTED = re.compile(rb"`[^`]*`"), re.compile(rb"'[^']*'")
 # It ends a word before `code` that more of the word follows, as it does not before $(code): a-`date`.log
 _CODE = re.compile(rb"`[^`\\\n]*`")
 _ENDS_WORD = b" \t\n`;|&<>("
+# It takes two codes with blanks alone between them for one: `a` `b`
+_CODE_BEHIND = re.compile(rb"[ \t]*`(?![ \t\n`])")
 # It finds no code in an empty substitution: $() and A=``
 _NO_CODE = re.compile(rb"\$\((?=[ \t]*\))|(?<==)`(?=`)")
 
@@ -315,7 +317,8 @@ def _with_ends(source: bytes) -> bytes:
 
 def _clarified(source: bytes) -> tuple[bytes, list[int]]:
     """Return a script with signs that keep tree-sitter from misreading it, and their offsets."""
-    inside = [one.span() for one in _CODE.finditer(source) if _is_in_word(source, *one.span())]
+    codes = [one.span() for one in _CODE.finditer(source)]
+    inside = [span for span in codes if _is_in_word(source, *span) or _CODE_BEHIND.match(source, span[1])]
     if inside:
         text = bytearray(source)
         for start, end in inside:

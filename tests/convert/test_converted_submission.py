@@ -203,6 +203,8 @@ def test_cores_that_only_pbs_pro_names(line: str, named: bool) -> None:
         ("A=1\npython x.py ${A:-2}", ""),
         ("python x.py ${TMPDIR:-/tmp} ${SLURM_JOB_ID:-1} ${1:-x}", ""),
         ("#SBATCH --export=NONE\npython x.py ${A:-2}", ""),
+        ("#SBATCH --export=ALL\npython x.py ${A:-2}", "$A"),
+        ("#SBATCH --export=ALL,A=1\npython x.py ${A:-2}", ""),
         ('g="${dataset}_x"\npython x.py $g', "$dataset"),
         ("module load x\necho $model\npython x.py", "$model"),
         ("module load x\npython $X_SHARE/x.py $INPUT", ""),
@@ -214,6 +216,8 @@ def test_cores_that_only_pbs_pro_names(line: str, named: bool) -> None:
         (". ./env.sh\npython x.py $dataset", ""),
         ("module load x\ncd $X_ROOT\npython x.py", ""),
         ("cd $X_ROOT\npython x.py", "$X_ROOT"),
+        ("export LD_LIBRARY_PATH=$CONDA_PREFIX/lib\npython x.py", "$CONDA_PREFIX"),
+        ("conda activate x\nexport LD_LIBRARY_PATH=$CONDA_PREFIX/lib\npython x.py", ""),
         ("source $FOLDER/x.sh\npython x.py", "$FOLDER"),
     ],
 )
@@ -227,6 +231,11 @@ def test_variables_of_the_submission_in_a_job_for_pbs(text: str, named: str) -> 
         assert advice.split("\n")[1] in found[0].why
         text = done.text.replace('scheduler = "slurm"', 'scheduler = "pbs"')
         assert "#PBS -V\n" in rendered(f"{text}\n{advice}")
+
+
+def test_names_of_variables_of_the_submission_in_a_job_for_pbs() -> None:
+    done = job_file(f"{ONE}#SBATCH --export=A,B=1,C\npython x.py $A $B\n")
+    assert 'add directive = ["-v A,C"] in [pbs]' in next(one.why for one in done.remarks if one.line == 2)
 
 
 @pytest.mark.parametrize("line", ["SUB=$SLURM_ARRAY_TASK_ID", "echo $SLURM_ARRAY_TASK_ID"])

@@ -610,6 +610,28 @@ def test_no_other_lines_of_the_file_of_hosts(source: str, resources: str, line: 
 
 
 @pytest.mark.parametrize(
+    ("resources", "line", "named"),
+    [
+        ("select=3:ncpus=8", "cat $PBS_NODEFILE > h\nsed -i 1,8d h\n./a h", True),
+        ("select=3:ncpus=8", "N=$(wc -l < $PBS_NODEFILE)\n./a -np $N", True),
+        ("select=3:ncpus=8", "cp $PBS_NODEFILE h\n./a h", True),
+        ("select=3:ncpus=8:mpiprocs=1", "cp $PBS_NODEFILE h\n./a h", False),
+        ("select=3:ncpus=1", "cp $PBS_NODEFILE h\n./a h", False),
+        (
+            "select=3:ncpus=8",
+            "cat $PBS_NODEFILE\nuniq $PBS_NODEFILE > h\n./a h $(head -1 $PBS_NODEFILE)",
+            False,
+        ),
+        ("select=3:ncpus=8", "cp $PBS_NODEFILE h\nmpiexec -f h -n 24 ./a", False),  # jobgen makes the file
+    ],
+)
+def test_lines_of_the_file_of_hosts_that_the_site_chooses(resources: str, line: str, named: bool) -> None:
+    assert (
+        reasons(PBS.format(resources, line), "has one line for each node in the job", "pbspro") == [6] * named
+    )
+
+
+@pytest.mark.parametrize(
     ("line", "named"),
     [
         ("mpiexec -n 2 ./set_affinity_gpu_polaris.sh ./a", True),
@@ -926,6 +948,34 @@ def test_a_job_of_another_scheduler_runs_once_too(options: str, own: object) -> 
     assert tomllib.loads(job_file(SLURM.format(f"-n 1 {options}", "./a")).text).get("pbs") == own
 
 
+@pytest.mark.parametrize(
+    ("lines", "named"),
+    [
+        ("./b\nmpirun -x A=1 -n 2 ./a", [5]),
+        ("./b\nsrun --export=ALL,A=1 ./a", [5]),
+        ("mpirun -genv A 1 -n 2 ./a\n./c", [4]),
+        ("mkdir d\nmpirun -x A=1 -n 2 ./a", []),
+        ("./b\nA=1 srun ./a", []),
+        ("export A=1\n./b\nmpirun -x A=1 -n 2 ./a", []),
+    ],
+)
+def test_a_variable_of_the_ranks_that_other_commands_get(lines: str, named: list[int]) -> None:
+    text = SLURM.format("-N 1 -n 2", f"D=x\n{lines}")
+    assert reasons(text, "is set for the commands of the job, too") == named
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        (SLURM.format("-N 2 -n 4", "ibrun ./b\nsource e.sh\nibrun ./a"), [3]),
+        (SLURM.format("-N 2 -n 4", "ibrun ./a"), []),
+        (PBS.format("select=2:ncpus=4:mpiprocs=4", "aprun -n 8 ./b\nsource e.sh\naprun -n 8 ./a"), [6]),
+    ],
+)
+def test_launchers_of_a_site_in_the_blocks(text: str, named: list[int]) -> None:
+    assert reasons(text, "starts ranks under") == named
+
+
 def test_an_array_of_another_scheduler_may_run_again() -> None:
     text = SLURM.format("-n 1 --no-requeue --array=1-4", "./a")
     assert reasons(text, "PBS Pro takes only arrays whose tasks may run again") == [2]
@@ -942,6 +992,12 @@ def test_an_array_of_another_scheduler_may_run_again() -> None:
         ("if [ -f b ]; then srun ./a || exit 1; fi\nrm x", []),  # after asks for the status
         ("srun ./a || exit 1\nrm x", []),
         ("if ! srun ./a; then exit 1; fi", []),
+        ("set -e\nif ! srun ./a; then exit 1; fi\nrm x", []),  # after ends by the failure of the program
+        ("set -e\nif srun ./a; then exit 1; fi\nrm x", [5]),
+        ("set -e\nfor i in 1 2; do srun ./a; if [ -f b ]; then exit 1; fi; done\nrm x", [5]),
+        ("set -e\nfor i in 1 2; do\n./a $i || exit\nr=$?\nif (( r != 0 )); then exit $r; fi\ndone\nrm x", []),
+        ("set -e\nfor i in 1 2; do\n./a $i\nif [ -f b ]; then exit 0; fi\ndone\nrm x", [8]),
+        ("for i in 1 2; do\n./a $i || exit\ndone\nrm x", [6]),
     ],
 )
 def test_commands_behind_an_exit_on_a_condition(lines: str, named: list[int]) -> None:

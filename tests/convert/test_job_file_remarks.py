@@ -222,6 +222,10 @@ DIFFERENCES = {
     ),
     "the times of a shell": (SLURM, "", "./a\ntimes", 4, "a clock, of their own", False),
     "threads of a program": (TORQUE, "", "spades.py -o x", 3, "uses 16 cores of a node", False),
+    "cores of each node for all ranks": (
+        "#PBS -l select=3:ncpus=8:mpiprocs=8\n{}M=RUN\nnprocs=48\n{}\n", "", "$M -np $nprocs ./a", 3,
+        "uses 16 cores of a node", False,
+    ),
     "chunks of Cray": (
         "#PBS -l select=2:ncpus=24:mpiprocs=24\n{}{}\n", "", "aprun -n 48 ./a", 1, "gives whole nodes", False,
     ),
@@ -251,6 +255,9 @@ DIFFERENCES = {
     "a setting of a rendezvous": (
         GPUS, "", "torchrun --nproc-per-node=2 --rdzv-conf=join_timeout=9 t.py", 3, "PyTorch reads timeout only", False,
     ),
+    "a program behind a here-document": (
+        SLURM, "", "cat <<E | srun ./a\nx\nE", 3, "the program is in a pipeline", True,
+    ),
     "a burst buffer": ("#SBATCH -t 10 {}\n#DW x\n{}\n", "", "./a", 2, "which the new job does not have", True),
     "the status of a pipeline": (SLURM, "", "srun ./a | tee x\nrc=$?\nexit $rc", 5, "ends with the status", False),
     "a status that an end turns into another one": (
@@ -271,6 +278,9 @@ def test_a_difference_has_a_remark(name: str) -> None:
 
 EQUAL = {
     "threads of a program in an option": (TORQUE, "", "spades.py -t4 -o x", "uses 16 cores of a node"),
+    "ranks of all nodes": (
+        "#PBS -l select=3:ncpus=40\n{}M=mpiexec\nnprocs=96\n{}\n", "", "$M -np $nprocs ./a", "cores of a node",
+    ),
     "workers of all tasks": (SLURM, "-a 1-16", "./a --total_num_workers 16", "uses 16 cores of a node"),
     "GPUs in a directive": (
         "#PBS -l nodes=4:ppn=4\n#PBS -l gpus=2\n{}{}\n", "", "module load cuda\nmpirun ./a", "the script requests none",

@@ -55,6 +55,8 @@ def test_each_command_finds_the_threads_of_the_script(text: str, found: list[tup
     ("lines", "named"),
     [
         ("OMP_NUM_THREADS=8 ./prep\nsrun ./a", ""),
+        ("for i in 1 2; do\nOMP_NUM_THREADS=$i ./a\ndone", ""),
+        ("export OMP_NUM_THREADS=3\nfor i in 1 2; do\nexport OMP_NUM_THREADS=$i\n./a\ndone", "3"),
         ('if [ -n "$X" ]; then\nexport OMP_NUM_THREADS=4\nfi\nsrun ./a', "jobgen sets it"),
         ("t() { export OMP_NUM_THREADS=$1; }\nt 3\nsrun ./a", "jobgen sets it"),
         ("t() { export OMP_NUM_THREADS=3; }\nt\nsrun ./a", "3"),

@@ -389,6 +389,21 @@ def test_what_the_options_refuse_stays_a_directive() -> None:
     assert 'directive = ["--nice=-3", "--begin=teatime", "--hold"]\n' in job_file(text).text
 
 
+@pytest.mark.parametrize(
+    ("options", "directive", "why"),
+    [
+        ("-N 1-3 -n 60", None, "all on one node: the script names no number of nodes"),
+        ("-N 2-4 --gpus=8", None, "all on one node: the script names no number of nodes"),
+        ("-N 2-4 --ntasks-per-node=2", ["--nodes=2-4"], "a job for another scheduler has one node"),
+        ("-N 1-4 -n 8 --ntasks-per-node=2", None, "srun"),  # four nodes
+    ],
+)
+def test_a_range_of_nodes(options: str, directive: list[str] | None, why: str) -> None:
+    done = job_file(f"#!/bin/bash\n#SBATCH -t 10 {options}\nsrun ./a\n")
+    assert values(done.text).get("directive") == directive
+    assert any(why in one.why or why == one.what for one in done.remarks)
+
+
 def test_the_mpi_that_srun_names_for_one_rank() -> None:
     text = job_file(SLURM.format("-n 1", "srun --mpi=pmi2 python3 t.py")).text
     assert 'mpi = "mpich"' in text or 'mpi = "intel"' in text

@@ -593,6 +593,9 @@ def test_ranks_that_only_the_slots_of_whole_nodes_count(options: str, line: str,
     found = reasons(f"{HEAD}{options}\n{line}\n", "pbspro")
     assert len([one for one in found if "for each of mpiprocs: request these with the cores" in one]) == count
     assert "mpiprocs" not in " ".join(reasons(f"{HEAD}{options}\n{line}\n", "torque"))
+    found = [one.why for one in job_file(f"{HEAD}{options}\n{line}\n").remarks]
+    why = "of whole nodes: jobgen starts one on each node"
+    assert len([one for one in found if why in one]) == count * ("--exclusive" in options)
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,8 @@ def test_an_argument_in_a_here_document(body: str) -> None:
         ("A=a/`date +%F`/b`hostname`/c ./a", ["A=a/`date +%F`/b`hostname`/c", "./a"]),
         ("./a `b` x-`c`.d `e`", ["./a", "`b`", "x-`c`.d", "`e`"]),
         ('./a "x`c`.d" y`c`', ["./a", '"x`c`.d"', "y`c`"]),
+        ("./a `b c`  `d` x", ["./a", "`b c`", "`d`", "x"]),
+        ('./a "`b` `c`" `d` `e` `f`', ["./a", '"`b` `c`"', "`d`", "`e`", "`f`"]),
     ],
 )
 def test_a_word_with_code_in_it(text: str, words: list[str]) -> None:

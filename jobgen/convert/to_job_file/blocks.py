@@ -13,7 +13,7 @@ from jobgen.convert.to_job_file.definitions import by_value, definitions_of, rea
 from jobgen.convert.to_job_file.effects import ENVIRONMENT, LOGIN, OF_DIRECTORY, OF_SITE, effects_of
 from jobgen.convert.to_job_file.environment import OF_SHELL, take
 from jobgen.convert.to_job_file.inherited import is_own_file, may_be_function, may_define_functions
-from jobgen.convert.to_job_file.statements import Split
+from jobgen.convert.to_job_file.statements import END_OF_STRICT, Split
 from jobgen.convert.to_job_file.traps import actions_of
 from jobgen.convert.to_job_file.working_directory import AT_HOME
 from jobgen.launch.command_line import is_python
@@ -297,7 +297,7 @@ class Body:
         ignored = self.parts.piped or (self.parts.background and alone)  # a failure, by set -e
         if text and strict and not ignored:
             status = '"$JOBGEN_STATUS"' if reads_status else "0"
-            start.append(f'[ "$JOBGEN_STATUS" = 0 ] || exit {status}  # as set -e')
+            start.append(f'[ "$JOBGEN_STATUS" = 0 ] || exit {status}  {END_OF_STRICT}')
         if (not text and reads_status) or _STATUS.search(text.split("\n")[0]):
             start.append(self._status)
         return "\n".join([*start, text])

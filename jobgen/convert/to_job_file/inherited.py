@@ -33,6 +33,9 @@ _OF_ENVIRONMENT = (PATHS, effects.OF_INSTALLERS, effects.OF_RANKS, _USUAL)
 _OF_SLURM = re.compile(r"(SLURM|SALLOC|SBATCH)_[A-Z]\w*|SRUN_(CPUS_PER_TASK|EXPORT_ENV)")
 _OF_PBS = re.compile(r"PBS_[A-Z]\w*|NCPUS")
 _OF_MODULES = re.compile(r"EB[A-Z]\w+|[A-Z]\w*_(HOME|ROOT)")
+# Variables of an environment of Python that is active, and commands that may activate one.
+_OF_ACTIVATION = ("CONDA_PREFIX", "CONDA_DEFAULT_ENV", "VIRTUAL_ENV")
+_ENTERS = re.compile(r"module|ml|source|\.|eval|conda|mamba|micromamba|spack|pyenv|bash").fullmatch
 # Commands that set the variables of an environment only, or none.
 SETS_NO_OTHERS = re.compile(r"\bactivate\b|shell\.bash hook|/conda\.sh|^(module|ml) (list|purge)\b")
 _OF_SYSTEM = r"^/(?!home)(\w+/)?(opt|sw|s?soft(ware)?|apps?|usr|cvmfs)/"
@@ -83,6 +86,9 @@ def optional(script: Script) -> Iterator[Node]:
     sets = [one for one in others if not SETS_NO_OTHERS.search(one.node.text)]
     start = min((one.node.end for one in sets), default=script.tree.end)
     start_of_others = min((one.node.end for one in sets if not _is_of_tools(one)), default=script.tree.end)
+    start_of_environment = min(
+        (one.node.end for one in script.commands if _ENTERS(one.name)), default=script.tree.end
+    )
     given, of_module = cache(lambda name: is_set(script, name)), cache(lambda name: _of_module(script, name))
     for node in script.tree.all("variable_name"):
         if node.start > end or node.under("function_definition"):
@@ -90,6 +96,7 @@ def optional(script: Script) -> Iterator[Node]:
         of_tool = node.start > start and of_module(node.text)
         of_others = node.text.isupper() and (node.start > start_of_others or of_tool)
         of_no_module = node.text.endswith("_ROOT") and not of_others
+        of_no_module |= node.text in _OF_ACTIVATION and node.start < start_of_environment
         if any(one.fullmatch(node.text) for one in known) and not of_no_module:
             continue
         if not _may_be_unset(node) and (of_others or not _is_read(node) or given(node.text)):

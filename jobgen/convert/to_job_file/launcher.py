@@ -10,6 +10,7 @@ from jobgen.convert import aprun, differences
 from jobgen.convert.result import Remark, hint, shortened, shown
 from jobgen.convert.several_words import may_have_options
 from jobgen.convert.to_job_file.builder import JobFile
+from jobgen.convert.to_job_file.effects import effects_of
 from jobgen.convert.to_job_file.program_line import known, option_text
 from jobgen.convert.to_job_file.wrappers import binds
 from jobgen.convert.to_scheduler.launch_calls import other_options
@@ -31,6 +32,7 @@ from jobgen.values.parsers import number
 OTHERS = (aprun.NAME, "jsrun", "ibrun")  # read as mpirun, with options of their own
 # Variables of each rank that jobgen sets.
 OF_RANKS = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK")
+_SETS_FOR_RANKS = re.compile(r"\s-?-(?:x|g?env)\s+[\"']?(\w+)[= ]|(?:\s--export=\S*?|,)(\w+)=")
 _SETS = ("-x", "-env", "--env", "-genv")  # of mpirun: a variable of the ranks
 _RUNS = ("command_substitution", "process_substitution")
 _PASSES = ("-genvall", "-envall", "--envall", "-genvlist", "-envlist")
@@ -485,6 +487,20 @@ def _variable(file: JobFile, words: tuple[Node, ...], texts: list[str | None], l
         return [f"export {given}"] if re.fullmatch(r"\w+", name) else []
     file.set_variable(name, value, launch.line)
     return []
+
+
+def of_all_commands(script: Script, file: JobFile, launch: Launch | None) -> Iterator[Remark]:
+    """Yield a remark on a variable that the launcher sets for the ranks, and the job for all programs."""
+    text = launch.command.node.text if launch is not None else ""
+    names_set = [one[1] or one[2] for one in _SETS_FOR_RANKS.finditer(text)]
+    kept = [one for one in names_set if one in file.variables and one not in script.values]
+    for one in script.commands if launch is not None and kept else ():
+        code = one.node.text
+        programs = "program" in effects_of(script, one.node).kinds and code != text
+        if programs and any(code in block for block in file.blocks):
+            why = f"is set for the commands of the job, too: {shown(one.node)}"
+            yield hint(launch.line if launch else one.line, kept[0], why)
+            return
 
 
 def _export(file: JobFile, launch: Launch, words: tuple[Node, ...], texts: list[str | None]) -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from jobgen.config import read_spec
 from jobgen.convert import differences, leftovers
+from jobgen.convert.misreadings import is_narrow
 from jobgen.convert.result import Edit, Remark, hint
 from jobgen.convert.to_job_file import inherited
 from jobgen.convert.to_job_file.builder import JobFile
@@ -57,12 +58,13 @@ def remarks(script: Script, file: JobFile, text: str) -> Iterator[Remark]:
     indexed = "array" in file.values  # setup sets its index
     found += differences.index(script, target) if not indexed else ()
     found += [one for one in variables.unprefixed(script, target) if isinstance(one, Remark)]
-    found += _of_submission(script, target)
+    found += _of_submission(script, file, target)
     named = (one for one in file.remarks if one.why != OF_INTERPRETER)
     known = {word for one in named for word in re.findall(r"[\w.-]+", one.what)}
     found += own_scripts.alone(script, target, (), known) if script.request.several else ()
     own = list(_launchers(script))
     found += launch_calls.without_hosts(script, target, {one.start for one in own})
+    found += launch_calls.of_others(script, target, launch_calls.MPIRUNS, {one.start for one in own})
     ranks = list(_ranks(script, file))
     warned = _warned(text, target)
     found += [one for command, one in differences.commands(script, target) if command.name not in warned]
@@ -85,20 +87,27 @@ def remarks(script: Script, file: JobFile, text: str) -> Iterator[Remark]:
             yield hint(one.line, one.what, f"{one.why}{where}")
 
 
-def _of_submission(script: Script, target: Dialect) -> Iterator[Remark]:
+def _of_submission(script: Script, file: JobFile, target: Dialect) -> Iterator[Remark]:
     """Yield a remark on variables that the submission may set, of which another scheduler hands on none."""
-    option = target.scheduler.request_forms.get("all_variables")
-    if not option or script.is_pbs or "--export" in script.heeded:
+    forms, given = target.scheduler.request_forms, script.heeded.get("--export")
+    if script.is_pbs or "all_variables" not in forms:
         return
-    found: dict[str, Node] = {}
+    of_target = f"{target.title} hands on no variable of the submission without "
+    add = f': add directive = ["{{}}"] in [{target.scheduler.command_name}]'
+    if given is not None and is_narrow(given.value):
+        names = [one for one in given.value.split(",") if one.isidentifier() and one not in ("NONE", "NIL")]
+        option = forms["names"].format(",".join(names))
+        if names:
+            yield hint(given.line, f"--export={given.value}", f"{of_target}{option}{add.format(option)}")
+        return
+    option, found = forms["all_variables"], dict[str, Node]()
     for one in inherited.optional(script):
-        found.setdefault(one.text, one)
+        if one.text not in file.variables:  # of --export=ALL,NAME=VALUE
+            found.setdefault(one.text, one)
     if found:
         first, *others = found
         more = f" ({', '.join(f'${one}' for one in others)} as well)" * bool(others)
-        why = f"{target.title} hands on no variable of the submission without {option}{more}: "
-        why += f'add directive = ["{option}"] in [{target.scheduler.command_name}]'
-        yield hint(found[first].line, f"${first}", why)
+        yield hint(found[first].line, f"${first}", f"{of_target}{option}{more}{add.format(option)}")
 
 
 def _launchers(script: Script) -> Iterator[Edit]:

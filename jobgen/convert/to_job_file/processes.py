@@ -10,7 +10,7 @@ from jobgen.convert.result import Remark, hint, remark_on, shown
 from jobgen.convert.to_job_file import inherited
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.definitions import definitions_of
-from jobgen.convert.to_job_file.statements import FAILURE, SEPARATORS, Split
+from jobgen.convert.to_job_file.statements import END_OF_STRICT, FAILURE, SEPARATORS, Split
 from jobgen.launch.wrappers import command_start
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS, changes_shell
 from jobgen.script.commands import Command, commands
@@ -178,11 +178,29 @@ def ends(file: JobFile, parts: Split, program: Command | None) -> Iterator[Remar
     kept = [one for _, one in parts.last]
     places = [(parse(file.shell_code.encode()), "in the program")]
     places += [(one, "on a condition of the program") for one in around]
+    guarded = END_OF_STRICT in file.text_of("after_block")
     for code, where in places if parts.behind else ():
-        exits = (one.node for one in commands(code) if one.name == "exit")
-        found = (node for node in exits if not node.under(*_OWN_SHELL))
+        exits = (one for one in commands(code) if one.name == "exit")
+        exits = (one for one in exits if not (guarded and _is_failure(one, code, program)))
+        found = (one.node for one in exits if not one.node.under(*_OWN_SHELL))
         if any(not any(node in one for one in kept) for node in found):
             yield remark_on(parts.behind[0], f"runs also after an exit {where}")
+
+
+def _is_failure(command: Command, code: Node, program: Command | None) -> bool:
+    """Return whether an exit ends code with a failure for certain; in code around a program with the failure
+    of this: ``exit 1`` behind ``if ! PROGRAM``."""
+    if program is not None and program.node in code:
+        tests = (above.get("condition") for above in command.node.above() if above.type == "if_statement")
+        test = next((one for one in tests if one is not None and program.node in one), None)
+        if test is None or test.text.startswith("!") == command.node.under("else_clause"):
+            return False
+    text = " ".join(re.sub('["{}]', "", one.text) for one in command.arguments)
+    above = command.node.parent
+    if text in ("", "$?"):
+        return above is not None and above.type == "list" and above.children[1].text == "||"
+    failed = re.fullmatch(r"[1-9]\d*", text) is not None
+    return failed or _after_failure(command.node, code, {text.strip("$")})
 
 
 def own_state(script: Script, file: JobFile, parts: Split) -> Iterator[Remark]:

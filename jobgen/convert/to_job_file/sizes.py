@@ -31,6 +31,10 @@ from jobgen.values.parsers import mebibytes, number
 _CORES = ("-c", "--cpus-per-task", "--depth")
 CORES_OF_STEP = "SRUN_CPUS_PER_TASK"  # which srun reads
 _DEVICE = ("gpu", "auto")  # one rank for each device
+# Code that takes lines of the file of hosts, and such code that needs the first one or each host once.
+_OF_LINES = re.compile(r"\b(cat|head|tail|sed|awk|wc|cp)\b.*\$\{?PBS_NODEFILE\b|<\s*\"?\$\{?PBS_NODEFILE\b")
+_OF_NODES = re.compile(r"\b(uniq|sort -u)\b|\bhead -(n ?)?1\b|^(cat|wc)( -l)? [^|<>]*$")
+_WITH_FILES = ("redirected_statement", "pipeline", "command_substitution")
 _ON_EACH_TASK = ("pbsdsh",)
 # Options of Open MPI and aprun, which refuse more ranks in all than these of each node.
 _REFUSING = ("-N", "-npernode", "--npernode")
@@ -48,6 +52,7 @@ def write(file: JobFile, script: Script, launch: Launch | None) -> None:
     gpus = _gpus(file, script, launch)
     # a number of all tasks that is not that of the equal nodes of the job
     _drop(file, "--ntasks=")
+    file.remarks += _of_range(file, script)
     each = _each(file, script, launch, nodes, gpus)
     file.remarks += (*_unknown(script, launch, each), *_gpus_of_task(script, launch, each)) if launch else ()
     if launch is not None and not launch.row.once_a_node and _tasks(request) > each:
@@ -65,6 +70,7 @@ def write(file: JobFile, script: Script, launch: Launch | None) -> None:
     file.remarks += _unknown_cores(file, script, launch) if launch else ()
     file.remarks += _of_whole_nodes(script, launch, gpus, file.values["cpus_per_rank"])
     file.remarks += differences.ranks_of_whole_nodes(script) if each == 1 else ()
+    file.remarks += _slots_of_whole_nodes(script, launch) if launch and each == 1 else ()
     file.remarks += differences.slots_of_one_task(script)
     file.remarks += _nodes_of(script, launch, nodes) if launch else ()
 
@@ -103,6 +109,18 @@ def _drop(file: JobFile, option: str) -> None:
     file.values["directive"] = [one for one in file.list("directive") if not one.startswith(option)]
 
 
+def _of_range(file: JobFile, script: Script) -> Iterator[Remark]:
+    """Request one node instead of MIN-MAX nodes for a number of all tasks or GPUs, which are those of a node
+    in the job; else yield a remark on the nodes of a job for another scheduler."""
+    option, request = script.heeded.get(script.dialect.scheduler.keys.nodes), script.request
+    if option is None or request.nodes or not re.fullmatch(r"\d+-\d+", option.value):
+        return
+    if request.ranks or request.gpus:
+        _drop(file, "--nodes=")
+    else:
+        yield hint(option.line, f"--nodes={option.value}", "a job for another scheduler has one node")
+
+
 def _of_whole_nodes(
     script: Script, launch: Launch | None, gpus: int, cores_of_rank: object
 ) -> Iterator[Remark]:
@@ -126,6 +144,32 @@ def _of_whole_nodes(
     if unset and unbound and ranks:
         why = f"jobgen sets it to the cores of a rank, {cores_of_rank}; the script leaves it unset"
         yield hint(line, "OMP_NUM_THREADS", why)
+
+
+def lines_of_site(script: Script, file: JobFile) -> Iterator[Remark]:
+    """Yield a remark on a command of a job that takes lines of the file of hosts, if the script leaves to the
+    site how many a node has: the job, with one rank on a node, has one."""
+    chunks, code = script.request.chunks, "\n".join(file.blocks)
+    left_open = len(chunks) == 1 and "mpiprocs" not in chunks[0] and (number(chunks[0].get("ncpus")) or 1) > 1
+    if not left_open or file.count("ranks_per_node") > 1:
+        return
+    for one in script.commands:
+        line = (one.node.around(*_WITH_FILES) or one.node).text
+        if _OF_LINES.search(line) and not _OF_NODES.search(line) and line in code:
+            why = "has one line for each node in the job: the script leaves their number to its site"
+            yield hint(one.line, "$PBS_NODEFILE", why)
+            return
+
+
+def _slots_of_whole_nodes(script: Script, launch: Launch) -> Iterator[Remark]:
+    """Yield a remark on an mpirun without a number of ranks on whole nodes, which start one on each core."""
+    request, row, step = script.request, launch.row, script.dialect.node_step
+    known = launch.has(*ALL, *_of_node(launch), *HOST_FILES) or launch.outer is not None
+    known |= any(script.dialect.origin(script.heeded, one) for one in ("ranks", "ranks_per_node"))
+    if step and request.exclusive and row.of_mpi and launch.kind != step and not known:
+        cores = f"{request.cpus_per_rank} cores" if (request.cpus_per_rank or 1) > 1 else "core"
+        why = f"may start a rank for each {cores} of whole nodes: jobgen starts one on each node"
+        yield hint(launch.line, name_of(launch), why)
 
 
 def _of_one_task(script: Script, cores: object) -> Iterator[Remark]:
@@ -267,7 +311,7 @@ def _gpus(file: JobFile, script: Script, launch: Launch | None) -> int:
     request = script.request
     if request.gpus_per_node is None and request.gpus and request.nodes is None:
         if request.gpus > 1:
-            why = "all on one node: the script names no nodes"
+            why = "all on one node: the script names no number of nodes"
             file.hint(line_of(script, "gpus"), counted(request.gpus, "GPU"), why)
         return request.gpus
     if request.gpus_per_node is not None:
@@ -317,7 +361,7 @@ def _each(file: JobFile, script: Script, launch: Launch | None, nodes: int, gpus
         return 1
     request, row = script.request, launch.row
     if request.nodes is None and request.ranks and request.ranks > 1 and not request.ranks_per_node:
-        why = "all on one node: the script names no nodes"
+        why = "all on one node: the script names no number of nodes"
         file.hint(line_of(script, "ranks", "-l mppwidth", "-l size"), f"{request.ranks} tasks", why)
     each = len(launch.devices_here or ()) or launch.each or launch.number(*row.line.local_ranks)
     total = launch.number(*ALL)

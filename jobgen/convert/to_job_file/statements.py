@@ -13,6 +13,7 @@ from jobgen.script.syntax import Node, in_background
 
 SEPARATORS = (";", "&", ";;")
 FAILURE = re.compile(r"(return|false)\b")  # behind ``||`` they fail as the command before it
+END_OF_STRICT = "# as set -e"  # behind the end of the block after of a program that has failed
 IN_LOG = "the output is in the log of the job and in its run directory"
 # Letters of text from web pages, a command that is not found, and a backslash at the end of the script.
 _NOTHING = "\u200b\u200c\u200d\ufeff\\ \n"
@@ -131,7 +132,8 @@ def _beside(node: Node, top: Node, remarks: list[Remark]) -> tuple[list[Node], l
         elif above.type == "pipeline":
             _piped(node, above, remarks)
         elif above.type != "negated_command":
-            what = {"do_group": "a loop", "subshell": "a subshell"}.get(above.type, "a condition")
+            places = {"do_group": "a loop", "subshell": "a subshell", "heredoc_redirect": "a pipeline"}
+            what = places.get(above.type, "a condition")
             calls = above.under("function_definition")
             why = f"the program is in {'a function' if calls else what}: a job file starts it once, and "
             why += "the commands after it call the whole function" if calls else "nothing else of it"

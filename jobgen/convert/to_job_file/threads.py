@@ -101,8 +101,10 @@ class Threads:
             place = None if here.node.under("function_definition") else here.node
         if not (found := [one for name, _, one in self.script.assignments if name == _NAME]):
             self._take_of_text()
-        value = self._at(place, self.changes, self.start) if place else self.last
+        outside = [one for one in self.changes if not self._is_kept(one.node)]
+        value = self._at(place, outside, self.start) if place else self.last
         before = [one for one in found if place is None or one.start < place.end]
+        before = [one for one in before if not self._is_kept(one)]
         own = f"jobgen sets it to the cores of a rank, {self.rank}"
         if before and not self.is_passed:
             why = "is not exported: programs do not get it. "
@@ -194,6 +196,11 @@ class Threads:
         """Correct the remarks on the request, which the variable does not follow."""
         self.file.remarks = [one._replace(why=_SETS.sub("", one.why)) for one in self.file.remarks]
 
+    def _is_kept(self, assignment: Node) -> bool:
+        """Return whether the code of the program has an assignment, too."""
+        words = rf"(?m)(^|[\s;&(]){re.escape(assignment.text)}($|[\s;&)])"
+        return re.search(words, self.file.shell_code) is not None
+
     def _is_in_program(self, command: Command) -> bool:
         return self.program is not None and command.node in self.program.node
 
@@ -242,7 +249,7 @@ class Threads:
     def _at(self, place: Node, changes: Sequence[_Change], start: str | None) -> str | None:
         """Return the value that a command finds, if the variable has the value ``start`` before it all."""
         for name, value, node in self.script.assignments:
-            if name == _NAME and node.parent is place:  # for this command alone
+            if name == _NAME and node.parent is place and not self._is_kept(node):  # for this command alone
                 return self.script.constants.value(value)
         found = start
         for one in changes:

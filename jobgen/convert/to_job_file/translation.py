@@ -269,6 +269,8 @@ def _notes(
     yield from variables.environment(script, launch)
     yield from variables.sizes_of_environment(script, file, launch)
     yield from variables.number_of_ranks(script, file, launch)
+    yield from sizes.lines_of_site(script, file)
+    yield from launcher.of_all_commands(script, file, launch)
     yield from misreadings.in_directory(script, launch.chain if launch else ())
 
 

@@ -314,9 +314,7 @@ def _of_slots(line: LaunchLine, given: Collection[str], script: Script, target: 
 
 def unknown(script: Script, target: Dialect, names: Collection[str]) -> Iterator[Remark]:
     """Yield a remark on each launcher that stays unchanged; ``names`` are those of the others."""
-    for call in other_launchers(script, mpirun_line.NAMES if target.node_step else MPIRUNS):
-        why = f"is unchanged: how {call.name} starts ranks under {target.title} is not known"
-        yield Remark(call.command.line, call.what, why)
+    yield from of_others(script, target, mpirun_line.NAMES if target.node_step else MPIRUNS)
     read = {call.command.node.start for call in calls(script, names)}
     for command in script.commands:
         word = command.node.get("name")
@@ -335,6 +333,16 @@ def unknown(script: Script, target: Dialect, names: Collection[str]) -> Iterator
         elif match[1] not in script.values and _OF_LAUNCHER.search(match[1]):
             why = f"comes from the environment: if it starts ranks, {target.title} needs another value"
             yield hint(command.line, match[0], why)
+
+
+def of_others(
+    script: Script, target: Dialect, names: Collection[str], known: Collection[int] = ()
+) -> Iterator[Remark]:
+    """Yield a remark on each launcher but these, and those at the offsets ``known``."""
+    for call in other_launchers(script, names):
+        why = f"is unchanged: how {call.name} starts ranks under {target.title} is not known"
+        if call.command.node.start not in known:
+            yield Remark(call.command.line, call.what, why)
 
 
 def on_hosts(script: Script, target: Dialect) -> Iterator[Remark]:
