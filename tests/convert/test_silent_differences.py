@@ -2414,11 +2414,15 @@ def test_a_value_of_one_word_needs_no_shell(code: str) -> None:
     assert values(job_file(SLURM.format("-n 1", f"{code}\n./a $u")).text)["command"][0] == "./a"
 
 
-@pytest.mark.parametrize(("first", "hidden"), [("python3 t.py a", True), ("ls a", False)])
+@pytest.mark.parametrize(
+    ("first", "hidden"),
+    [("python3 t.py a", True), ("apptainer exec i sh -c 'cd a && python -u t.py'", True), ("ls a", False)],
+)
 def test_programs_before_the_program_find_no_tasks_of_a_node_either(first: str, hidden: bool) -> None:
     found = values(job_file(SLURM.format("-N 1 --gres=gpu:2", f"{first}\npython3 t.py b")).text)
-    assert ("unset SLURM_NTASKS_PER_NODE\n" in found.get("setup", "")) is hidden
-    assert found["command"][:3] == ["env", "-u", "SLURM_NTASKS_PER_NODE"]
+    names = "SLURM_NTASKS_PER_NODE SLURM_NTASKS SLURM_NPROCS"
+    assert (f"unset {names}\n" in found.get("setup", "")) is hidden
+    assert found["command"][:7] == f"env -u {names.replace(' ', ' -u ')}".split()
 
 
 def test_each_number_of_tasks_that_differs_has_a_remark() -> None:

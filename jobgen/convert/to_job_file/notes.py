@@ -63,7 +63,8 @@ _ONE_LINE = re.compile(r"(head|tail|wc)\b|sed -n\b|\bNR ?==")
 _BRIEF = STATE | PRINT | {"sleep", "kill", "true", "rm", "mkdir", "[", "test"}
 _NO_TIME = STATE | {"echo", "printf", "date", "hostname", "true", "[", "test"}
 _OWN_NUMBER = re.compile(r"(?<![\\$])\$\$(?![\w$])")
-_TASKS = "SLURM_NTASKS_PER_NODE"
+_TASKS = ("SLURM_NTASKS_PER_NODE", "SLURM_NTASKS", "SLURM_NPROCS")
+_RUNS_PYTHON = re.compile(r"\bpython[\d.]* (-\S+ )*\S+\.py\b")  # in a text for another shell
 _MOVES = ("cd", "pushd", "popd", "module", "ml", "source", ".", "conda")
 # Commands whose failure only prints a warning as an option.
 _WARNS = re.compile(r"(module|ml)( -\S+)* (purge|unload|rm|del|remove|use|reset|restore|r|list)\b|ml -\S+$")
@@ -935,29 +936,40 @@ def own_ranks(
 
 
 def alone(script: Script, file: JobFile, command: Command, launch: Launch | None) -> Iterator[Remark]:
-    """Hide the number of tasks of a node, which jobgen requests, from a program that uses several GPUs and
-    has no launcher, or one rank of Python on each node; yield a remark.
+    """Hide the numbers of tasks, which jobgen requests, from a program that uses several GPUs and has no
+    launcher, or one rank of Python on each node; yield a remark.
 
-    Libraries that start their own processes, one for each GPU, compare the two numbers.
+    Lightning 2 takes SLURM_NTASKS, if it is set, for the number of ranks, and starts none. It compares its
+    devices with SLURM_NTASKS_PER_NODE.
     """
     if launch is not None:
-        of_step = launch.kind == script.dialect.node_step and "--ntasks-per-node" not in launch.options
+        each = launch.kind == script.dialect.node_step and "--ntasks-per-node" not in launch.options
         of_python = any(is_python(os.path.basename(word.text)) for word in launch.program)
-        if not (of_step and of_python and file.count("ranks_per_node") == 1):
+        if script.is_pbs or not (each and of_python and file.count("ranks_per_node") == 1):
             return
     gpus = str(file.values.get("gpus_per_node", 0)).rpartition(":")[2]
-    if int(gpus) < 2 or "--ntasks-per-node" in script.heeded or script.is_pbs:
+    if int(gpus) < 2 or "--ntasks-per-node" in script.heeded:
         return
-    file.hide(_TASKS)
-    why = f"is not set, as in the script, so that a library starts its own ranks on {gpus} GPUs"
-    yield hint(command.line, _TASKS, why)
+    counts = DIALECTS["slurm"].set_by_options["SLURM_NTASKS"]
+    if launch is not None or not script.heeded.keys().isdisjoint(counts):
+        file.hide(_TASKS[0])
+        why = f"is not set, as in the script: a library may compare it with the {gpus} GPUs"
+        yield hint(command.line, _TASKS[0], why)
+        return
+    file.hide(*_TASKS)
+    where = "in a job for Slurm" if script.is_pbs else "as in the script"
+    why = f"are not set, {where}, so that a library starts its own ranks on {gpus} GPUs"
+    yield hint(command.line, ", ".join(_TASKS), why)
 
 
 def alone_in_blocks(file: JobFile) -> None:
-    """Hide the number of tasks from Python in the blocks, too, if it is hidden from the program."""
-    runs = any(is_python(one.name) for text in file.blocks for one in commands(parse(text.encode())))
-    if runs and re.search(rf"(\bunset|^env -u) {_TASKS}\b", " ".join(file.program)):
-        file.values["setup"] = f"unset {_TASKS}\n{file.text_of('setup')}"
+    """Hide the numbers of tasks from Python in the blocks, too, if they are hidden from the program."""
+    found = (one for text in file.blocks for one in commands(parse(text.encode())))
+    runs = any(is_python(one.name) or _RUNS_PYTHON.search(one.node.text) for one in found)
+    hidden = re.search(rf"(\bunset|^env)((?: -u)? ({'|'.join(_TASKS)})\b)+", " ".join(file.program))
+    if runs and hidden:
+        names = [one for one in _TASKS if one in hidden[0].split()]
+        file.values["setup"] = f"unset {' '.join(names)}\n{file.text_of('setup')}"
 
 
 def sizes_of_environment(script: Script, file: JobFile, launch: Launch | None) -> Iterator[Remark]:
