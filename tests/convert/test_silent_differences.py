@@ -1625,6 +1625,23 @@ def test_the_accelerator_of_a_job_that_the_script_submits(options: str, code: st
     assert [one.split(" gets ")[1].split(" of this")[0] for one in reasons if "new job gets" in one] == named
 
 
+@pytest.mark.parametrize(
+    ("options", "code", "names"),
+    [
+        ("-N 1 -n 2 --mem-per-cpu=1G", "srun ./a\nsbatch b.sh", "SLURM_NTASKS_PER_NODE, SLURM_MEM_PER_NODE"),
+        ("-n 1 --gres=gpu:1", "sbatch b.sh\n./a", "SLURM_NTASKS_PER_NODE, SLURM_GPUS_PER_NODE"),
+        ("-N 1", "./a\nsbatch b.sh", "SLURM_NTASKS, SLURM_NTASKS_PER_NODE"),
+        ("-N 1 --gpus-per-node=2", "python a.py\nsbatch b.sh\npython a.py", ""),
+        ("-N 1 --ntasks-per-node=1 --mem=1G", "./a\nsbatch b.sh", ""),
+        ("-N 1", "./a\nsbatch --export=NONE b.sh", ""),
+    ],
+)
+def test_sizes_that_a_job_finds_which_the_script_submits(options: str, code: str, names: str) -> None:
+    text = f"#!/bin/bash\n#SBATCH -t 10 {options}\n{code}\n"
+    found = [one.why.split("finds ")[1] for one in job_file(text).remarks if "new job finds" in one.why]
+    assert [one.split(" of this")[0] for one in found] == [names] * bool(names)
+
+
 @pytest.mark.parametrize("options", ["-n _N_", "-N _N_", "-n 2 -c _C_"])
 def test_a_number_that_cannot_be_read_in_a_job_file(options: str) -> None:
     done = job_file(SLURM.format(options, "./a"))

@@ -63,6 +63,8 @@ _ONE_LINE = re.compile(r"(head|tail|wc)\b|sed -n\b|\bNR ?==")
 _BRIEF = STATE | PRINT | {"sleep", "kill", "true", "rm", "mkdir", "[", "test"}
 _NO_TIME = STATE | {"echo", "printf", "date", "hostname", "true", "[", "test"}
 _OWN_NUMBER = re.compile(r"(?<![\\$])\$\$(?![\w$])")
+# Variables that stay in the jobs which a job submits, if these do not request them. Seen with Slurm 22.05.
+_OF_CHILD = ("SLURM_GPUS_PER_NODE", "SLURM_MEM_PER_NODE", "SLURM_NTASKS", "SLURM_NTASKS_PER_NODE")
 _TASKS = ("SLURM_NTASKS_PER_NODE", "SLURM_NTASKS", "SLURM_NPROCS")
 _RUNS_PYTHON = re.compile(r"\bpython[\d.]* (-\S+ )*\S+\.py\b")  # in a text for another shell
 _MOVES = ("cd", "pushd", "popd", "module", "ml", "source", ".", "conda")
@@ -612,9 +614,24 @@ def child_jobs(script: Script, file: JobFile) -> Iterator[Remark]:
         passes = "-V" in one.literals if script.is_pbs else "--export" not in one.node.text
         after = threads if one.node.text in code else set[str]()
         found = sorted({*after, *devices}) if after or one.node.text in file.blocks[0] else []
+        if passes and one.node.text in "\n".join([file.blocks[0], *texts]) and not script.is_pbs:
+            yield from _kept_by_children(script, file, one)
         if passes and found:
             yield remark_on(one, f"the new job gets {' and '.join(found)} {why}")
             return
+
+
+def _kept_by_children(script: Script, file: JobFile, call: Command) -> Iterator[Remark]:
+    """Yield a remark on sizes of the job which a job that it submits finds, and the script leaves unset."""
+    code = "\n".join([*file.blocks, *_shell_code(file)])
+    hidden = " ".join(re.findall(r"(?m)^unset (SLURM_N.*)", code)).split()
+    kept = [name for name, (old, new) in _sizes(script, file).items() if old is None and new]
+    if names := ", ".join(name for name in kept if name in _OF_CHILD and name not in hidden):
+        yield remark_on(
+            call,
+            f"the new job finds {names} of this one, which the script leaves unset, and its "
+            "srun reads them, unless it requests them itself",
+        )
 
 
 def unread(script: Script) -> Iterator[Remark]:
@@ -1088,6 +1105,24 @@ def tasks(script: Script, file: JobFile, program: Launch | None) -> Iterator[Rem
     if script.is_pbs:
         yield from _lines_of_hosts(script, words, nodes, slots)
         return
+    named = set(re.findall(r"\w+", words))
+    read = sorted(names_read(script.tree), key=lambda one: -one[0].start)
+    lines = {node.text: node.line for node, _ in read}
+    for name, (old, new) in _sizes(script, file).items():
+        fixed = script.constants.named(name) if name not in named else None  # the number stands in its place
+        if name in lines and (name in named or fixed) and str(old) != str(fixed or new):
+            why = f"is {fixed or new or 'not set'} in the job, and "
+            why += f"{'not set' if old is None else old} in the script"
+            yield hint(lines[name], f"${name}", why)
+
+
+def _sizes(script: Script, file: JobFile) -> Mapping[str, tuple[int | str | None, int | str | None]]:
+    """Return the variables of Slurm with sizes of the request: the values in the script and in the job."""
+    request = script.request
+    each, nodes = request.ranks_per_node, request.nodes or 1
+    total = request.ranks or (each and each * nodes)
+    new_each, cores = file.count("ranks_per_node"), file.count("cpus_per_rank")
+    per_node = file.count("cpus_per_node", new_each * cores)
     old_cores = (request.cpus_per_rank or 1) * (each or -(-(total or 1) // nodes))
     new_mem = mebibytes(file.text_of("mem"))
     of_node = script.heeded.get("--gpus-per-node")
@@ -1103,15 +1138,7 @@ def tasks(script: Script, file: JobFile, program: Launch | None) -> Iterator[Rem
     }
     if not request.exclusive:
         numbers |= dict.fromkeys(("SLURM_CPUS_ON_NODE", "SLURM_JOB_CPUS_PER_NODE"), (old_cores, per_node))
-    named = set(re.findall(r"\w+", words))
-    read = sorted(names_read(script.tree), key=lambda one: -one[0].start)
-    lines = {node.text: node.line for node, _ in read}
-    for name, (old, new) in numbers.items():
-        fixed = script.constants.named(name) if name not in named else None  # the number stands in its place
-        if name in lines and (name in named or fixed) and str(old) != str(fixed or new):
-            why = f"is {fixed or new or 'not set'} in the job, and "
-            why += f"{'not set' if old is None else old} in the script"
-            yield hint(lines[name], f"${name}", why)
+    return numbers
 
 
 def _lines_of_hosts(script: Script, code: str, nodes: int, new: int) -> Iterator[Remark]:
