@@ -2502,6 +2502,7 @@ def test_the_time_of_each_rank_that_is_left_out_has_a_remark() -> None:
         ("f() { local in=5; srun ./a $in; }\nf", []),
         ("n=$(nproc)\nfor i in 1 2; do srun ./a $n; done", []),
         ("for i in 1 2; do ./a $i; done", []),
+        ("for i in 1 2; do ./a $i; n=$?; done\necho $n", []),
         ("if [ -e x ]; then n=$(cat x); srun ./a; fi\nm=$((n+1))\necho $m > x", ["$n"]),
         ("if [ -e x ]; then srun ./a; m=3; fi\nm=4\necho $m > x", []),
         ("n=0\nfor i in 1 2; do n=$((n + i)); srun ./a $n; done", ["$n"]),

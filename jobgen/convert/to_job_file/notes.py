@@ -397,7 +397,8 @@ def arguments(script: Script, file: JobFile) -> Iterator[Remark]:
 
 def left_out(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
     """Yield a remark on each variable that the statement around the program sets, and setup does not."""
-    if not (around := [one for one in program.node.above() if one.type in (*LATER, "subshell")]):
+    around = [one for one in program.node.above() if one.type in (*LATER, "subshell")]
+    if not around or around[-1].text in file.shell_code:
         return
     setup, read = file.blocks[0], set[str]()
     for one in _other_code(file):
