@@ -151,8 +151,9 @@ def test_the_status_of_a_script_that_installs_something(last: str, works: bool) 
 def test_options_of_mpirun_that_print_where_the_ranks_run() -> None:
     line = "mpirun -verbose --display-map -report-bindings --tag-output -np 4 ./a"
     text = f"#!/bin/bash\n#PBS -l select=1:ncpus=4:mpiprocs=4\n{line}\n"
-    options = values(job_file(text).text)
-    assert options["launcher_arg"] == ["-verbose", "--display-map", "-report-bindings", "--tag-output"]
+    made = job_file(text)
+    assert values(made.text)["launcher_arg"] == ["-verbose", "--display-map", "--tag-output"]
+    assert [one.what for one in made.remarks if "would report none" in one.why] == ["-report-bindings"]
     done = convert(text, "slurm")
     assert "srun --ntasks=4 --label" in done.text
     assert ("--tag-output", "srun --label writes RANK: before a line") in {
