@@ -166,6 +166,7 @@ DIFFERENCES = {
     "licenses": (SLURM, "-L matlab", "srun ./a", 2, "a resource of this name", False),
     "both streams in a file": (SLURM, "", "srun ./a >& log.$X", 3, "the output is in the log", False),
     "quotes in a variable": (SLURM, "", "O=\"-a 'x y'\"\nsrun python3 t.py $O", 4, "the script passes them on", False),
+    "a file that reads the arguments": (SLURM, "", ". ./parse_options.sh || exit 1\nsrun ./a", 3, "move it to setup", False),
     "a program of several GPUs": ("#SBATCH -N 1 --gres=gpu:2 {}\n{}\n", "", "python3 t.py", 2, "a library starts its own ranks", False),
     "a program of several GPUs with a number of tasks": (GPUS, "", "python3 t.py", 3, "compare it with the 2 GPUs", False),
     "a program of several GPUs of PBS": (

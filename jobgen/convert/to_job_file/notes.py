@@ -67,6 +67,7 @@ _OWN_NUMBER = re.compile(r"(?<![\\$])\$\$(?![\w$])")
 _OF_CHILD = ("SLURM_GPUS_PER_NODE", "SLURM_MEM_PER_NODE", "SLURM_NTASKS", "SLURM_NTASKS_PER_NODE")
 _TASKS = ("SLURM_NTASKS_PER_NODE", "SLURM_NTASKS", "SLURM_NPROCS")
 _RUNS_PYTHON = re.compile(r"\bpython[\d.]* (-\S+ )*\S+\.py\b")  # in a text for another shell
+_PARSES = re.compile(r"(?i)(pars|get)\w*?(opt|arg)")  # parse_options.sh of Kaldi, and the like
 _MOVES = ("cd", "pushd", "popd", "module", "ml", "source", ".", "conda")
 # Commands whose failure only prints a warning as an option.
 _WARNS = re.compile(r"(module|ml)( -\S+)* (purge|unload|rm|del|remove|use|reset|restore|r|list)\b|ml -\S+$")
@@ -386,7 +387,15 @@ def without_directives(script: Script) -> Iterator[Remark]:
 def arguments(script: Script, file: JobFile) -> Iterator[Remark]:
     """Yield a remark on arguments of the script in blocks; one in the program has another remark."""
     scheduler = script.dialect.scheduler
-    if not scheduler.behaviour.passes_arguments or any(name.isdigit() for name in names(file.program)):
+    if not scheduler.behaviour.passes_arguments:
+        return
+    taken = {os.path.basename(one) for key in ("source", "module_init") for one in file.list(key)}
+    for call in script.named("source", "."):
+        name = os.path.basename(call.arguments[0].text) if len(call.arguments) == 1 else ""
+        if name in taken and _PARSES.search(name):
+            why = "finds the arguments of the script there, and none as an option: move it to setup"
+            yield hint(call.line, name, why)
+    if any(name.isdigit() for name in names(file.program)):
         return
     if any(first_read(file.text_of(key)) for key in CODE) and (read := submission.argument(script)):
         others = [one.title for one in DIALECTS.values() if not one.scheduler.behaviour.passes_arguments]
