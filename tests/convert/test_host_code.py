@@ -107,6 +107,8 @@ def test_code_for_the_launch_line_is_left_out(name: str) -> None:
 
 COUNT = f"N=$({LIST} | wc -l)\n"
 KEPT = {
+    "an export of names that a file has": (SLURM, "source .env\nexport $(cut -d= -f1 .env)\nsrun python3 t.py"),
+    "an export that prints": (SLURM, "export -p\nsrun python3 t.py"),
     "the program reads it": (SLURM, f"{COUNT}{RUN} --nodes $N"),
     "more is removed": (PBS, "sort -u $PBS_NODEFILE > h\nmpirun -hostfile h -np 8 ./a\nrm -f h core"),
     "a trap removes more": (PBS, "trap 'rm -f h core' EXIT\nsort -u $PBS_NODEFILE > h\nmpirun -hostfile h -np 8 ./a"),

@@ -247,6 +247,14 @@ VALUES: dict[str, tuple[str, str, str, dict[str, Any]]] = {
         GPUS, "", "A=1 python3.9 t.py",
         {"command": ["env", "-u", "SLURM_NTASKS_PER_NODE", "A=1", "python3.9", "t.py"], "gpus_per_node": 2},
     ),
+    "a library that takes a number of tasks for that of its ranks": (
+        "#SBATCH -N 1 --gres=gpu:2 {}\n{}\n", "", "python3 t.py",
+        {"command": ["env", "-u", "SLURM_NTASKS_PER_NODE", "-u", "SLURM_NTASKS", "-u", "SLURM_NPROCS", "python3", "t.py"]},
+    ),
+    "the same in a job for Slurm": (
+        "#PBS -l select=1:ncpus=2:ngpus=2{}\n{}\n", "", "python3 t.py",
+        {"command": ["env", "-u", "SLURM_NTASKS_PER_NODE", "-u", "SLURM_NTASKS", "-u", "SLURM_NPROCS", "python3", "t.py"]},
+    ),
     "a number of tasks that a library reads": (GPUS, "--ntasks-per-node=1", "python3 t.py", {"command": ["t.py"]}),
     "numbers of directives": (
         "#SBATCH -N 1 --gpus=2 --cpus-per-gpu=6 --mem-per-cpu=2G {}\n{}\n", "",
@@ -534,7 +542,8 @@ def test_one_process_has_the_rank_variables_of_the_script(
 
 def test_rank_variables_are_beside_the_tasks_that_a_library_must_not_see() -> None:
     done = job_file("#!/bin/bash\n#SBATCH -N 1 --gres=gpu:2\nexport WORLD_SIZE=2\npython a.py\n")
-    words = ["env", "-u", "SLURM_NTASKS_PER_NODE", "WORLD_SIZE=$script_WORLD_SIZE", "python3", "a.py"]
+    hidden = ["env", "-u", "SLURM_NTASKS_PER_NODE", "-u", "SLURM_NTASKS", "-u", "SLURM_NPROCS"]
+    words = [*hidden, "WORLD_SIZE=$script_WORLD_SIZE", "python3", "a.py"]
     assert values(done.text)["command"] == words
 
 

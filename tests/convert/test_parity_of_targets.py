@@ -256,3 +256,10 @@ def test_a_word_of_a_command_sets_no_variable(code: str, read: bool) -> None:
     spec = read_spec("pbs", {}, (), layer_of(tomllib.loads(job_file(text).text), (), lambda _: "job.toml"))
     found = "CUDA_VISIBLE_DEVICES" in " ".join(warnings(spec, SCHEDULERS["pbspro"]))
     assert found == read
+
+
+def test_the_ranks_of_an_mpi_are_not_set_in_a_job_of_one_process() -> None:
+    done = job_file("#!/bin/bash\n#SBATCH -t 10 -N 1\nsrun --mpi=pmi2 python t.py\n")
+    assert [one.why for one in done.remarks if "PMI_RANK" in one.what] == [
+        "are not set (in a job for PBS Pro)"
+    ]

@@ -151,8 +151,9 @@ def test_the_status_of_a_script_that_installs_something(last: str, works: bool) 
 def test_options_of_mpirun_that_print_where_the_ranks_run() -> None:
     line = "mpirun -verbose --display-map -report-bindings --tag-output -np 4 ./a"
     text = f"#!/bin/bash\n#PBS -l select=1:ncpus=4:mpiprocs=4\n{line}\n"
-    options = values(job_file(text).text)
-    assert options["launcher_arg"] == ["-verbose", "--display-map", "-report-bindings", "--tag-output"]
+    made = job_file(text)
+    assert values(made.text)["launcher_arg"] == ["-verbose", "--display-map", "--tag-output"]
+    assert [one.what for one in made.remarks if "would report none" in one.why] == ["-report-bindings"]
     done = convert(text, "slurm")
     assert "srun --ntasks=4 --label" in done.text
     assert ("--tag-output", "srun --label writes RANK: before a line") in {
@@ -1625,6 +1626,23 @@ def test_the_accelerator_of_a_job_that_the_script_submits(options: str, code: st
     assert [one.split(" gets ")[1].split(" of this")[0] for one in reasons if "new job gets" in one] == named
 
 
+@pytest.mark.parametrize(
+    ("options", "code", "names"),
+    [
+        ("-N 1 -n 2 --mem-per-cpu=1G", "srun ./a\nsbatch b.sh", "SLURM_NTASKS_PER_NODE, SLURM_MEM_PER_NODE"),
+        ("-n 1 --gres=gpu:1", "sbatch b.sh\n./a", "SLURM_NTASKS_PER_NODE, SLURM_GPUS_PER_NODE"),
+        ("-N 1", "./a\nsbatch b.sh", "SLURM_NTASKS, SLURM_NTASKS_PER_NODE"),
+        ("-N 1 --gpus-per-node=2", "python a.py\nsbatch b.sh\npython a.py", ""),
+        ("-N 1 --ntasks-per-node=1 --mem=1G", "./a\nsbatch b.sh", ""),
+        ("-N 1", "./a\nsbatch --export=NONE b.sh", ""),
+    ],
+)
+def test_sizes_that_a_job_finds_which_the_script_submits(options: str, code: str, names: str) -> None:
+    text = f"#!/bin/bash\n#SBATCH -t 10 {options}\n{code}\n"
+    found = [one.why.split("finds ")[1] for one in job_file(text).remarks if "new job finds" in one.why]
+    assert [one.split(" of this")[0] for one in found] == [names] * bool(names)
+
+
 @pytest.mark.parametrize("options", ["-n _N_", "-N _N_", "-n 2 -c _C_"])
 def test_a_number_that_cannot_be_read_in_a_job_file(options: str) -> None:
     done = job_file(SLURM.format(options, "./a"))
@@ -2414,11 +2432,15 @@ def test_a_value_of_one_word_needs_no_shell(code: str) -> None:
     assert values(job_file(SLURM.format("-n 1", f"{code}\n./a $u")).text)["command"][0] == "./a"
 
 
-@pytest.mark.parametrize(("first", "hidden"), [("python3 t.py a", True), ("ls a", False)])
+@pytest.mark.parametrize(
+    ("first", "hidden"),
+    [("python3 t.py a", True), ("apptainer exec i sh -c 'cd a && python -u t.py'", True), ("ls a", False)],
+)
 def test_programs_before_the_program_find_no_tasks_of_a_node_either(first: str, hidden: bool) -> None:
     found = values(job_file(SLURM.format("-N 1 --gres=gpu:2", f"{first}\npython3 t.py b")).text)
-    assert ("unset SLURM_NTASKS_PER_NODE\n" in found.get("setup", "")) is hidden
-    assert found["command"][:3] == ["env", "-u", "SLURM_NTASKS_PER_NODE"]
+    names = "SLURM_NTASKS_PER_NODE SLURM_NTASKS SLURM_NPROCS"
+    assert (f"unset {names}\n" in found.get("setup", "")) is hidden
+    assert found["command"][:7] == f"env -u {names.replace(' ', ' -u ')}".split()
 
 
 def test_each_number_of_tasks_that_differs_has_a_remark() -> None:
@@ -2481,6 +2503,7 @@ def test_the_time_of_each_rank_that_is_left_out_has_a_remark() -> None:
         ("f() { local in=5; srun ./a $in; }\nf", []),
         ("n=$(nproc)\nfor i in 1 2; do srun ./a $n; done", []),
         ("for i in 1 2; do ./a $i; done", []),
+        ("for i in 1 2; do ./a $i; n=$?; done\necho $n", []),
         ("if [ -e x ]; then n=$(cat x); srun ./a; fi\nm=$((n+1))\necho $m > x", ["$n"]),
         ("if [ -e x ]; then srun ./a; m=3; fi\nm=4\necho $m > x", []),
         ("n=0\nfor i in 1 2; do n=$((n + i)); srun ./a $n; done", ["$n"]),

@@ -129,15 +129,15 @@ class JobFile:
             return
         self.add_variables({name: value})
 
-    def hide(self, name: str) -> None:
-        """Hide a variable of the job from the program."""
+    def hide(self, *names: str) -> None:
+        """Hide variables of the job from the program."""
         words = self.program
         if self.shell_code:
-            words[2] = f"unset {name}\n{words[2]}"
+            words[2] = f"unset {' '.join(names)}\n{words[2]}"
             return
         python = ["python3"] if words[0] == "-m" or words[0].endswith(".py") else []
         own = words[1:] if words[0] == "env" else [*python, *words]
-        self.values["command"] = ["env", "-u", name, *own]
+        self.values["command"] = ["env", *(word for name in names for word in ("-u", name)), *own]
 
     def text(self, command_name: str) -> str:
         """Return the text of the file."""

@@ -39,6 +39,8 @@ nvidia-smi paste printenv printf scontrol sed seq shuf sort ss tac tail tr uniq 
 _SHOWS = "cat cut echo grep head ls more nl nodeset printf sed sort tail tr uniq wc"  # they print files
 _FILES = ("rm", "touch", "cp", "truncate", "chmod", "ln", "mv")
 _REMOTE = ("srun", "ssh")
+# Words of export and declare that give variables whose names are not known: export $(cut -d= -f1 FILE).
+_UNKNOWN_NAMES = ("command_substitution", "simple_expansion", "expansion", "string", "concatenation")
 _OF_THE_JOB = ("MASTER_ADDR", "MASTER_PORT")  # which the program may read: jobgen exports them before it
 # Operators that change a variable in an expression, and arguments with which a command writes or runs a file.
 _CHANGES = re.compile(r"\+\+|--|[^=!<>]=[^=]")
@@ -109,7 +111,7 @@ class HostCode:
         hosts = {name for one in found for name in self._sets(one)} | self.ours
         printed |= hosts
         declarations = [one for one in idle if one.type in ("variable_assignment", "declaration_command")]
-        found += [one for one in declarations if one not in found and _set(one) <= hosts]
+        found += [one for one in declarations if one not in found and set() < _set(one) <= hosts]
         self.values = [one for one in idle if one not in found and self._is_value(one)]
         found += self.values
         self.prints = [one for one in statements if _prints(one) & printed or self._shows(one)]
@@ -225,8 +227,10 @@ class HostCode:
     def _idle(self, statement: Node) -> bool:
         """Return whether a statement does nothing but set variables and write the file of hosts."""
         after = statement.next()
-        strange = list(statement.all("function_definition", "&", "ERROR"))
+        strange: list[object] = list(statement.all("function_definition", "&", "ERROR"))
         strange += [one for one in statement.all("heredoc_redirect") if not self._fills(one)]
+        declared = [part.type for one in statement.all("declaration_command") for part in one.children]
+        strange += [one for one in declared if one in _UNKNOWN_NAMES]
         if (after is not None and after.type == "&") or strange or re.search(r"\$\{\w+:?=", statement.text):
             return False
         sums = list(statement.all("arithmetic_expansion", "compound_statement"))

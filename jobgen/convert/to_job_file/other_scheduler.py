@@ -126,7 +126,9 @@ def _ranks(script: Script, file: JobFile) -> Iterator[Remark]:
     own = MPI_FLAVOURS.get(str(file.values.get("mpi"))) if "mpi" in file.own else None
     if launch is not None and own is not None and (of_python or program.endswith(".sh")):
         names = ", ".join([own.ranks.rank.strip("$"), *own.more_ranks])
-        yield hint(launch.line, names, "programs that read them find RANK, and so on")
+        alone = "launcher" in file.own and file.shared.get("launcher") == "none"
+        why = "are not set" if alone else "programs that read them find RANK, and so on"
+        yield hint(launch.line, names, why)
     other = LAUNCHERS.get(str(file.shared.get("launcher")))
     if launch is None or "launcher" not in file.own or other is None or not other.of_mpi:
         return

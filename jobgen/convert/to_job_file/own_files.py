@@ -15,6 +15,7 @@ from jobgen.convert.swept_files import sweeps, takers
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.host_code import target_of
 from jobgen.convert.to_job_file.processes import other_code, shell_texts
+from jobgen.convert.to_job_file.programs import sizes_of_tasks
 from jobgen.convert.to_job_file.statements import Split
 from jobgen.convert.unread_files import of_engines
 from jobgen.options import BY_KEY
@@ -24,6 +25,8 @@ from jobgen.script.script import Script
 from jobgen.script.syntax import Node, expansions
 from jobgen.values.parsers import known_directory
 
+# Variables that stay in the jobs which a job submits, if these do not request them. Seen with Slurm 22.05.
+_OF_CHILD = ("SLURM_GPUS_PER_NODE", "SLURM_MEM_PER_NODE", "SLURM_NTASKS", "SLURM_NTASKS_PER_NODE")
 _HANDLES = ("cat", "cp", "mv", "tee")
 _READS_TEXT = ("awk", "cut", "diff", "egrep", "grep", "head", "read", "sed", "sort", "tail", "wc")
 _WITH_FILES = ("command", "test_command", "file_redirect")
@@ -161,9 +164,24 @@ def child_jobs(script: Script, file: JobFile) -> Iterator[Remark]:
         passes = "-V" in one.literals if script.is_pbs else "--export" not in one.node.text
         after = threads if one.node.text in code else set[str]()
         found = sorted({*after, *devices}) if after or one.node.text in file.blocks[0] else []
+        if passes and one.node.text in "\n".join([file.blocks[0], *texts]) and not script.is_pbs:
+            yield from _kept_by_children(script, file, one)
         if passes and found:
             yield remark_on(one, f"the new job gets {' and '.join(found)} {why}")
             return
+
+
+def _kept_by_children(script: Script, file: JobFile, call: Command) -> Iterator[Remark]:
+    """Yield a remark on sizes of the job which a job that it submits finds, and the script leaves unset."""
+    code = "\n".join([*file.blocks, *shell_texts(file)])
+    hidden = " ".join(re.findall(r"(?m)^unset (SLURM_N.*)", code)).split()
+    kept = [name for name, (old, new) in sizes_of_tasks(script, file).items() if old is None and new]
+    if names := ", ".join(name for name in kept if name in _OF_CHILD and name not in hidden):
+        yield remark_on(
+            call,
+            f"the new job finds {names} of this one, which the script leaves unset, and its "
+            "srun reads them, unless it requests them itself",
+        )
 
 
 def unread(script: Script) -> Iterator[Remark]:

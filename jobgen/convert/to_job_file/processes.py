@@ -30,6 +30,7 @@ _OWN_SHELL = ("subshell", "command_substitution", "pipeline")
 _BRIEF = STATE | PRINT | {"sleep", "kill", "true", "rm", "mkdir", "[", "test"}
 _NO_TIME = STATE | {"echo", "printf", "date", "hostname", "true", "[", "test"}
 _OWN_NUMBER = re.compile(r"(?<![\\$])\$\$(?![\w$])")
+
 _MOVES = ("cd", "pushd", "popd", "module", "ml", "source", ".", "conda")
 # Commands whose failure only prints a warning as an option.
 _WARNS = re.compile(r"(module|ml)( -\S+)* (purge|unload|rm|del|remove|use|reset|restore|r|list)\b|ml -\S+$")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from jobgen.convert import differences
 from jobgen.convert.launch_nodes import ALL
@@ -17,13 +17,17 @@ from jobgen.launch.command_line import is_python
 from jobgen.launch.launchers import LAUNCHERS
 from jobgen.script.command_kinds import PRINT, STATE
 from jobgen.script.commands import Command, commands
+from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, assignments, parse
 from jobgen.script.word_lists import code_text
 from jobgen.values.parsers import mebibytes
 
-_TASKS = "SLURM_NTASKS_PER_NODE"
+_TASKS = ("SLURM_NTASKS_PER_NODE", "SLURM_NTASKS", "SLURM_NPROCS")
+
+_RUNS_PYTHON = re.compile(r"\bpython[\d.]* (-\S+ )*\S+\.py\b")  # in a text for another shell
+
 # Tools that measure or debug what they start.
 _WATCH = frozenset(("gdb", "ltrace", "ncu", "nsys", "nvprof", "perf", "strace", "time", "valgrind"))
 _NODE_FILE = r"\"?\$(?:\{(?:PBS_NODEFILE)\}|(?:PBS_NODEFILE)\b)\"?"
@@ -147,29 +151,40 @@ def old_launcher(launch: Launch, program: Sequence[str], old: bool) -> Iterator[
 
 
 def alone(script: Script, file: JobFile, command: Command, launch: Launch | None) -> Iterator[Remark]:
-    """Hide the number of tasks of a node, which jobgen requests, from a program that uses several GPUs and
-    has no launcher, or one rank of Python on each node; yield a remark.
+    """Hide the numbers of tasks, which jobgen requests, from a program that uses several GPUs and has no
+    launcher, or one rank of Python on each node; yield a remark.
 
-    Libraries that start their own processes, one for each GPU, compare the two numbers.
+    Lightning 2 takes SLURM_NTASKS, if it is set, for the number of ranks, and starts none. It compares its
+    devices with SLURM_NTASKS_PER_NODE.
     """
     if launch is not None:
-        of_step = launch.kind == script.dialect.node_step and "--ntasks-per-node" not in launch.options
+        each = launch.kind == script.dialect.node_step and "--ntasks-per-node" not in launch.options
         of_python = any(is_python(os.path.basename(word.text)) for word in launch.program)
-        if not (of_step and of_python and file.count("ranks_per_node") == 1):
+        if script.is_pbs or not (each and of_python and file.count("ranks_per_node") == 1):
             return
     gpus = str(file.values.get("gpus_per_node", 0)).rpartition(":")[2]
-    if int(gpus) < 2 or "--ntasks-per-node" in script.heeded or script.is_pbs:
+    if int(gpus) < 2 or "--ntasks-per-node" in script.heeded:
         return
-    file.hide(_TASKS)
-    why = f"is not set, as in the script, so that a library starts its own ranks on {gpus} GPUs"
-    yield hint(command.line, _TASKS, why)
+    counts = DIALECTS["slurm"].set_by_options["SLURM_NTASKS"]
+    if launch is not None or not script.heeded.keys().isdisjoint(counts):
+        file.hide(_TASKS[0])
+        why = f"is not set, as in the script: a library may compare it with the {gpus} GPUs"
+        yield hint(command.line, _TASKS[0], why)
+        return
+    file.hide(*_TASKS)
+    where = "in a job for Slurm" if script.is_pbs else "as in the script"
+    why = f"are not set, {where}, so that a library starts its own ranks on {gpus} GPUs"
+    yield hint(command.line, ", ".join(_TASKS), why)
 
 
 def alone_in_blocks(file: JobFile) -> None:
-    """Hide the number of tasks from Python in the blocks, too, if it is hidden from the program."""
-    runs = any(is_python(one.name) for text in file.blocks for one in commands(parse(text.encode())))
-    if runs and re.search(rf"(\bunset|^env -u) {_TASKS}\b", " ".join(file.program)):
-        file.values["setup"] = f"unset {_TASKS}\n{file.text_of('setup')}"
+    """Hide the numbers of tasks from Python in the blocks, too, if they are hidden from the program."""
+    found = (one for text in file.blocks for one in commands(parse(text.encode())))
+    runs = any(is_python(one.name) or _RUNS_PYTHON.search(one.node.text) for one in found)
+    hidden = re.search(rf"(\bunset|^env)((?: -u)? ({'|'.join(_TASKS)})\b)+", " ".join(file.program))
+    if runs and hidden:
+        names = [one for one in _TASKS if one in hidden[0].split()]
+        file.values["setup"] = f"unset {' '.join(names)}\n{file.text_of('setup')}"
 
 
 def tasks(script: Script, file: JobFile, program: Launch | None) -> Iterator[Remark]:
@@ -197,6 +212,24 @@ def tasks(script: Script, file: JobFile, program: Launch | None) -> Iterator[Rem
     if script.is_pbs:
         yield from _lines_of_hosts(script, words, nodes, slots)
         return
+    named = set(re.findall(r"\w+", words))
+    read = sorted(names_read(script.tree), key=lambda one: -one[0].start)
+    lines = {node.text: node.line for node, _ in read}
+    for name, (old, new) in sizes_of_tasks(script, file).items():
+        fixed = script.constants.named(name) if name not in named else None  # the number stands in its place
+        if name in lines and (name in named or fixed) and str(old) != str(fixed or new):
+            why = f"is {fixed or new or 'not set'} in the job, and "
+            why += f"{'not set' if old is None else old} in the script"
+            yield hint(lines[name], f"${name}", why)
+
+
+def sizes_of_tasks(script: Script, file: JobFile) -> Mapping[str, tuple[int | str | None, int | str | None]]:
+    """Return the variables of Slurm with sizes of the request: the values in the script and in the job."""
+    request = script.request
+    each, nodes = request.ranks_per_node, request.nodes or 1
+    total = request.ranks or (each and each * nodes)
+    new_each, cores = file.count("ranks_per_node"), file.count("cpus_per_rank")
+    per_node = file.count("cpus_per_node", new_each * cores)
     old_cores = (request.cpus_per_rank or 1) * (each or -(-(total or 1) // nodes))
     new_mem = mebibytes(file.text_of("mem"))
     of_node = script.heeded.get("--gpus-per-node")
@@ -212,15 +245,7 @@ def tasks(script: Script, file: JobFile, program: Launch | None) -> Iterator[Rem
     }
     if not request.exclusive:
         numbers |= dict.fromkeys(("SLURM_CPUS_ON_NODE", "SLURM_JOB_CPUS_PER_NODE"), (old_cores, per_node))
-    named = set(re.findall(r"\w+", words))
-    read = sorted(names_read(script.tree), key=lambda one: -one[0].start)
-    lines = {node.text: node.line for node, _ in read}
-    for name, (old, new) in numbers.items():
-        fixed = script.constants.named(name) if name not in named else None  # the number stands in its place
-        if name in lines and (name in named or fixed) and str(old) != str(fixed or new):
-            why = f"is {fixed or new or 'not set'} in the job, and "
-            why += f"{'not set' if old is None else old} in the script"
-            yield hint(lines[name], f"${name}", why)
+    return numbers
 
 
 def _lines_of_hosts(script: Script, code: str, nodes: int, new: int) -> Iterator[Remark]:

@@ -528,7 +528,10 @@ def _launcher(file: JobFile, script: Script, launch: Launch, kind: str) -> list[
     if kind != launch.kind:
         file.hint(launch.line, launch.kind, f"becomes {kind}")
     if _is_old(launch):
-        file.hint(launch.line, "torch.distributed.launch", f"becomes {kind}, which PyTorch has since 1.10")
+        why = f"becomes {kind}, which PyTorch has since 1.10"
+        if _rank_argument(launch):
+            why += "; the program gets --local_rank, which PyTorch 2 names --local-rank"
+        file.hint(launch.line, "torch.distributed.launch", why)
     if (name := launcher.name_of(launch)) in launcher.OTHERS:
         unset = name == aprun.NAME and aprun.RANK in script.tree.text
         file.hint(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 
@@ -29,6 +30,7 @@ from jobgen.script.script_arguments import first_read
 from jobgen.script.syntax import LATER, LOOPS, Node, assignments, expansions, exported, parse
 from jobgen.values.parsers import number
 
+_PARSES = re.compile(r"(?i)(pars|get)\w*?(opt|arg)")  # parse_options.sh of Kaldi, and the like
 # Commands with few words of output, and those at the end of a pipeline with one line.
 _SHORT = re.compile(
     r"(echo|printf)\b(?!.*[*?])|(scontrol|date|hostname|seq|basename|dirname|pwd|head|tail)\b"
@@ -94,7 +96,15 @@ def unset(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
 def arguments(script: Script, file: JobFile) -> Iterator[Remark]:
     """Yield a remark on arguments of the script in blocks; one in the program has another remark."""
     scheduler = script.dialect.scheduler
-    if not scheduler.behaviour.passes_arguments or any(name.isdigit() for name in names(file.program)):
+    if not scheduler.behaviour.passes_arguments:
+        return
+    taken = {os.path.basename(one) for key in ("source", "module_init") for one in file.list(key)}
+    for call in script.named("source", "."):
+        name = os.path.basename(call.arguments[0].text) if len(call.arguments) == 1 else ""
+        if name in taken and _PARSES.search(name):
+            why = "finds the arguments of the script there, and none as an option: move it to setup"
+            yield hint(call.line, name, why)
+    if any(name.isdigit() for name in names(file.program)):
         return
     if any(first_read(file.text_of(key)) for key in CODE) and (read := submission.argument(script)):
         others = [one.title for one in DIALECTS.values() if not one.scheduler.behaviour.passes_arguments]
@@ -105,7 +115,8 @@ def arguments(script: Script, file: JobFile) -> Iterator[Remark]:
 
 def left_out(script: Script, file: JobFile, program: Command) -> Iterator[Remark]:
     """Yield a remark on each variable that the statement around the program sets, and setup does not."""
-    if not (around := [one for one in program.node.above() if one.type in (*LATER, "subshell")]):
+    around = [one for one in program.node.above() if one.type in (*LATER, "subshell")]
+    if not around or around[-1].text in file.shell_code:
         return
     setup, read = file.blocks[0], set[str]()
     for one in other_code(file):
