@@ -260,7 +260,11 @@ class Environment:
         late = replace(self, early=self.staying, block=[])
         stages = [kind.replace("module_init", "source") for kind in _STAGES if kind in self.values]
         printed = bool(stages) and any(one.kinds & {"report", "state"} for one in self.block)
-        commute = all(may_follow(one, kind) for one in self.block for kind in stages)
+        starts = (one.start for one in self.statements if "environment" in effects_of(self.script, one).kinds)
+        start = min(starts, default=self.end)
+        behind = [one for one in self.block if one.node.start > start]
+        commute = all(may_follow(one, kind) for one in behind for kind in stages)
+        commute &= not any(inherited.sets_for_modules(self.script, one.node) for one in behind)
         fits = commute and not printed and found[0][1] and late._fit(statement, found, later)
         return found if fits else None
 
