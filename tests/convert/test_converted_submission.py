@@ -215,6 +215,8 @@ def test_cores_that_only_pbs_pro_names(line: str, named: bool) -> None:
         ("module load x\ncd $X_ROOT\npython x.py", ""),
         ("cd $X_ROOT\npython x.py", "$X_ROOT"),
         ("source $FOLDER/x.sh\npython x.py", "$FOLDER"),
+        ("export PYTHONUSERBASE=$CONDA_PREFIX\npython x.py", "$CONDA_PREFIX"),
+        ("conda activate a\nexport PYTHONUSERBASE=$CONDA_PREFIX\npython x.py", ""),
     ],
 )
 def test_variables_of_the_submission_in_a_job_for_pbs(text: str, named: str) -> None:

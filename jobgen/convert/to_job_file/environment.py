@@ -264,7 +264,7 @@ class Environment:
         start = min(starts, default=self.end)
         behind = [one for one in self.block if one.node.start > start]
         commute = all(may_follow(one, kind) for one in behind for kind in stages)
-        commute &= not any(inherited.sets_for_modules(self.script, one.node) for one in behind)
+        commute &= not any(inherited.depends_on_modules(self.script, one.node) for one in behind)
         fits = commute and not printed and found[0][1] and late._fit(statement, found, later)
         return found if fits else None
 
@@ -339,6 +339,11 @@ class Environment:
         why = "prints its text later, when the job has its environment and its directory"
         for line, node in self.reports.items():
             self.file.hint(line, shown(node), why)
+        why = "is of the directory of the submission, and in the script of the home directory"
+        prints = effects.prints_of_home(self.script, self.staying)
+        for node in prints if self.at_submission or self.late_workdir else ():
+            if node.line not in self.reports:
+                self.file.hint(node.line, shown(node), why)
 
     def _set(self, statement: Node, kind: str, value: str) -> None:
         if kind == "submission" or (kind == "workdir" and is_whole(value)):  # whatever the directory before

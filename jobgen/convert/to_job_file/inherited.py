@@ -43,6 +43,7 @@ _KNOWN_FILES = re.compile(rf"activate|profile|bashrc|conda|(?i:module|lmod)|spac
 _WITHOUT_FUNCTIONS = re.compile(
     r"^/etc/|activate|conda|mamba|modules?\b|lmod|spack|GMXRC|vars\.sh|cmsset_default"
 )
+_CONDA = ("conda", "mamba", "micromamba")  # which set the variables of their environments
 _OF_VERSIONS = re.compile(r"(?i)version|\.ver\b")  # files that set the versions of modules
 
 
@@ -81,6 +82,7 @@ def optional(script: Script) -> Iterator[Node]:
     end = min(files, default=script.tree.end)
     others = script.named("module", "ml", "source", ".", "eval")
     sets = [one for one in others if not SETS_NO_OTHERS.search(one.node.text)]
+    first = min((one.node.end for one in (*others, *script.named(*_CONDA))), default=script.tree.end)
     start = min((one.node.end for one in sets), default=script.tree.end)
     start_of_others = min((one.node.end for one in sets if not _is_of_tools(one)), default=script.tree.end)
     given, of_module = cache(lambda name: is_set(script, name)), cache(lambda name: _of_module(script, name))
@@ -90,6 +92,7 @@ def optional(script: Script) -> Iterator[Node]:
         of_tool = node.start > start and of_module(node.text)
         of_others = node.text.isupper() and (node.start > start_of_others or of_tool)
         of_no_module = node.text.endswith("_ROOT") and not of_others
+        of_no_module |= node.text.startswith("CONDA_") and node.start < first  # of an environment before
         if any(one.fullmatch(node.text) for one in known) and not of_no_module:
             continue
         if not _may_be_unset(node) and (of_others or not _is_read(node) or given(node.text)):
@@ -134,9 +137,11 @@ def is_of_module(script: Script, name: str) -> bool:
     return PATHS.fullmatch(name) is not None or _of_module(script, name)
 
 
-def sets_for_modules(script: Script, statement: Node) -> bool:
-    """Return whether a statement exports a variable, or sets one that a module may have set."""
-    return any(exported(one) or is_of_module(script, name) for name, _, one in assignments(statement))
+def depends_on_modules(script: Script, statement: Node) -> bool:
+    """Return whether a statement exports a variable, sets one of a module, or runs the command of one."""
+    if any(exported(one) or is_of_module(script, name) for name, _, one in assignments(statement)):
+        return True
+    return any(_of_module(script, one.name.upper()) for one in commands(statement))
 
 
 def _title_of(name: str) -> str:
