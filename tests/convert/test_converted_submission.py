@@ -219,6 +219,8 @@ def test_cores_that_only_pbs_pro_names(line: str, named: bool) -> None:
         ("export LD_LIBRARY_PATH=$CONDA_PREFIX/lib\npython x.py", "$CONDA_PREFIX"),
         ("conda activate x\nexport LD_LIBRARY_PATH=$CONDA_PREFIX/lib\npython x.py", ""),
         ("source $FOLDER/x.sh\npython x.py", "$FOLDER"),
+        ("export PYTHONUSERBASE=$CONDA_PREFIX\npython x.py", "$CONDA_PREFIX"),
+        ("conda activate a\nexport PYTHONUSERBASE=$CONDA_PREFIX\npython x.py", ""),
     ],
 )
 def test_variables_of_the_submission_in_a_job_for_pbs(text: str, named: str) -> None:

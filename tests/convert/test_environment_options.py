@@ -446,6 +446,7 @@ FIRST_OPTIONS = {
     "a file of a home that the script sets": "HOME=/x\nsource $HOME/a.sh",
     "a module with a variable that is exported later": "module load b/$V\nexport V=2\nmodule load b/$V",
     "a file of the submission that the script sets": "SLURM_SUBMIT_DIR=/x\nsource $SLURM_SUBMIT_DIR/a.sh",
+    "a module behind a path with its name": "export MATLABPATH=$HOME/x\nmodule load matlab",
     "a product behind a variable that it reads": "export SPACK_ROOT=$S\nsource /s/share/spack/setup-env.sh",
     "a product behind a change of its file": "sed -i s/a/b/ /s/GMXRC\nsource /s/GMXRC",
     "a product behind a variable of an unknown value": "export A\nsource /s/share/spack/setup-env.sh",
@@ -535,6 +536,37 @@ def test_a_module_passes_the_lines_that_make_a_directory() -> None:
         "/b/$SLURM_JOB_ID",
     )
     assert got["early_setup"] == "set -e\nW=/b/$SLURM_JOB_ID\nmkdir -p $W\n"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "module load matlab\nexport MATLABPATH=$HOME/x\nW=/b/$SLURM_JOB_ID\nmkdir -p $W\ncd $W",
+        "module load a\nexport B=$HOME/x\nW=/b/$SLURM_JOB_ID\nmkdir -p $W\ncd $W",
+        "module load wrf\nWRF_DIR=/b/$SLURM_JOB_ID\nmkdir -p $WRF_DIR\ncd $WRF_DIR",
+        "module load git/2\ngit clone a b\ncd b",
+    ],
+)
+def test_what_depends_on_a_module_does_not_pass_it_for_a_late_directory(lines: str) -> None:
+    module, _, rest = lines.partition("\n")
+    got = found(lines)
+    assert (got["module"], got["setup"]) == ([module.split()[-1]], f"set -e\n{rest}\n")
+    assert not {"workdir", "early_setup"} & got.keys()
+
+
+@pytest.mark.parametrize(
+    ("head", "change", "differs"),
+    [
+        ("#PBS -l select=1:ncpus=2\n", "cd $PBS_O_WORKDIR", True),
+        ("#PBS -l select=1:ncpus=2\n", "mkdir /b/$PBS_JOBID\ncd /b/$PBS_JOBID", True),
+        ("#PBS -l select=1:ncpus=2\n", "cd b", False),
+        ("#SBATCH -n 2\n", "cd $SLURM_SUBMIT_DIR", False),
+    ],
+)
+def test_a_print_of_the_home_directory(head: str, change: str, differs: bool) -> None:
+    done = job_file(f"#!/bin/bash\n{head}pwd\nwhich a\nW=$(date)\n{change}\n./a\n")
+    why = "is of the directory of the submission, and in the script of the home directory"
+    assert [one.line for one in done.remarks if one.why == why] == [3] * differs
 
 
 @pytest.mark.parametrize(

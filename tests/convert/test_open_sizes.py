@@ -336,6 +336,7 @@ def test_a_script_that_counts_cores(target: str, options: str, code: str, start:
         ("vsearch --version", False),
         ("command -v parallel", False),
         ("pbzip2 b", True),
+        ("M=matlab\nO=' -nojvm -nodesktop'\n$M $O -r a", True),
         ("pbzip2 -dp4 b", False),
         ("pigz b", True),
         ("pigz -p4 b", False),

@@ -66,6 +66,8 @@ IDIOMS = {
     "a local array": 'A=(./p q)\nf() { local A=(z); }\nf\nsrun "${A[@]}"',
     "mapfile": 'A=(./p q)\nmapfile -t A < <(printf "%s\\n" ./q "a b")\nsrun "${A[@]}"',
     "mapfile without a name": 'mapfile -t < <(printf "%s\\n" a "b c")\nsrun ./p "${MAPFILE[@]}"',
+    "an element of lines": 'readarray A <<< "q r"\nB=${A[0]}\nsrun ./p $B',
+    "an alias with a variable": "N=3\nalias e='./p -n ${N}'\nshopt -s expand_aliases\ne x",
     "readarray of a part": 'A=(./p q)\nreadarray -t -O 2 A < <(echo z)\nsrun "${A[@]}"',
     "read -a": 'A=(./p q)\nread -ra A <<< "./q y"\nsrun "${A[@]}"',
     "read": 'B=q\nread -r B <<< "r s"\nsrun ./p $B',

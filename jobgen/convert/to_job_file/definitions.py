@@ -19,6 +19,7 @@ from jobgen.script.syntax import LATER, Node, assignments, expansions
 _OF_WORDS = ("braceexpand", "keyword", "noclobber", "noglob", "physical")
 _LETTERS = "BCPfk"  # of these options
 _IFS = re.compile(r"(export )?IFS=\S*$|IFS=(\$?'[^']*'|\"[^\"]*\")$")
+_IN_TEXT = re.compile(r"\$\{?([A-Za-z_]\w*)")  # variables in the text of an alias
 _COUNTS = re.compile(r"\(\(|\blet\b|\+=[^(]")  # another value the second time
 _ACTIVATES = re.compile(r"conda (de)?activate\b")
 _DEFINES = re.compile(r"conda\.sh|shell\.(bash|posix) hook|bashrc|bash_profile")
@@ -45,6 +46,9 @@ class Definitions(NamedTuple):
 def definitions_of(script: Script, nodes: Iterable[Node]) -> Definitions:
     """Return what commands need of the rest of the script."""
     functions = {one.name: one for one in script.tree.all("function_definition")}
+    aliases = {
+        word.text.partition("=")[0]: word.text for one in script.named("alias") for word in one.arguments
+    }
     found, names = dict[int, Node](), dict[str, None]()
     stack = list(nodes)
     pushed = _reads_stack(script, stack)
@@ -59,6 +63,7 @@ def definitions_of(script: Script, nodes: Iterable[Node]) -> Definitions:
         one = stack.pop()
         read = [name.text for name in (*one.all("variable_name"), *bare_names(one))]
         read += [name.text for name, _ in names_read(one)]
+        read += [name for call in commands(one) for name in _IN_TEXT.findall(aliases.get(call.name, ""))]
         names.update(dict.fromkeys(read))
         more = [node for name in read for node in arrays.get(name, ())]
         more += [functions[call.name] for call in commands(one) if call.name in functions]

@@ -116,7 +116,9 @@ LOGIN = re.compile(
     rf"HOME|USER|LOGNAME|HOSTNAME|SHELL|PWD|TMP(DIR)?|{OF_SITE.pattern}|\w+_VISIBLE_DEVICES|NCPUS"
     r"|SECONDS|RANDOM|UID|EUID|BASH\w*|PBS_\w+|(SLURM|SALLOC|SBATCH)\w*|\W|\d+"
 )
-_HARMLESS = frozenset({"text", "report", "shell", "variable", "export", "product", "function"})
+_HARMLESS = frozenset(
+    {"text", "report", "report of here", "shell", "variable", "export", "product", "function"}
+)
 _LIBRARIES = {"append", "library", "product of others"}
 _OTHERS = _HARMLESS | _LIBRARIES | {
     "copies elsewhere", "state", "path", "append_path", "environment", "deactivation",
@@ -163,7 +165,7 @@ def effects_of(script: Script, statement: Node) -> Effects:
     foreign -= {name for name in foreign if _IN_LOWER_CASE.fullmatch(name)}
     kinds = frozenset(_kinds(script, statement, 0))
     if kinds <= {"text", "state", "here"} and (foreign or kinds & {"state", "here"}):
-        return Effects(statement, frozenset({"report"}), frozenset())
+        return Effects(statement, frozenset({"report", *["report of here"] * ("here" in kinds)}), frozenset())
     return Effects(statement, kinds, frozenset(foreign))
 
 
@@ -172,6 +174,13 @@ def may_follow(effects: Effects, option: str) -> bool:
     if option != "workdir" and not option.startswith("env") and effects.foreign:
         return False  # a module may set what the statement reads
     return effects.kinds <= _MAY_FOLLOW[option]
+
+
+def prints_of_home(script: Script, found: Sequence[Effects]) -> Iterator[Node]:
+    """Yield what prints something of the home directory, in which the scheduler starts the script."""
+    moves = [] if script.starts_at_submission else script.named("cd", "pushd")
+    first = min((one.node.start for one in moves), default=0)
+    yield from (one.node for one in found if "report of here" in one.kinds and one.node.start < first)
 
 
 def mentions(node: Node, name: str) -> bool:

@@ -190,7 +190,11 @@ class Environment:
         late.early, late.block = self.staying, []
         stages = [kind.replace("module_init", "source") for kind in _STAGES if kind in self.values]
         printed = bool(stages) and any(one.kinds & {"report", "state"} for one in self.block)
-        commute = all(may_follow(one, kind) for one in self.block for kind in stages)
+        starts = (one.start for one in self.statements if "environment" in effects_of(self.script, one).kinds)
+        start = min(starts, default=self.end)
+        behind = [one for one in self.block if one.node.start > start]
+        commute = all(may_follow(one, kind) for one in behind for kind in stages)
+        commute &= not any(inherited.depends_on_modules(self.script, one.node) for one in behind)
         fits = commute and not printed and found[0][1] and late._fit(statement, found, later)
         return found if fits else None
 
@@ -248,6 +252,11 @@ class Environment:
         why = "prints its text later, when the job has its environment and its directory"
         for line, node in self.reports.items():
             self.file.hint(line, shown(node), why)
+        why = "is of the directory of the submission, and in the script of the home directory"
+        prints = effects.prints_of_home(self.script, self.staying)
+        for node in prints if self.directory.at_submission or self.directory.late_path else ():
+            if node.line not in self.reports:
+                self.file.hint(node.line, shown(node), why)
 
     def _set(self, statement: Node, kind: str, value: str) -> None:
         if kind == "submission" or (kind == "workdir" and is_whole(value)):  # whatever the directory before

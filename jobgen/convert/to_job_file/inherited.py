@@ -17,7 +17,7 @@ from jobgen.script.command_kinds import STATE
 from jobgen.script.commands import Command, commands
 from jobgen.script.dialects.table import DIALECTS
 from jobgen.script.script import Script
-from jobgen.script.syntax import Node
+from jobgen.script.syntax import Node, assignments, exported
 
 # Variables of a login, and the usual ones of programs and libraries.
 _USUAL = re.compile(
@@ -133,12 +133,24 @@ def _of_module(script: Script, name: str) -> bool:
     """Return whether a module that the script loads may set a variable."""
     words = [script.constants.text(word) for one in script.named("module", "ml") for word in one.arguments]
     titles = _titles(words)
-    return bool(titles) and (_OF_MODULES.fullmatch(name) is not None or name.partition("_")[0] in titles)
+    return bool(titles) and (_OF_MODULES.fullmatch(name) is not None or _title_of(name) in titles)
 
 
 def is_of_module(script: Script, name: str) -> bool:
     """Return whether a module that the script loads may set a variable, or those of others."""
     return PATHS.fullmatch(name) is not None or _of_module(script, name)
+
+
+def depends_on_modules(script: Script, statement: Node) -> bool:
+    """Return whether a statement exports a variable, sets one of a module, or runs the command of one."""
+    if any(exported(one) or is_of_module(script, name) for name, _, one in assignments(statement)):
+        return True
+    return any(_of_module(script, one.name.upper()) for one in commands(statement))
+
+
+def _title_of(name: str) -> str:
+    """Return the name of the module of a variable: that of ``MATLABPATH`` is that of ``MATLAB_HOME``."""
+    return re.sub(r"_.*|(?<=\w)(PATH|HOME|ROOT|DIR)$", "", name)
 
 
 def _titles(words: Sequence[str]) -> set[str]:
@@ -151,7 +163,7 @@ def has_name_of_module(command: str, name: str) -> bool:
     """Return whether a variable has the name of a module in a command, which then sets it, and is none with
     which a user sets up the program: NETCDF_DIR, but not NCCL_DEBUG."""
     usual = any(one.fullmatch(name) for one in (effects.OF_RANKS, _USUAL, LOGIN))
-    return name.partition("_")[0] in _titles(command.split()) and not usual
+    return _title_of(name) in _titles(command.split()) and not usual
 
 
 def is_own_file(command: Command) -> bool:

@@ -81,6 +81,7 @@ def remarks(script: Script, file: JobFile, text: str) -> Iterator[Remark]:
     own_devices = script.dialect.names_of_devices if alone else ()
     for one in [*found, *ranks]:
         remains = one in ranks or one.line < first or _remains(one.what, code)
+        remains = remains or _remains_by_variable(script, one, code)
         if one.what.lstrip("$") not in warned and remains:
             of_all = target.title in one.why or one.what.partition("=")[0] in own_devices
             where = "" if of_all else f" (in a job for {target.title})"
@@ -164,6 +165,13 @@ def _remains(what: str, code: str) -> bool:
     code = re.sub(r"(?m)^\s*#(?![A-Z]).*", "", code) if len(words) == 1 else code
     end = r"(?!\w)" * text.isidentifier()
     return re.search("[^\n]*".join(map(re.escape, words)) + end, code) is not None
+
+
+def _remains_by_variable(script: Script, remark: Remark, code: str) -> bool:
+    """Return whether a remark is on a program that the script, and the job file, name by a variable."""
+    words = [one.words[0] for one in script.commands if one.line == remark.line]
+    named = [one for one in words if one.text.startswith("$") and _remains(one.text, code)]
+    return any(remark.what.startswith(f"{script.constants.text(one)} ") for one in named)
 
 
 def _warned(text: str, target: Dialect) -> set[str]:

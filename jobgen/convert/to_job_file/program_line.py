@@ -356,6 +356,8 @@ def _has_several(script: Script, name: str, depth: int = 0) -> bool:
     others = {other for one in values for other, _ in expansions(one)} - {name, *arrays}
     of_others = depth < _DEEPEST and any(_has_several(script, one, depth + 1) for one in others)
     changes = name in script.changed - counted(script.tree)
+    lines = {word for one in script.named("mapfile", "readarray") for word in one.literals}
+    changes |= not lines.isdisjoint(arrays)
     return changes or of_others or any(map(_several, [*values, *elements]))
 
 

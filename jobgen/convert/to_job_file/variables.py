@@ -227,7 +227,7 @@ def of_runtime(script: Script, file: JobFile) -> Iterator[Remark]:
 def long_array(script: Script, array: str) -> Iterator[Remark]:
     """Yield a remark on an array of unknown length that a variable hands on to other shells."""
     found = [node for name, value, node in script.assignments if name == array and _is_open(value, node)]
-    found += [one.node for one in script.named("mapfile", "readarray") if array in one.literals[1:]]
+    found += [one.node for one in script.named("mapfile", "readarray") if array in one.literals]
     if found:
         why = f"{array} is handed on in one variable: with more than 128 KiB of it no program starts"
         yield remark_on(found[0], why)
