@@ -95,6 +95,12 @@ def test_torque_adds_the_index_to_a_log(log: str, target: str, line: str) -> Non
     assert ("#PBS -o x.log\n" in back.text) == (log == "-o x.log")
 
 
+def test_no_index_is_added_to_a_log_that_the_script_opens() -> None:
+    done = convert("#SBATCH -N 1 -a 1-4 -o a/%x/%A_%a.out\n./a $SLURM_ARRAY_TASK_ID", "torque")
+    assert "exec " in done.text
+    assert not [one for one in done.remarks if "-INDEX" in one.why]
+
+
 def test_a_log_in_the_directory_of_the_job() -> None:
     done = convert("#SBATCH -N 1 -D /w -o l/x.log -e /e.log\n./a", "pbspro")
     assert "#PBS -o /w/l/x.log\n#PBS -e /e.log\n" in done.text

@@ -206,7 +206,7 @@ def _same_rank(script: Script) -> Iterator[Hit]:
             yield Hit(value.line, why, f"set it in each rank: bash -c 'RANK=${rank} exec ...'")
 
 
-class Setting(NamedTuple):
+class RankNumber(NamedTuple):
     """A number that a rank gets: the variable of torch that means the same, the name of its own, and the value."""
 
     meaning: str
@@ -230,17 +230,17 @@ def behind_name(text: str) -> str:
     return text.partition("=")[2] if text.startswith("--") else text
 
 
-def settings(tree: Node) -> Iterator[Setting]:
+def settings(tree: Node) -> Iterator[RankNumber]:
     """Yield the variables that code assigns, and the numbers in the options of its programs."""
-    yield from (Setting(_MEANINGS.get(name, name), name, value) for name, value, _ in assignments(tree))
+    yield from (RankNumber(_MEANINGS.get(name, name), name, value) for name, value, _ in assignments(tree))
     for command in commands(tree):
-        found: dict[str, Setting] = {}
+        found: dict[str, RankNumber] = {}
         for word, after in pairwise((*command.words, None)):
             option, equals, _ = word.text.partition("=") if word else ("", "", "")
             key = re.sub(r"^--[\w-]+\.", "--", option).replace("_", "-")
             value = word if equals else after
             if key in _MEANINGS and value is not None:
-                found[key] = Setting(_MEANINGS[key], option, value)
+                found[key] = RankNumber(_MEANINGS[key], option, value)
         process, total = found.get("--process-id"), found.get("--num-processes")
         if process is None or process.number != _RANK:
             found.pop("--num-processes", None)  # of accelerate, or of a loader of data

@@ -98,10 +98,10 @@ def arguments(script: Script, file: JobFile) -> Iterator[Remark]:
     scheduler = script.dialect.scheduler
     if not scheduler.behaviour.passes_arguments:
         return
-    taken = {os.path.basename(one) for key in ("source", "module_init") for one in file.list(key)}
+    sourced = {os.path.basename(one) for key in ("source", "module_init") for one in file.list(key)}
     for call in script.named("source", "."):
         name = os.path.basename(call.arguments[0].text) if len(call.arguments) == 1 else ""
-        if name in taken and _PARSES.search(name):
+        if name in sourced and _PARSES.search(name):
             why = "finds the arguments of the script there, and none as an option: move it to setup"
             yield hint(call.line, name, why)
     if any(name.isdigit() for name in names(file.program)):

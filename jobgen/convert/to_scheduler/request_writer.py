@@ -168,12 +168,9 @@ def _logs(content: ScriptRequest, source: Dialect, target: Dialect, lost: Lost) 
         if not path:
             continue
         log = _in_codes(path, content, source, default)
-        suffix = {source.task_suffix, target.task_suffix} - {""}
-        if request.array and len(suffix) == 1 and path != default and re.search("%[aAj]", log):
-            title = target.title if target.task_suffix else source.title
-            if not (target.task_suffix and log.endswith(target.task_suffix)):
-                why = f"{title} appends -INDEX to the name of the log of each task"
-                lost.append(Lack(key, f"the output file {path}", why, lost=False))
+        why = request.array and path != default and _numbered(log, source, target)
+        numbered = [Lack(key, f"the output file {path}", why, lost=False)] if why else []
+        lost += numbered if source.task_suffix else []
         if (request.array or content.index_later) and not re.search(of_tasks, log):
             log += source.task_suffix
         if source.copies_logs and not target.copies_logs:
@@ -194,10 +191,21 @@ def _logs(content: ScriptRequest, source: Dialect, target: Dialect, lost: Lost) 
         placed = _placed(log, key, content, source, target, lost)
         try:
             found[key] = target.scheduler.log(request.name or "job", placed)
+            lost += numbered if target.task_suffix else []  # but of none that the script opens
         except ValueError as error:
             if not _by_script(content, key, log, target):
                 lost.append(Lack(key, f"the output file {path}", str(error)))
     return found
+
+
+def _numbered(log: str, source: Dialect, target: Dialect) -> str:
+    """Return which scheduler alone appends the index of a task to the name of a log; empty for none."""
+    if bool(source.task_suffix) == bool(target.task_suffix) or not re.search("%[aAj]", log):
+        return ""
+    if target.task_suffix and log.endswith(target.task_suffix):
+        return ""
+    title = target.title if target.task_suffix else source.title
+    return f"{title} appends -INDEX to the name of the log of each task"
 
 
 def _placed(log: str, key: str, content: ScriptRequest, source: Dialect, target: Dialect, lost: Lost) -> str:
