@@ -235,9 +235,8 @@ def _beyond_rocr(script: Script) -> Iterator[Hit]:
         if same or (listed and max(map(int, texts[0].split(","))) >= there):
             effect = f", and both are {texts[1]}: the ranks see none but for 0" if same else f": {texts[1]}"
             reason = f"{name} counts from 0 within the {counted(there, 'device')} of {_ROCR}{effect}"
-            level = (
-                None if name == _OF_HIP[0] else WARNING
-            )  # that of CUDA is one of HIP on AMD's devices only
+            # CUDA_VISIBLE_DEVICES is one of HIP on AMD's devices only.
+            level = WARNING if name == "CUDA_VISIBLE_DEVICES" else None
             yield Hit(both[0].line, reason, f"leave {name} out: its programs see these devices", level)
             return
 

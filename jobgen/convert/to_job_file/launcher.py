@@ -491,15 +491,17 @@ def _variable(file: JobFile, words: tuple[Node, ...], texts: list[str | None], l
 
 def of_all_commands(script: Script, file: JobFile, launch: Launch | None) -> Iterator[Remark]:
     """Yield a remark on a variable that the launcher sets for the ranks, and the job for all programs."""
-    text = launch.command.node.text if launch is not None else ""
-    names_set = [one[1] or one[2] for one in _SETS_FOR_RANKS.finditer(text)]
-    kept = [one for one in names_set if one in file.variables and one not in script.values]
-    for one in script.commands if launch is not None and kept else ():
+    if launch is None:
+        return
+    text = launch.command.node.text
+    given = (one[1] or one[2] for one in _SETS_FOR_RANKS.finditer(text))
+    kept = [one for one in given if one in file.variables and one not in script.values]
+    for one in script.commands if kept else ():
         code = one.node.text
         programs = "program" in effects_of(script, one.node).kinds and code != text
         if programs and any(code in block for block in file.blocks):
             why = f"is set for the commands of the job, too: {shown(one.node)}"
-            yield hint(launch.line if launch else one.line, kept[0], why)
+            yield hint(launch.line, kept[0], why)
             return
 
 

@@ -273,14 +273,9 @@ def _unknown(script: Script, launch: Launch, each: int) -> Iterator[Remark]:
     if not total:  # one that follows from the sockets and the like of a node
         names += [name for name in of_place if re.match(r"(?i)\d|ppr:(?!\d+:node)", launch.text(name))]
     if names and not launch.row.once_a_node and (total is None or (script.request.nodes or 1) > 1):
-        text = launch.text(names[0])
-        literal = re.fullmatch(r"[A-Za-z]+", text)
-        of_ranks = (
-            f"{text} is no number of ranks"
-            if literal
-            else "the number of ranks is known only when the job runs"
-        )
-        yield Remark(launch.line, names[0], f"{of_ranks}: jobgen starts {each} on a node")
+        text, why = launch.text(names[0]), "the number of ranks is known only when the job runs"
+        why = f"{text} is no number of ranks" if re.fullmatch(r"[A-Za-z]+", text) else why
+        yield Remark(launch.line, names[0], f"{why}: jobgen starts {each} on a node")
     hosts = launch.place(*HOST_FILES) if launch.row.of_mpi else None
     if hosts is None or names or total or launch.each:
         return

@@ -73,7 +73,7 @@ def launches(script: Script, target: Dialect) -> Iterator[Edit | Remark]:
 def _replaced(
     call: Call, general: set[str], script: Script, target: Dialect, beside: bool
 ) -> Iterator[Edit | Remark]:
-    """Yield the edit of a call and remarks: those in ``general`` hold for all; ``beside``: others may run."""
+    """Yield the edit of a call, which may run ``beside`` others, and its remarks but those in ``general``."""
     source, to_srun = script.dialect, script.dialect.node_step is None
     if launch_calls.is_contained(call, script):  # without srun in the new job it is lost
         yield Remark(call.command.line, call.what, launch_calls.IN_CONTAINER, not to_srun)
