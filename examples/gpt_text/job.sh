@@ -60,7 +60,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 a0bc083a11eafdf522f6453f7a31fa3aba5078768bf26ce320f7430b446249a0 ========
+# ======== jobgen runtime 0.2.0, SHA-256 24cb2d97691edefeb0672af2966f1f42a29ce2530b4d96d7a996f05d8bec734e ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -325,7 +325,7 @@ job_eval() { # CODE: run it, keep the options, functions, traps and directory of
   eval "$job_declarations"
 }
 
-job_part=(after before container launch node overrides program rank variables)  # which the code may have, too
+job_part=(after before container launch node overrides program rank requirements variables)  # which the code may have, too
 job_part_functions() { declare -f "${job_part[@]}"; }
 
 job_eval_code() {

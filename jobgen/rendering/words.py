@@ -59,6 +59,7 @@ class Words(NamedTuple):
     environment: tuple[str, ...]  # lines that set variables
     commands: tuple[str, ...]  # that the host must have
     needs: tuple[str, ...]  # lines that check the container, the training module and the program
+    late_needs: tuple[str, ...]  # the same, behind ``before``
     # The functions rank, program and launch
     rank_lines: tuple[str, ...]
     telemetry: str | None  # what starts the telemetry of the node
@@ -96,6 +97,7 @@ def words(plan: Plan) -> Words:
     spec, box = plan.spec, plan.container
     plugin = _plugin_words(plan) if box is not None and box.runtime.image_option else ""
     jobs = (*plan.steps, *((plan,) if plan.survival.preflight or not plan.steps else ()))
+    needs = [_needs_of(plan, one) for one in jobs]
     return Words(
         version=plan.version,
         spec=spec,
@@ -119,7 +121,8 @@ def words(plan: Plan) -> Words:
         activate=f"{spec.venv}/bin/activate" if spec.venv else None,
         environment=environment_lines(plan),
         commands=tuple(dict.fromkeys(word for one in jobs for word in _commands(one))),
-        needs=tuple(dict.fromkeys(line for one in jobs for line in _needs_of(plan, one))),
+        needs=tuple(dict.fromkeys(line for early, _ in needs for line in early)),
+        late_needs=tuple(dict.fromkeys(line for _, late in needs for line in late)),
         rank_lines=launch_words.rank_lines(plan),
         telemetry=launch_words.telemetry(plan),
         program_words=_program_words(plan),
@@ -223,17 +226,23 @@ def _commands(plan: Plan) -> tuple[str, ...]:
     return tuple(filter(None, (*python, command, *agents)))
 
 
-def _needs_of(job: Plan, plan: Plan) -> list[str]:
-    """Return the checks of a step, or of the job itself. Those in a container replace those of the host."""
+def _needs_of(job: Plan, plan: Plan) -> tuple[list[str], list[str]]:
+    """Return the checks of a step, or of the job itself, and those behind ``before``, which may make the
+    program. Those in a container replace those of the host."""
     boxes = {(one.spec.container, one.spec.image, one.spec.bind) for one in job.steps}
+    own, of_program = _needs(plan), _needs_of_program(plan)
+    late = of_program if job.spec.before else []
     if plan.step and plan.container and (job.container is None or len(boxes) > 1):
-        return [f"(step_{plan.step}; {'; '.join(_needs(plan))})"]
-    return [] if plan.container is None and any(kind for kind, *_ in boxes) else _needs(plan)
+        lines = [f"(step_{plan.step}; {'; '.join([*own, *of_program])})"]
+        return ([], lines) if late else (lines, [])
+    if plan.container is None and any(kind for kind, *_ in boxes):
+        return [], []
+    return (own, late) if late else ([*own, *of_program], [])
 
 
 def _needs(plan: Plan) -> list[str]:
-    """Return the checks of the container, the training module and the program."""
-    box, program = plan.container, plan.program
+    """Return the checks of the container and the training module."""
+    box = plan.container
     lines = []
     if box and plan.spec.expand and (inside := of_the_script(box.words)):
         lines.append(f"job_read_values {' '.join(inside)}")
@@ -243,12 +252,13 @@ def _needs(plan: Plan) -> list[str]:
         lines.append(f"job_pmi_library {plan.launch.pmi_library}")
     if box and box.needs:
         lines.append(f"job_need_inside {' '.join(box.needs)}")
-    if program.is_ours:
-        lines.append("job_need_training")
+    return [*lines, *(["job_need_training"] if plan.program.is_ours else [])]
+
+
+def _needs_of_program(plan: Plan) -> list[str]:
+    """Return the checks of the program; none if its name is not known yet."""
+    program = plan.program
     if plan.spec.expand and names([program.file or program.command or ""]):
-        return lines  # its name is not known yet
-    if program.file:
-        lines.append(f"job_need_file {sh(program.file)}")
-    if program.command:
-        lines.append(f"job_need_program {sh(program.command)}")
-    return lines
+        return []
+    lines = [f"job_need_file {sh(program.file)}"] if program.file else []
+    return [*lines, *([f"job_need_program {sh(program.command)}"] if program.command else [])]

@@ -2,7 +2,9 @@
 
 job_run_before() {
   ! job_defined after || job_after_status=due
-  job_save_requested || job_run_separately before || job_die 71 "before: exited with status $?: nothing was launched"
+  ! job_save_requested || return 0
+  job_run_separately before || job_die 71 "before: exited with status $?: nothing was launched"
+  job_optional requirements
 }
 
 job_run_after() { # STATUS: that of the job, which does not change

@@ -20,7 +20,7 @@ job_eval() { # CODE: run it, keep the options, functions, traps and directory of
   eval "$job_declarations"
 }
 
-job_part=(after before container launch node overrides program rank variables)  # which the code may have, too
+job_part=(after before container launch node overrides program rank requirements variables)  # which the code may have, too
 job_part_functions() { declare -f "${job_part[@]}"; }
 
 job_eval_code() {

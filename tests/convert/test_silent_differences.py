@@ -230,23 +230,19 @@ def test_a_file_of_hosts_of_the_user_is_named(option: str, before: str, file: st
 @pytest.mark.parametrize(
     ("commands", "program", "inside"),
     [
-        ("make", "./prog", True),
-        ("make -C src all && ls", "./src/prog 1", True),
-        ("gcc -O2 -o prog prog.c", "./prog", True),
-        ("nvcc a.cu -o a.out", "srun ./a.out", True),
-        ("cmake --build build", "mpirun -n 4 build/prog", True),
-        ("cp /x/a.py .", "python a.py", True),
+        ("make", "./prog", False),
+        ("cp /x/prog .", "srun prog", False),
         ("pip install -e .", "console x", True),
+        ("pip install deepspeed", "deepspeed a.py", True),
         ("make -C src install", "console x", True),
-        ("cp /x/prog .", "./prog", True),
-        ("./a b", "console x", False),
-        ("cp /x/prog .", "/y/other", False),
-        ("mkdir -p out", "./prog", False),
-        ("make -C lib", "/opt/bin/prog", False),
+        ("singularity pull x.sif docker://a/b", "srun singularity exec x.sif ./a", True),
+        ("cp /x/x.sif .", "srun singularity exec x.sif ./a", True),
+        ("cp /x/y.sif .", "srun singularity exec x.sif ./a", False),
+        ("enroot import -o x.sqsh docker://a", "srun --container-image=$PWD/x.sqsh ./a", True),
         ("python data.py", "python train.py", False),
     ],
 )
-def test_what_makes_the_program_runs_before_the_job_looks_for_it(
+def test_what_installs_commands_or_makes_an_image_runs_before_the_job_looks_for_them(
     commands: str, program: str, inside: bool
 ) -> None:
     options = values(job_file(SLURM.format("-N 1 -n 4", f"./first\n{commands}\n./data\n{program}")).text)
@@ -1819,13 +1815,26 @@ def test_a_directory_of_the_job_that_the_site_makes(code: str, named: bool) -> N
 
 
 @pytest.mark.parametrize(
-    "command", ["trap clean_scratch EXIT", "trap 'clean_scratch' TERM EXIT", "clean_scratch"]
+    ("command", "site"),
+    [
+        ("trap clean_scratch EXIT", "MetaCentrum"),
+        ("trap 'clean_scratch' TERM EXIT", "MetaCentrum"),
+        ("clean_scratch", "MetaCentrum"),
+        ("nvidia-docker-run image < a.txt", "NSCC Singapore"),
+        ("torque-launch -p a.txt b.txt", "Temple University"),
+        ("[ -d a ] || mdss get a.tar", "NCI Australia"),
+        ("savefile a.txt", "Sigma2"),
+    ],
 )
-def test_a_command_of_a_site(command: str) -> None:
-    done = convert(f"#PBS -l select=1:ncpus=2\n{command}\n./a", "slurm")
-    assert [one.lost for one in done.remarks if one.why == "is a command of MetaCentrum"] == [True]
-    own = convert(f"#PBS -l select=1:ncpus=2\nclean_scratch() {{ rm -r /x; }}\n{command}\n./a", "slurm")
-    assert "MetaCentrum" not in str(own.remarks)
+def test_a_command_of_a_site(command: str, site: str) -> None:
+    directive, target = (
+        ("#SBATCH -n 2", "torque") if site == "Sigma2" else ("#PBS -l select=1:ncpus=2", "slurm")
+    )
+    done = convert(f"{directive}\n{command}\n./a", target)
+    assert [one.lost for one in done.remarks if one.why == f"is a command of {site}"] == [True]
+    if site == "MetaCentrum":
+        own = convert(f"{directive}\nclean_scratch() {{ rm -r /x; }}\n{command}\n./a", target)
+        assert site not in str(own.remarks)
 
 
 @pytest.mark.parametrize(

@@ -45,13 +45,13 @@ environment() {
   job_setup
   export PYTHONUNBUFFERED=1 OMP_NUM_THREADS=2
   job_need python3 torchrun
-  job_need_file train.py
 }
 
 before() {
 sbcast data.tar /tmp/data.tar
 
 }
+requirements() { job_need_file train.py; }  # behind before, which may make them
 
 launch() {
   # --cpus-per-task again, for one task a node. Since Slurm 23.11 srun also reads that of the job, and warns.

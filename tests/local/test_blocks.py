@@ -148,6 +148,15 @@ def test_variables_with_the_names_of_the_runtime_keep_their_values(
     assert [line for line in expected if line not in done.stdout.splitlines()] == []
 
 
+def test_a_before_that_makes_the_program(tmp_path: Path) -> None:
+    made = jobs.run(tmp_path, "--before", "printf 'echo made' > a; chmod +x a", program=("./a",))
+    assert (made.returncode, "made" in made.stdout.split("\n")) == (0, True)
+    words = ("--before", "echo behind", "--after-block", "echo after: $JOBGEN_STATUS")
+    missing = jobs.run(tmp_path, *words, program=("./b",))
+    assert missing.returncode == 71
+    assert re.search("(?s)behind\n.*jobgen: cannot run ./b in .*after: 71\n", missing.stdout)
+
+
 def test_a_before_that_fails_launches_nothing_and_after_still_runs(tmp_path: Path) -> None:
     done = jobs.run(
         tmp_path,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 
@@ -16,7 +17,6 @@ from jobgen.convert.to_job_file.inherited import is_own_file, may_be_function, m
 from jobgen.convert.to_job_file.statements import END_OF_STRICT, Split
 from jobgen.convert.to_job_file.traps import actions_of
 from jobgen.convert.to_job_file.working_directory import AT_HOME
-from jobgen.launch.command_line import is_python
 from jobgen.launch.expansion import names
 from jobgen.rendering.hooks import complaint
 from jobgen.script.changed_variables import changed_variables
@@ -37,7 +37,7 @@ BUILDS = re.compile(
     r"|ifort|icc|mpii?(cc|cxx|c\+\+|f77|f90|fort|cpc))"
     r"|((ba)?sh |\./)\S*(build|compile|install|configure)\S*)( |$)"
 )
-_INSTALLS = re.compile(
+_INSTALLS = (
     r"(\S*python[\d.]* -m |uv )?pip\d? install |\S*python[\d.]* setup\.py (install|develop)"
     r"|(conda|mamba) install "
     r"|(make|ninja|cmake|cargo|go|npm|spack) (.* )?(--)?install( |$)"
@@ -93,21 +93,6 @@ def _code(statement: Node) -> str:
     found = [one for one in found if not one.under("function_definition")]
     edits = (Edit(one.start - statement.start, one.end - statement.start, "false") for one in found)
     return apply(statement.text.encode(), edits).decode() if found else statement.text
-
-
-def _makes(statement: Node, name: str) -> bool:
-    """Return whether a statement may make the file of a program, or the command of this name."""
-    texts = [" ".join(one.node.text.split()) for one in commands(statement)]
-    if any(_INSTALLS.match(text) for text in texts):
-        return True
-    if "/" not in name and not re.search(r"^\$|\.(py|sh)$", name):
-        return False
-    base = re.escape(name.rpartition("/")[2])
-    starts = (is_python(one.name) and one.words[1:] and one.words[1].text for one in commands(statement))
-    if all(one == name for one in starts):
-        return False  # the same program, with other arguments
-    builds = not name.startswith("/") and any(BUILDS.match(text) for text in texts)
-    return builds or re.search(rf"(?<![\w.-]){base}(?![\w.-])", statement.text) is not None
 
 
 def _sets(statement: Node) -> bool:
@@ -339,15 +324,15 @@ class Body:
     def _split(self, own: list[Node]) -> tuple[list[Node], list[Node]]:
         """Split the statements before the program into the blocks ``before`` and ``setup``.
 
-        ``before`` is the end of them, from where all statements only run programs. What makes the program is
-        in ``setup``: the job looks for the program between the two blocks.
+        ``before`` is the end of them, from where all statements only run programs. What installs commands or
+        makes the image is in ``setup``: the job looks for the launcher and the image between the two blocks.
         """
         read = [one for each in [*self.files, *own] for one in commands(each) if may_define_functions(one)]
         functions = min((one.node.start for one in read), default=len(self.script.tree.source))
         at = len(own)
         while at and self._runs_only(own[at - 1], functions):
             at -= 1
-        at += self._end_of_makers(own[at:])
+        at = max([at, *(number + 1 for number, one in enumerate(own) if self._installs(one))])
         at = max([at, *(own.index(one) + 1 for one in self.early if one in own)])
         while at < len(own) and own[at].type in (";", "&"):
             at += 1
@@ -357,12 +342,12 @@ class Body:
         works = any(command.name not in PRINT for one in last for command in commands(one))
         return (last, own[:at]) if works and not self.conditions else ([], own)
 
-    def _end_of_makers(self, statements: Sequence[Node]) -> int:
-        """Return the index behind the last statement that may make the program."""
-        words = self.file.program
-        name = words[1] if len(words) > 1 and is_python(words[0]) else (words or [""])[0]
-        found = [at for at, one in enumerate(statements) if _makes(one, name)]
-        return found[-1] + 1 if found and not self.file.shell_code else 0
+    def _installs(self, statement: Node) -> bool:
+        """Return whether a statement may install the launcher or a module of Python, or make the image."""
+        image = re.escape(os.path.basename(self.file.text_of("image")))
+        pattern = re.compile(_INSTALLS + (rf"|.*(?<![\w.-]){image}(?![\w.-])" if image else ""))
+        texts = (" ".join(map(self.script.constants.text, one.words)) for one in commands(statement))
+        return any(map(pattern.match, texts))
 
     def _runs_only(self, statement: Node, functions: int) -> bool:
         """Return whether a statement needs nothing of the shell.

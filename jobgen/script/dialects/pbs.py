@@ -144,7 +144,13 @@ class PbsDialect(Dialect):
     site_commands = {
         "clean_scratch": "MetaCentrum",
         "pbsdcp": "the Ohio Supercomputer Center",
-        "nscc-docker": "NSCC Singapore",
+        **dict.fromkeys(("nscc-docker", "nvidia-docker-run"), "NSCC Singapore"),
+        **dict.fromkeys(("nqstat", "mdss"), "NCI Australia"),
+        **dict.fromkeys(("tools_setup", "devcloud_login"), "Intel's DevCloud"),
+        "pbsexec": "Imperial College London",
+        "s_exec": "Calcul Québec",
+        "sara-get-num-cores": "SURF",
+        "torque-launch": "Temple University",
     }
 
     def request(self, given: Mapping[str, str]) -> Request:
