@@ -256,6 +256,24 @@ def own_name(script: Script) -> Iterator[Remark]:
             yield hint(command.line, script.name, why)
 
 
+_OF_LINE = re.compile(r"\$\{?((?:BASH_)?LINENO)\b")
+
+
+def own_lines(script: Script) -> Iterator[Remark]:
+    """Yield a remark on the first number of a line, also in a trap or a prompt."""
+    for node in script.tree.all("simple_expansion", "expansion", "raw_string"):
+        number = _OF_LINE.match(node.text) or (_is_for_shell(node) and _OF_LINE.search(node.text))
+        if number:
+            yield hint(node.line, f"${number[1]}", "is a line of this script, and not that of the new one")
+            return
+
+
+def _is_for_shell(text: Node) -> bool:
+    """Return whether the shell of the script itself expands a text in quotes later."""
+    command = text.around("command")
+    return text.child_of("variable_assignment") or (command is not None and command.name == "trap")
+
+
 def _names(word: Node, script: Script) -> Iterator[str]:
     """Yield the name of a file in a word, and those with each value of a variable in it."""
     text = word.text.strip("'\"").rpartition("/")[2]

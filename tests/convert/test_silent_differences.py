@@ -1814,6 +1814,27 @@ def test_a_directory_of_the_job_that_the_site_makes(code: str, named: bool) -> N
     assert [one.lost for one in done.remarks if "does not make this directory" in one.why] == [False] * named
 
 
+@pytest.mark.parametrize("target", ["pbspro", "toml"])
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        ("cp a b || exit $LINENO", "$LINENO"),
+        ("f() { echo ${BASH_LINENO[0]}; }\nf", "$BASH_LINENO"),
+        ("trap 'echo $LINENO' ERR", "$LINENO"),
+        ("PS4='$LINENO '", "$LINENO"),
+        ("cat << E > b\n$LINENO\nE", "$LINENO"),
+        ("bash -c 'echo $LINENO'", ""),
+        ("cat << 'E' > b\n$LINENO\nE", ""),
+        ("# $LINENO", ""),
+    ],
+)
+def test_the_number_of_a_line_is_another_one(code: str, name: str, target: str) -> None:
+    script = SLURM.format("-N 1 -n 4", f"{code}\nsrun ./a")
+    done = job_file(script) if target == "toml" else convert(script, target)
+    found = [one.what for one in done.remarks if one.why.startswith("is a line of this script")]
+    assert found == [name] * bool(name)
+
+
 @pytest.mark.parametrize(
     ("command", "site"),
     [

@@ -64,7 +64,7 @@ _LOG_OF_TASK = "task-INDEX/log of the run directory"
 # What yields remarks on a script, on its job file, and on its program in the job file.
 _OF_SCRIPT = (
     *(programs.without_directives, own_files.log_text, own_files.unread, variables.index),
-    *(misreadings.own_name, misreadings.unreadable),
+    *(misreadings.own_name, misreadings.own_lines, misreadings.unreadable),
 )
 _OF_FILE = (
     *(processes.shell, variables.of_runtime, own_files.own_path, variables.contained, variables.arguments),

@@ -89,6 +89,7 @@ def remarks(
         yield from differences.own_jobs(script, new) if source.node_step != target.node_step else ()
     yield from misreadings.unreadable(script)
     yield from misreadings.own_name(script)
+    yield from misreadings.own_lines(script)
     for late in script.directives.late:
         yield hint(late.number, late.text.strip(), "has no effect after the first command")
 
