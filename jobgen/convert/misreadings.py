@@ -271,7 +271,8 @@ def own_lines(script: Script) -> Iterator[Remark]:
 def _is_for_shell(text: Node) -> bool:
     """Return whether the shell of the script itself expands a text in quotes later."""
     command = text.around("command")
-    return text.child_of("variable_assignment") or (command is not None and command.name == "trap")
+    traps = command is not None and command.name == "trap"
+    return traps or text.child_of("variable_assignment") is not None
 
 
 def _names(word: Node, script: Script) -> Iterator[str]:

@@ -114,19 +114,38 @@ _MODULE_OF_WORKERS = re.compile(
 )
 
 
+# What submits jobs with the environment of the job, in a program for Python or a script: libraries with
+# classes for Slurm, a launcher of Hydra, and commands.
+_SUBMITS = re.compile(
+    r"(?m)^[^#\n]*(?<![\w.-])(sbatch(?![\w.-])|qsub\s[^\n]*-V\b|submitit(\.\w+\(|_slurm)"
+    r"|((?i:slurm)\w*|Auto)(Cluster|Executor|Provider)\()"
+)
+
+
 def starts_workers(script: Script, node: Node) -> bool:
     """Return whether a part of a script starts workers that choose their threads without OMP_NUM_THREADS, or
     a program for Python does: one beside the script, or one with the module of Ray or Dask."""
-    beside = (one.text for one in programs(script) if any(call.command.node in node for call in one.calls))
     has_module = "python" in node.text and _MODULE_OF_WORKERS.search(script.tree.text)
-    own = _WORKERS.search(node.text) or has_module or any(map(_WORKERS_OF_PYTHON.search, beside))
-    return bool(own) or any(start in node for start in _starts_of_workers(script))
+    own = _WORKERS.search(node.text) or has_module
+    return bool(own) or _starts_with(script, node, _WORKERS, _WORKERS_OF_PYTHON)
 
 
-@lru_cache(4)
-def _starts_of_workers(script: Script) -> tuple[Node, ...]:
-    """Return the commands that start scripts beside the script which start workers."""
-    found = [one.starter for _, one in started(script) if _WORKERS.search(one.tree.text)]
+def submits_jobs(script: Script, node: Node) -> bool:
+    """Return whether a program or a script beside this one, in a part of it, submits jobs that get its
+    environment."""
+    return "submitit_slurm" in node.text or _starts_with(script, node, _SUBMITS, _SUBMITS)
+
+
+def _starts_with(script: Script, node: Node, of_shells: re.Pattern[str], of_python: re.Pattern[str]) -> bool:
+    """Return whether a part of a script starts a file beside it with a text."""
+    beside = (one.text for one in programs(script) if any(call.command.node in node for call in one.calls))
+    return any(map(of_python.search, beside)) or any(start in node for start in _starts(script, of_shells))
+
+
+@lru_cache(8)
+def _starts(script: Script, pattern: re.Pattern[str]) -> tuple[Node, ...]:
+    """Return the commands that start scripts beside the script which have a text."""
+    found = [one.starter for _, one in started(script) if pattern.search(one.tree.text)]
     return tuple(one.call.command.node for one in found if one is not None)
 
 

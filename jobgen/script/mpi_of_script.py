@@ -17,6 +17,8 @@ _BUILT = re.compile(
     r"(?:\S*/)?(?:p?hdf|fftw|p?netcdf|petsc|slepc|boost|lammps|gromacs|namd|esmf|vasp|espresso|quantum|openfoam"
     r"|scotch|metis|parmetis|scalapack|mumps|hypre|trilinos|cp2k|amber|relion|tensorflow|python|mpi4py|elpa|wrf)"
 )
+_COMPILERS = re.compile(r"(?:^|/)(?:intel|oneapi|composer\w*|psxe)(?![a-z])")  # which may bring an MPI
+_BUILT_BY_OTHERS = re.compile(r"(.*?)/v?\d[\w.]*-(?!.*\bi(?:ntel|impi|ompi|omkl)).+")
 _PROGRAMS = r"[-_](?:benchmark|test|example|sample|tutorial)"  # intel-mpi-benchmarks is for any MPI
 # Open MPI before PMIx, which version 2 brought.
 _OPEN_MPI_1 = re.compile(r"(?i)open-?mpi([/_-]?(gcc|gnu|intel|pgi)[\w.]*)?[/_-]?v?1\.\d+(\.\d+)?(?![\d.])")
@@ -56,6 +58,7 @@ def named_mpi(
 ) -> str | None:
     """Return the key of the MPI that a script names, or that alone has most options of a launcher."""
     for loaded in (_loaded(script, at), *([_loaded(script)] if at is not None else [])):
+        loaded = _without_built(loaded)
         for words in ([word for word in loaded if not _BUILT.match(word)], loaded):
             if key := _named_in(words, target):
                 return key
@@ -69,6 +72,14 @@ def named_mpi(
         if keys := [key for key, mpi in MPI_FLAVOURS.items() if name.startswith(mpi.settings)]:
             return next((key for key in keys if key in by_option), keys[0])
     return _named_in(_paths(script), target) or next(iter(by_option), None)
+
+
+def _without_built(words: Sequence[str]) -> list[str]:
+    """Return modules without those that only behind their version name the MPI for which they are built, as
+    ``a/1.0-foss-2020a``, before compilers that may bring another one."""
+    last = max((at for at, word in enumerate(words) if _COMPILERS.search(word)), default=0)
+    built = (_BUILT_BY_OTHERS.fullmatch(word) for word in words[:last])
+    return [word for word, one in zip(words, built) if not one or _named_in([one[1]], None)] + [*words[last:]]
 
 
 def _named_in(words: Sequence[str], target: str | None) -> str | None:

@@ -445,6 +445,24 @@ def test_a_command_of_two_mpis_names_none(launcher: str, guess: bool) -> None:
     assert "is a guess" not in str(job_file(impi).remarks)
 
 
+@pytest.mark.parametrize(
+    ("modules", "mpi", "guess"),
+    [
+        ("gc/7.4-foss-2016a intel/2020", "openmpi", True),
+        ("gc/7.4-foss-2016a", "openmpi", False),
+        ("intel/2020 gc/7.4-foss-2016a", "openmpi", False),
+        ("gc/7.4-foss-2016a intel/2020a", "intel", False),
+        ("gc/7.4-iimpi-2020a intel/2020", "intel", False),
+        ("openmpi/4.0-gcc9 intel/2019", "openmpi", False),
+        ("foss/2020a compilers/intel/19", "openmpi", False),
+    ],
+)
+def test_the_mpi_of_a_library_before_other_compilers_is_a_guess(modules: str, mpi: str, guess: bool) -> None:
+    done = job_file(SLURM.format("-N 2 -n 4", f"module load {modules}\nmpirun ./a"))
+    assert values(done.text)["mpi"] == mpi
+    assert ("is a guess" in str(done.remarks)) is guess
+
+
 @pytest.mark.parametrize(("launcher", "guess"), [("mpirun -n 4", True), ("srun", False)])
 def test_a_setting_of_the_network_of_cray_names_no_mpirun(launcher: str, guess: bool) -> None:
     text = SLURM.format("-N 2 -n 4", f"export MPICH_GNI_NDREG_ENTRIES=1024\n{launcher} ./a")

@@ -2882,6 +2882,30 @@ def test_workers_of_a_program_beside_the_script_set_their_threads(
     assert ("-u OMP_NUM_THREADS" in " ".join(values(translation.convert(script).text)["command"])) == sets
 
 
+@pytest.mark.parametrize(
+    ("name", "code", "leaves_out"),
+    [
+        ("t.py", "c = SLURMCluster(cores=4)", True),
+        ("t.py", "e = submitit.AutoExecutor('a')", True),
+        ("t.py", "p = SlurmProvider('a', channel=b)", True),
+        ("t.py", "e = SlurmClusterExecutor(a)", True),
+        ("t.py", "run(['sbatch', 'a.sh'])", True),
+        ("t.py", "# sbatch a.sh", False),
+        ("t.py", "e = ThreadPoolExecutor(4)", False),
+        ("t.sh", "for i in 1 2; do sbatch a.sh $i; done", True),
+        ("t.sh", "./submit", False),
+    ],
+)
+@pytest.mark.parametrize("cores", [1, 6])
+def test_jobs_of_a_program_beside_the_script_get_no_threads(
+    name: str, code: str, leaves_out: bool, cores: int, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_text(f"{code}\n")
+    text = SLURM.format(f"-n 1 -c {cores}", f"{'python' if name == 't.py' else 'bash'} {name}")
+    options = values(translation.convert(Script(text.encode(), "slurm", str(tmp_path))).text)
+    assert ("-u OMP_NUM_THREADS" in " ".join(options["command"])) is leaves_out
+
+
 @pytest.mark.parametrize(("code", "sets"), [("ray start --head", True), ("./b", False)])
 def test_workers_of_a_script_beside_the_script_set_their_threads(
     code: str, sets: bool, tmp_path: Path

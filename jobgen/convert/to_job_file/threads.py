@@ -19,7 +19,7 @@ from jobgen.convert.result import Remark, hint, remark_on
 from jobgen.convert.to_job_file.blocks import BUILDS
 from jobgen.convert.to_job_file.builder import BLOCKS, JobFile
 from jobgen.convert.to_job_file.effects import TOOLS_OF_SYSTEM, effects_of
-from jobgen.convert.variable_names import is_exported, starts_workers
+from jobgen.convert.variable_names import is_exported, starts_workers, submits_jobs
 from jobgen.errors import counted
 from jobgen.launch.launchers import LAUNCHERS
 from jobgen.schedulers.request import Request
@@ -140,15 +140,16 @@ class Threads:
         """Set the variable to the threads of mdrun, which ends if it is another number.
 
         With several numbers, add a remark on each other one. The block or program of an mdrun with a number
-        that is known only when the job runs, or of workers, does not get the variable, as in the script.
+        that is known only when the job runs, of workers, or of jobs that it submits, does not get it.
         """
         lines: dict[str, int] = {}
         for one in self.script.runs:
             self.of_mdrun[one.node.start] = threads = self._threads_of(one)
             workers = self.rank > 1 and starts_workers(self.script, one.node)
+            others = workers or submits_jobs(self.script, one.node)
             if threads and threads.isdecimal():
                 lines[threads] = one.line
-            elif self.start == _UNSET and (threads == _UNKNOWN or workers):
+            elif self.start == _UNSET and (threads == _UNKNOWN or others):
                 self._leave_out(one)
         if len(lines) == 1 and _NAME not in self.file.variables:
             self.file.set_variable(_NAME, *lines.popitem())
