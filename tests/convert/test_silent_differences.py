@@ -1814,6 +1814,16 @@ def test_a_directory_of_the_job_that_the_site_makes(code: str, named: bool) -> N
     assert [one.lost for one in done.remarks if "does not make this directory" in one.why] == [False] * named
 
 
+@pytest.mark.parametrize(
+    ("code", "workdir"),
+    [("D=YOURDIR\ncd $D", "~/."), ("cd RUN", "~/RUN"), ("cd YourDir", "~/YourDir")],
+)
+def test_a_directory_to_fill_in_may_be_an_absolute_one(code: str, workdir: str) -> None:
+    options = values(job_file(f"#PBS -l select=1:ncpus=2\n{code}\n./a\n").text)
+    assert options["workdir"] == workdir
+    assert ("cd" in options.get("setup", "")) is (workdir == "~/.")
+
+
 @pytest.mark.parametrize("target", ["pbspro", "toml"])
 @pytest.mark.parametrize(
     ("code", "name"),
