@@ -20,7 +20,7 @@ from jobgen.values.parsers import is_whole, known_directory
 Setting = tuple[str, str]  # an option and its value, or what the statement does instead of an option
 
 AT_HOME = "~/."  # the home directory itself
-_TO_FILL_IN = re.compile(r"[A-Z_]{4,}(/|$)|<")  # maybe with an absolute path: RUNDIR
+_TO_FILL_IN = re.compile(r"[A-Z_]{4,}(/|$)")  # maybe with an absolute path: RUNDIR
 # The directory of the submission, which is set in a job, so that no default of it is used.
 _DEFAULT = r"(?::?[-=?](?:[^{}]|\{[^{}]*\})*)?"
 _SUBMISSION = re.compile(rf"\$(\{{)?(PBS_O_WORKDIR|SLURM_SUBMIT_DIR)(?(1){_DEFAULT}\}}|)(/[\w./-]*)?")
