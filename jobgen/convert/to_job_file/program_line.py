@@ -12,6 +12,7 @@ from jobgen.convert.to_job_file import definitions
 from jobgen.convert.to_job_file.definitions import definitions_of, exported_functions, is_argument, state
 from jobgen.convert.to_job_file.effects import LOGIN
 from jobgen.convert.to_job_file.inherited import is_own_file
+from jobgen.convert.to_job_file.statements import STATUS
 from jobgen.launch.command_line import is_python
 from jobgen.launch.expansion import code_at, names, of_ranks
 from jobgen.launch.wrappers import CONTAINERS
@@ -35,7 +36,7 @@ _DEEPEST = 4  # variables in values of variables
 _OF_NODES = re.compile(r"SLURMD_NODENAME|\w+_VISIBLE_DEVICES")
 # Variables that differ between two shells, or between two nodes.
 _OF_SHELL = re.compile(
-    r"\$|HOSTNAME|S?RANDOM|SECONDS|EPOCH(SECONDS|REALTIME)|BASHPID|PPID|SLURM_TASK_PID"
+    rf"\$|{STATUS.pattern}|HOSTNAME|S?RANDOM|SECONDS|EPOCH(SECONDS|REALTIME)|BASHPID|PPID|SLURM_TASK_PID"
     rf"|PBS_(TASKNUM|V?NODENUM)|{_OF_NODES.pattern}"
 )
 # Sourced files that set no variable for the words of a program.
@@ -491,7 +492,8 @@ def as_text(
     fixed = () if own_files or _splits_otherwise(script) else joined
     known = {node: value for node in fixed if (value := _plain_value(script, node))}
     of_all = launch is not None
-    texts = [known.get(one) or (_with_output(one, setup, own) if of_all else one.text) for one in joined]
+    ours = [one for one in joined if of_all or any(map(STATUS.fullmatch, read_by(one)))]
+    texts = [known.get(one) or (_with_output(one, setup, own) if one in ours else one.text) for one in joined]
     nodes = [node for node in nodes if node not in known]
     needs = definitions_of(script, nodes)
     words = [
@@ -526,7 +528,8 @@ def _with_output(node: Node, setup: list[str], own: OfScript) -> str:
     for one in node.all("command_substitution", "simple_expansion", "expansion", "arithmetic_expansion"):
         if one.start < at:
             continue  # a part of another one
-        if one.type != "command_substitution" and not read_by(one) & (own.zeros | own.shell):
+        of_shell = {*own.zeros, *own.shell, *filter(STATUS.fullmatch, read_by(one))}
+        if one.type != "command_substitution" and not read_by(one) & of_shell:
             continue
         text += node.source[at : one.start].decode("utf-8", "replace")
         if _is_zero(one, own.zeros):

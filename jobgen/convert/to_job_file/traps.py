@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 
 from jobgen.convert.result import Remark, remark_on
 from jobgen.convert.to_job_file.definitions import definitions_of
-from jobgen.convert.to_job_file.statements import Split, without
+from jobgen.convert.to_job_file.statements import OTHER_STATUS, Split, without
 from jobgen.script.commands import commands
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, expansions, parse
 from jobgen.script.word_lists import code_text, unescaped
 
 _END = re.compile(r"(SIG)?EXIT|0", re.IGNORECASE)
+_EXIT = re.compile(r"\bexit +\d").search
 _RESETS = ("-", "''", '""')
 _ENDINGS = re.compile(r"(SIG)?(EXIT|INT|TERM|HUP|QUIT)|0|1|2|3|15", re.IGNORECASE)
 # What belongs to the shell of the trap: its processes, its number, and its files.
@@ -66,6 +67,9 @@ def remarks(
         if one.node in moved:
             why = "is in the block after, which does not run if the job ends before the program starts"
             yield remark_on(one, why)
+            actions = actions_of([one.node])
+            texts = [*(action.text for action in actions), *definitions_of(script, actions).definitions]
+            yield from [remark_on(one, OTHER_STATUS)] if any(map(_EXIT, texts)) else []
             continue
         words = [word.text for word in one.arguments]
         given = words[1:] and words[0] not in _RESETS
