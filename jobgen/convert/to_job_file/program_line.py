@@ -9,7 +9,13 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from jobgen.convert.to_job_file import definitions
-from jobgen.convert.to_job_file.definitions import definitions_of, exported_functions, is_argument, state
+from jobgen.convert.to_job_file.definitions import (
+    definitions_of,
+    exported_functions,
+    is_argument,
+    splits_otherwise,
+    state,
+)
 from jobgen.convert.to_job_file.effects import LOGIN
 from jobgen.convert.to_job_file.inherited import is_own_file
 from jobgen.convert.to_job_file.statements import STATUS
@@ -101,7 +107,7 @@ def read(
             text = _code(script, node, found) if text is None else text
             text = "\n".join([*exported_functions(script, f"{node.text}\n{text}"), text])
             found.used += [name for name, _ in expansions(node) if name.isidentifier()]
-        elif text is None or (_splits_otherwise(script) and _splits(script, node)):
+        elif text is None or (splits_otherwise(script) and _splits(script, node)):
             text = _run_time(script, node, found)
             is_program = at == 0 or (at == 1 and is_python(nodes[0].text))
             found.several |= is_program and _bare(node) and _is_foreign(script, text)
@@ -317,16 +323,11 @@ def _splits(script: Script, node: Node) -> bool:
     if node.type not in ("simple_expansion", "expansion"):
         return False
     name = re.sub(r"\W.*", "", node.text.lstrip("${#!"))
-    if _splits_otherwise(script):
+    if splits_otherwise(script):
         return True
     if not name or re.search(r"[@*]|^\$\{\w+:?\+", node.text) or _OF_NODES.fullmatch(name):
         return True
     return _has_several(script, name)
-
-
-def _splits_otherwise(script: Script) -> bool:
-    """Return whether the shell of a script has an IFS of its own, that of one command apart."""
-    return any(name == "IFS" and not node.child_of("command") for name, _, node in script.assignments)
 
 
 def _is_foreign(script: Script, text: str) -> bool:
@@ -489,7 +490,7 @@ def as_text(
     joined, setup = _joined(nodes), list[str]()
     place = sorted(nodes, key=lambda one: one.start)[-1:]  # the values of variables are above the command
     own_files = any(map(is_own_file, script.commands))  # which may set a variable again
-    fixed = () if own_files or _splits_otherwise(script) else joined
+    fixed = () if own_files or splits_otherwise(script) else joined
     known = {node: value for node in fixed if (value := _plain_value(script, node))}
     of_all = launch is not None
     ours = [one for one in joined if of_all or any(map(STATUS.fullmatch, read_by(one)))]
