@@ -31,6 +31,15 @@ SCRIPTS = {
     "a substitution": 'echo 4 > n\nstep $(cat n) "$(echo a b)" < /dev/null\nstep ${N:-5} < /dev/null\n',
     "a trap": "trap 'step end < /dev/null' EXIT\nstep 1 < /dev/null\n",
     "a file with a variable": "set -u\nN=3\necho 'export MODE=$N' > env.sh\n. ./env.sh\nN=4\nstep $N < /dev/null\n",
+    "a status": "ls no 2> no\nif [ $? = 0 ]; then step 1 < /dev/null; else step 2 < no; fi\n",
+    "a status of a pipeline": "false | cat\nif ((PIPESTATUS[0] == 1)); then step 1 < /dev/null; fi\n",
+    "a status of a value": "N=$(false)\n[ $? = 0 ] || step 1 < /dev/null\nstep 2 < /dev/null\n",
+    "an alias": "shopt -s expand_aliases\nalias run='step -v'\nrun 1 < /dev/null\nrun 2 < /dev/null\n",
+    "an alias without an effect": "alias step='step -v'\nstep 1 < /dev/null\nstep 2 < /dev/null\n",
+    "fields": "OLD=$IFS\nIFS=,\nread -ra A <<< 1,2\nIFS=$OLD\nB='3 4'\nstep $B ${A[1]} < /dev/null\n",
+    "fields for a while": "IFS=,\nA=1,2\nB=($A)\nunset IFS\nC='3 4'\nfor i in $C ${B[1]}; do step $i < /dev/null; done\n",
+    "fields of a command": "OLD=$IFS\nIFS=,\nread -ra A <<< 1,2\nIFS=$OLD\nstep ${A[1]} < /dev/null\nstep 3 < /dev/null\n",
+    "a trap for a while": "trap 'step end < /dev/null' EXIT\nstep 1 < /dev/null\ntrap - EXIT\nstep 2 < /dev/null\n",
     "a case": "X=b\ncase $X in\n  a) step 1 < /dev/null;;\n  *) step 2 < /dev/null;;\nesac\n",
 }
 

@@ -134,8 +134,50 @@ def test_the_status_of_a_pipeline_is_that_of_its_end(lines: str, after: str, opt
 
 
 @pytest.mark.parametrize(
+    ("lines", "key", "text"),
+    [
+        ("./b\nif [ $? = 0 ]; then\n  ./a\nfi", "command", "./b\nif [ $? = 0 ]; then\n  ./a\nfi"),
+        ("./b | ./c\n./a > x${PIPESTATUS[0]}", "command", "./b | ./c\n./a > x${PIPESTATUS[0]}"),
+        ("f() { ./a $?; }\n./b\nf", "command", "f() { ./a $?; }\n./b\nf"),
+        ("./b &\nif [ $? = 0 ]; then ./a; fi", "command", "if [ $? = 0 ]; then ./a; fi"),
+        ("cd b\nif [ $? = 0 ]; then ./a; fi", "command", "if [ $? = 0 ]; then ./a; fi"),
+        ("./b\nif ./a; then echo $?; fi", "command", "if ./a; then echo $?; fi"),
+        ("./b\nsrun ./a $?", "setup", "set +e\n./b\nexport argument_1=$?\n"),
+        ("./b\nV=$? ./a", "setup", "set +e\n./b\nargument_1=$?\n"),
+        ("A=$(./b)\n[ $? = 0 ] || ./c\n./d\n./a", "before", "set +eu +o pipefail\n./d\ntrue"),
+        ("./b\n[ $? = 0 ] || ./c\n./a", "before", "set +eu +o pipefail\n./b\n[ $? = 0 ] || ./c\ntrue"),
+        ("./a | tee log\nexit ${PIPESTATUS[0]}", "command", "./a | tee log\n(exit ${PIPESTATUS[0]})"),
+        ("./a | tee log\ndate\necho ${PIPESTATUS[0]}", "command", "./a | tee log"),
+        ("./a\ncase x in\n  x) echo $?;;\nesac", "after", '(exit "$JOBGEN_STATUS")\ncase x in'),
+        ("srun ./a\nif ./b; then echo $?; fi", "after", "if ./b; then echo $?; fi\n"),
+    ],
+)
+def test_a_status_that_the_next_command_reads(lines: str, key: str, text: str) -> None:
+    found = values(job_file(SLURM.format("-N 1", lines)).text)[key]
+    code = found if isinstance(found, str) else found[-1]
+    assert code.removeprefix("set +eu +o pipefail\n" if key == "after" else "").startswith(text)
+    assert key != "command" or code == text
+
+
+@pytest.mark.parametrize(
     ("lines", "named"),
     [
+        ("./a | tee log\necho ${PIPESTATUS[1]}", "PIPESTATUS has"),
+        ("srun ./a | tee log\necho ${PIPESTATUS[@]}", "PIPESTATUS has"),
+        ("trap 'rm -rf d; exit 7' EXIT\n./a", "with the status of the program"),
+        ("end() {\n  exit 0\n}\ntrap end EXIT\n./a", "with the status of the program"),
+    ],
+)
+def test_a_status_that_the_block_after_has_not(lines: str, named: str) -> None:
+    assert named in str(job_file(SLURM.format("-N 1", lines)).remarks)
+
+
+@pytest.mark.parametrize(
+    ("lines", "named"),
+    [
+        ("trap 'rm -rf d; exit' EXIT\n./a", False),
+        ("trap 'rc=$?; rm -rf d; exit $rc' EXIT\n./a", False),
+        ("./a | tee log\nexit ${PIPESTATUS[0]}", False),
         ("srun ./a | tee log", True),
         ("set -o pipefail\nsrun ./a | tee log", False),
         ("set -e\nsrun ./a\nexit 0", False),

@@ -14,7 +14,7 @@ from jobgen.convert.to_job_file.definitions import by_value, definitions_of, rea
 from jobgen.convert.to_job_file.effects import ENVIRONMENT, LOGIN, OF_DIRECTORY, OF_SITE, effects_of
 from jobgen.convert.to_job_file.environment import OF_SHELL, take
 from jobgen.convert.to_job_file.inherited import is_own_file, may_be_function, may_define_functions
-from jobgen.convert.to_job_file.statements import END_OF_STRICT, Split
+from jobgen.convert.to_job_file.statements import END_OF_STRICT, Split, reads_status
 from jobgen.convert.to_job_file.traps import actions_of
 from jobgen.convert.to_job_file.working_directory import AT_HOME
 from jobgen.launch.expansion import names
@@ -271,19 +271,19 @@ class Body:
         start += [*definitions.SET_ARGUMENTS] * reads_set_arguments(self.script, statements)
         actions = self.actions if key == "after_block" else []
         needs = definitions_of(self.script, [*statements, *actions]).definitions
-        start += [*state(self.script, statements), *needs]
+        start += [*definitions.without_aliases(self.script, state(self.script, statements)), *needs]
         if key == "before" and not (strict and statements[-1].type in _ENDS):
             text += "\ntrue  # whatever the status of the last command"
         start += [one.text for one in self.traps] if key != "before" else []
         if key == "before" or self.parts.last:
             return "\n".join([*start, text])
-        reads_status = any(map(_STATUS.search, (*needs, *(one.text for one in actions))))
+        traps_read = any(map(_STATUS.search, (*needs, *(one.text for one in actions))))
         alone = all(one.type == ";" for one in self.parts.after[: self.parts.sign or 0])
         ignored = self.parts.piped or (self.parts.background and alone)  # a failure, by set -e
         if text and strict and not ignored:
-            status = '"$JOBGEN_STATUS"' if reads_status else "0"
+            status = '"$JOBGEN_STATUS"' if traps_read else "0"
             start.append(f'[ "$JOBGEN_STATUS" = 0 ] || exit {status}  {END_OF_STRICT}')
-        if (not text and reads_status) or _STATUS.search(text.split("\n")[0]):
+        if (not text and traps_read) or (text and reads_status(self.script, statements[0])):
             start.append(self._status)
         return "\n".join([*start, text])
 
@@ -334,11 +334,11 @@ class Body:
             at -= 1
         at = max([at, *(number + 1 for number, one in enumerate(own) if self._installs(one))])
         at = max([at, *(own.index(one) + 1 for one in self.early if one in own)])
-        while at < len(own) and own[at].type in (";", "&"):
+        while at < len(own) and (own[at].type in (";", "&") or (at and reads_status(self.script, own[at]))):
             at += 1
         last = own[at:]
-        if self._sourced([*self.files, *own[:at]]) is not None:
-            return [], own  # its functions are in the shell of setup only
+        if any(map(_STATUS.search, self.lines)) or self._sourced([*self.files, *own[:at]]) is not None:
+            return [], own  # their status, and the functions of a file, are in the shell of setup only
         works = any(command.name not in PRINT for one in last for command in commands(one))
         return (last, own[:at]) if works and not self.conditions else ([], own)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from jobgen.convert.to_job_file.effects import effects_of
@@ -14,11 +14,13 @@ from jobgen.script.changed_variables import changed_arrays, changed_variables
 from jobgen.script.commands import commands
 from jobgen.script.constants import ARGUMENTS
 from jobgen.script.script import Script
-from jobgen.script.syntax import LATER, Node, assignments, expansions
+from jobgen.script.syntax import LATER, Node, assignments, expansions, parse
 
 _OF_WORDS = ("braceexpand", "keyword", "noclobber", "noglob", "physical")
 _LETTERS = "BCPfk"  # of these options
 _IFS = re.compile(r"(export )?IFS=\S*$|IFS=(\$?'[^']*'|\"[^\"]*\")$")
+_UNSETS_IFS = re.compile(r"unset (-v )?IFS\b")
+_OLD_IFS = re.compile(r"(?:export )?IFS=\"?\$\{?(\w+)\}?\"?$")
 _IN_TEXT = re.compile(r"\$\{?([A-Za-z_]\w*)")  # variables in the text of an alias
 _COUNTS = re.compile(r"\(\(|\blet\b|\+=[^(]")  # another value the second time
 _ACTIVATES = re.compile(r"conda (de)?activate\b")
@@ -134,7 +136,7 @@ def _by_eval(script: Script) -> set[str]:
 def _among_programs(script: Script) -> set[str]:
     """Return the arrays that a loop or a condition sets which also runs programs, counts, or changes the
     directory, those that a function sets for the rest of the script, those that a subshell or a function
-    sets for itself, and those with the output of commands."""
+    sets for itself, and those with the output of commands, or with values that an IFS splits."""
     found = set()
     for name, value, node in script.assignments:
         if value.type != "array":
@@ -148,6 +150,8 @@ def _among_programs(script: Script) -> set[str]:
                 is_among = body is not None and not _runs_programs(script, body)
         elif _in_other_shell(script, node) or any(value.all("command_substitution")):
             is_among = True
+        elif splits_otherwise(script) and any(expansions(value)):
+            is_among = True  # another IFS may split the values
         elif any(map(is_argument, expansions(value))):
             is_among = True  # the arguments of another shell are others
         elif above:
@@ -158,6 +162,11 @@ def _among_programs(script: Script) -> set[str]:
         if is_among:
             found.add(name)
     return found
+
+
+def splits_otherwise(script: Script) -> bool:
+    """Return whether the shell of a script has an IFS of its own, that of one command apart."""
+    return any(name == "IFS" and not node.child_of("command") for name, _, node in script.assignments)
 
 
 def _in_other_shell(script: Script, node: Node) -> bool:
@@ -232,10 +241,36 @@ def state(script: Script, nodes: Sequence[Node]) -> tuple[str, ...]:
     lines = [one for one in script.tree.children if one.start < first]
     several = "variable_assignments"  # of one line
     top = [part for one in lines for part in (one.children if one.type == several else [one])]
-    whole = [one.text.startswith(("shopt ", "alias ")) or _IFS.match(one.text) for one in top]
+    splits = [one for one in top if _IFS.match(one.text) or _UNSETS_IFS.match(one.text)][-1:]
+    splits = [one for one in splits if not _resets_ifs(script, one)]
+    whole = [one.text.startswith(("shopt ", "alias ")) or one in splits for one in top]
     found = [one.text if own else _option_of_words(one.text) for one, own in zip(top, whole, strict=True)]
     found = [*options_of_first_line(script), *filter(None, found)]
     texts = [one.node.text for node in nodes for one in commands(node)]
     if any(map(_ACTIVATES.match, texts)) and not any(map(_DEFINES.search, texts)):
         found += ["set +u", _HOOK, "set -u"] if script.nounset else [_HOOK]
     return tuple(found)
+
+
+def _resets_ifs(script: Script, statement: Node) -> bool:
+    """Return whether a statement unsets IFS, or sets it to its value before: ``IFS=$OLD_IFS``."""
+    if _UNSETS_IFS.match(statement.text):
+        return True
+    old = _OLD_IFS.match(statement.text)
+    values = script.values.get(old[1], ()) if old else ()
+    return bool(values) and all(re.fullmatch(r"\"?\$(IFS|\{IFS\})\"?", one.text) for one in values)
+
+
+def without_aliases(script: Script, lines: Iterable[str]) -> Iterator[str]:
+    """Yield lines with a function for each alias: bash reads a block as a whole, before the aliases in it."""
+    expands = script.asks_for_sh or "expand_aliases" in script.tree.text  # else they do nothing
+    for line in lines:
+        if not (expands and line.startswith("alias ")):
+            yield line
+            continue
+        for name, sign, value in (
+            word.text.partition("=") for word in next(commands(parse(line.encode()))).arguments
+        ):
+            code = value[1:-1] if value[:1] in ("'", '"') else value
+            again = "command " * (code.split()[:1] == [name])
+            yield from [f'{name}() {{ {again}{code} "$@"; }}'] if sign else []

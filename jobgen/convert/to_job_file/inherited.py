@@ -29,6 +29,7 @@ _OF_SHELL = re.compile(
     r"IFS|OLDPWD|PPID|REPLY|LINENO|OPT(ARG|IND|ERR)|FUNCNAME|PIPESTATUS|(HOST|MACH|OS)TYPE|DIRSTACK|GROUPS"
     r"|EPOCH(SECONDS|REALTIME)|LINES|COLUMNS|MAIL|PS\d|_"
 )
+_READ_BY_BASH = re.compile(r"IFS|OPTIND|GLOBIGNORE|TIMEFORMAT|RANDOM|SECONDS|PS4|CDPATH|PATH|TMPDIR|LC_\w+")
 _OF_ENVIRONMENT = (PATHS, effects.OF_INSTALLERS, effects.OF_RANKS, _USUAL)
 _OF_SLURM = re.compile(r"(SLURM|SALLOC|SBATCH)_[A-Z]\w*|SRUN_(CPUS_PER_TASK|EXPORT_ENV)")
 _OF_PBS = re.compile(r"PBS_[A-Z]\w*|NCPUS")
@@ -206,7 +207,10 @@ def may_set(script: Script, statement: Node, name: str) -> bool:
 
 
 def is_for_programs(script: Script, name: str) -> bool:
-    """Return whether nothing in the script reads a variable, or its first value has the value before."""
+    """Return whether nothing in the script reads a variable, or its first value has the value before, or bash
+    itself reads it."""
+    if _READ_BY_BASH.fullmatch(name):
+        return True
     first = next((value.text for other, value, _ in script.assignments if other == name), "")
     if not name.isupper() or first.startswith("("):  # no array is in the environment
         return False

@@ -10,7 +10,7 @@ from jobgen.convert.result import Remark, hint, remark_on, shown
 from jobgen.convert.to_job_file import inherited
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.definitions import definitions_of
-from jobgen.convert.to_job_file.statements import END_OF_STRICT, FAILURE, SEPARATORS, Split
+from jobgen.convert.to_job_file.statements import END_OF_STRICT, FAILURE, OTHER_STATUS, SEPARATORS, Split
 from jobgen.launch.wrappers import command_start
 from jobgen.script.command_kinds import PRINT, STATE, TOOLS, changes_shell
 from jobgen.script.commands import Command, commands
@@ -73,16 +73,15 @@ def status(script: Script, parts: Split) -> Iterator[Remark]:
     own = parts.behind
     while own and _OF_PROGRAM.fullmatch(own[-1].text):
         own.pop()
-    why = "the job ends with the status of the program, and the script with that of this command"
     works = all(one.text == "exit 0" or _SUCCEEDS.match(_last_of_and(one).text) for one in own)
     same = works and script.errexit and not (parts.piped or parts.last or parts.background)
     if own and not same and not _keeps_status(own, parts.piped is not None):
-        yield remark_on(own[-1], why)
-    yield from (remark_on(one, why) for one in _exits(script, own) if one.line != own[-1].line)
+        yield remark_on(own[-1], OTHER_STATUS)
+    yield from (remark_on(one, OTHER_STATUS) for one in _exits(script, own) if one.line != own[-1].line)
     if parts.piped and not own and not parts.last:
-        yield remark_on(parts.piped, why)
+        yield remark_on(parts.piped, OTHER_STATUS)
     elif parts.last and not own and not any(re.search(r"\bexit\b", one.text) for _, one in parts.last):
-        yield remark_on(parts.last[-1][1], why)
+        yield remark_on(parts.last[-1][1], OTHER_STATUS)
 
 
 def _keeps_status(own: Sequence[Node], piped: bool) -> bool:
@@ -212,6 +211,9 @@ def own_state(script: Script, file: JobFile, parts: Split) -> Iterator[Remark]:
     for read in clock[:1]:
         why = "the commands after the program have a shell, and a clock, of their own"
         yield hint(read.line, shown(read), why)
+    for first in after[:1]:
+        if re.search(r"PIPESTATUS\[(?!0\])", first.text):
+            yield remark_on(first, "PIPESTATUS has the status of the program, and 0 for a command behind it")
     if not (file.shell_code and after):
         return
     code = parse(file.shell_code.encode())

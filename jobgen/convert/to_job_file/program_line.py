@@ -9,9 +9,16 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from jobgen.convert.to_job_file import definitions
-from jobgen.convert.to_job_file.definitions import definitions_of, exported_functions, is_argument, state
+from jobgen.convert.to_job_file.definitions import (
+    definitions_of,
+    exported_functions,
+    is_argument,
+    splits_otherwise,
+    state,
+)
 from jobgen.convert.to_job_file.effects import LOGIN
 from jobgen.convert.to_job_file.inherited import is_own_file
+from jobgen.convert.to_job_file.statements import STATUS
 from jobgen.launch.command_line import is_python
 from jobgen.launch.expansion import code_at, names, of_ranks
 from jobgen.launch.wrappers import CONTAINERS
@@ -35,7 +42,7 @@ _DEEPEST = 4  # variables in values of variables
 _OF_NODES = re.compile(r"SLURMD_NODENAME|\w+_VISIBLE_DEVICES")
 # Variables that differ between two shells, or between two nodes.
 _OF_SHELL = re.compile(
-    r"\$|HOSTNAME|S?RANDOM|SECONDS|EPOCH(SECONDS|REALTIME)|BASHPID|PPID|SLURM_TASK_PID"
+    rf"\$|{STATUS.pattern}|HOSTNAME|S?RANDOM|SECONDS|EPOCH(SECONDS|REALTIME)|BASHPID|PPID|SLURM_TASK_PID"
     rf"|PBS_(TASKNUM|V?NODENUM)|{_OF_NODES.pattern}"
 )
 # Sourced files that set no variable for the words of a program.
@@ -100,7 +107,7 @@ def read(
             text = _code(script, node, found) if text is None else text
             text = "\n".join([*exported_functions(script, f"{node.text}\n{text}"), text])
             found.used += [name for name, _ in expansions(node) if name.isidentifier()]
-        elif text is None or (_splits_otherwise(script) and _splits(script, node)):
+        elif text is None or (splits_otherwise(script) and _splits(script, node)):
             text = _run_time(script, node, found)
             is_program = at == 0 or (at == 1 and is_python(nodes[0].text))
             found.several |= is_program and _bare(node) and _is_foreign(script, text)
@@ -316,16 +323,11 @@ def _splits(script: Script, node: Node) -> bool:
     if node.type not in ("simple_expansion", "expansion"):
         return False
     name = re.sub(r"\W.*", "", node.text.lstrip("${#!"))
-    if _splits_otherwise(script):
+    if splits_otherwise(script):
         return True
     if not name or re.search(r"[@*]|^\$\{\w+:?\+", node.text) or _OF_NODES.fullmatch(name):
         return True
     return _has_several(script, name)
-
-
-def _splits_otherwise(script: Script) -> bool:
-    """Return whether the shell of a script has an IFS of its own, that of one command apart."""
-    return any(name == "IFS" and not node.child_of("command") for name, _, node in script.assignments)
 
 
 def _is_foreign(script: Script, text: str) -> bool:
@@ -488,10 +490,11 @@ def as_text(
     joined, setup = _joined(nodes), list[str]()
     place = sorted(nodes, key=lambda one: one.start)[-1:]  # the values of variables are above the command
     own_files = any(map(is_own_file, script.commands))  # which may set a variable again
-    fixed = () if own_files or _splits_otherwise(script) else joined
+    fixed = () if own_files or splits_otherwise(script) else joined
     known = {node: value for node in fixed if (value := _plain_value(script, node))}
     of_all = launch is not None
-    texts = [known.get(one) or (_with_output(one, setup, own) if of_all else one.text) for one in joined]
+    ours = [one for one in joined if of_all or any(map(STATUS.fullmatch, read_by(one)))]
+    texts = [known.get(one) or (_with_output(one, setup, own) if one in ours else one.text) for one in joined]
     nodes = [node for node in nodes if node not in known]
     needs = definitions_of(script, nodes)
     words = [
@@ -526,7 +529,8 @@ def _with_output(node: Node, setup: list[str], own: OfScript) -> str:
     for one in node.all("command_substitution", "simple_expansion", "expansion", "arithmetic_expansion"):
         if one.start < at:
             continue  # a part of another one
-        if one.type != "command_substitution" and not read_by(one) & (own.zeros | own.shell):
+        of_shell = {*own.zeros, *own.shell, *filter(STATUS.fullmatch, read_by(one))}
+        if one.type != "command_substitution" and not read_by(one) & of_shell:
             continue
         text += node.source[at : one.start].decode("utf-8", "replace")
         if _is_zero(one, own.zeros):

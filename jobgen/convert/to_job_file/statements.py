@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from jobgen.convert.result import Remark, hint, remark_on, shortened, shown
+from jobgen.script.commands import commands
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, in_background
 
@@ -15,6 +17,10 @@ SEPARATORS = (";", "&", ";;")
 FAILURE = re.compile(r"(return|false)\b")  # behind ``||`` they fail as the command before it
 END_OF_STRICT = "# as set -e"  # behind the end of the block after of a program that has failed
 IN_LOG = "the output is in the log of the job and in its run directory"
+OTHER_STATUS = "the job ends with the status of the program, and the script with that of this command"
+STATUS = re.compile(r"\?|PIPESTATUS")  # the variables of the status of the last command
+_SETS_STATUS = ("command", "test_command", "variable_assignment", "declaration_command")
+_DEEPEST = 3  # calls of functions
 # Letters of text from web pages, a command that is not found, and a backslash at the end of the script.
 _NOTHING = "\u200b\u200c\u200d\ufeff\\ \n"
 
@@ -88,6 +94,27 @@ def without(statements: Sequence[Node], removed: Sequence[Node]) -> list[Node]:
     """Return statements without some of them, and without the semicolons behind these."""
     signs = [one.next() for one in removed]
     return [one for one in statements if one not in removed and not (one.type == ";" and one in signs)]
+
+
+def reads_status(script: Script, statement: Node, depth: int = 0) -> bool:
+    """Return whether a statement reads the status of the command before it: ``if [ $? = 0 ]``."""
+    read = [
+        one for one in statement.all("variable_name", "special_variable_name") if STATUS.fullmatch(one.text)
+    ]
+    read = [one for one in read if not one.under("function_definition") or depth]
+    first = min((_expanded_at(one) for one in read), default=math.inf)
+    ended = min((one.end for one in statement.all(*_SETS_STATUS)), default=math.inf)
+    if first < ended or depth > _DEEPEST:
+        return first < ended
+    called = next(commands(statement), None)
+    functions = (one for one in script.tree.all("function_definition") if called and one.name == called.name)
+    return any(reads_status(script, body, depth + 1) for one in functions if (body := one.get("body")))
+
+
+def _expanded_at(name: Node) -> int:
+    """Return the start of a variable, or of the statement whose redirections it is in."""
+    redirection = name.around("file_redirect", "heredoc_redirect", "herestring_redirect")
+    return (redirection.parent or redirection).start if redirection is not None else name.start
 
 
 def _group(statement: Node) -> Node | None:

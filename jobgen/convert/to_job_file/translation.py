@@ -26,6 +26,7 @@ from jobgen.convert.to_job_file import (
     threads,
     traps,
     variables,
+    whole_statement,
     wrappers,
 )
 from jobgen.convert.to_job_file.builder import JobFile, accepted, make_portable
@@ -34,7 +35,13 @@ from jobgen.convert.to_job_file.function_calls import with_arguments
 from jobgen.convert.to_job_file.host_code import HostCode
 from jobgen.convert.to_job_file.main_command import last_launch, main_command, outermost
 from jobgen.convert.to_job_file.program_line import OfScript, ProgramWords
-from jobgen.convert.to_job_file.statements import Split, compound, reached, redirections, split, without
+from jobgen.convert.to_job_file.statements import (
+    Split,
+    reached,
+    redirections,
+    split,
+    without,
+)
 from jobgen.convert.to_job_file.waiting import without_waiting
 from jobgen.convert.to_scheduler.component_scripts import scripts_of
 from jobgen.convert.variable_names import binds_threads
@@ -45,7 +52,7 @@ from jobgen.launch.launchers import LAUNCHERS, MPI_FLAVOURS
 from jobgen.rendering.launch_words import RANK_VARIABLES
 from jobgen.rendering.runtime import MADE_BY
 from jobgen.schedulers.table import queued
-from jobgen.script.commands import Command, commands
+from jobgen.script.commands import Command
 from jobgen.script.constants import variable_name, whole_expansion
 from jobgen.script.dialects.base import Dialect
 from jobgen.script.dialects.table import DIALECTS
@@ -215,9 +222,8 @@ def _body(file: JobFile, script: Script, launch: Launch | None) -> None:
     outer, command = outermost(launch), main_command(script, launch)
     if command is None:
         parts, words = _without_program(file, script)
-    elif launch is None and (whole := _statement(script, command)) is not None:
-        parts, last = _with_wait(script, split(script, whole, file.remarks), whole)
-        words = program_line.of_statement(script, whole, last)
+    elif launch is None and (whole := whole_statement.of(script, command)) is not None:
+        parts, words = whole_statement.program(script, split(script, whole, file.remarks), whole)
         file.values |= {"launcher": _ALONE, "command": words.words}
     else:
         file.remarks += redirections(command.node)  # <<<, which is a part of the command
@@ -272,32 +278,6 @@ def _notes(
     yield from sizes.lines_of_site(script, file)
     yield from launcher.of_all_commands(script, file, launch)
     yield from misreadings.in_directory(script, launch.chain if launch else ())
-
-
-def _statement(script: Script, command: Command) -> Node | None:
-    """Return the statement that is the program, in a shell of its own; None for a plain command."""
-    aliases = {word.text.partition("=")[0] for one in script.named("alias") for word in one.arguments}
-    in_shell = command.name in {*script.functions, *aliases, "eval"}
-    in_shell |= not command.name and "/" not in command.words[0].text
-    in_shell |= any(one.type == "herestring_redirect" for one in command.node.children)
-    return compound(command.node) or (command.node if in_shell else None)
-
-
-def _with_wait(script: Script, parts: Split, statement: Node) -> tuple[Split, Node]:
-    """Take the ``wait`` for what a statement leaves in the background out of the commands after it, with an
-    ``exit`` behind it whose status is from there.
-
-    Return the rest, and the last of these statements, or the statement itself.
-    """
-    for at, one in enumerate(parts.after) if processes.unwaited([statement], script.functions) else ():
-        if one.parent is statement.parent and any(command.name == "wait" for command in commands(one)):
-            rest = parts._replace(after=parts.after[at + 1 :])
-            ending = next(iter(rest.behind), one)
-            statuses = {name for name, _, _ in assignments(one)}
-            if re.match(r"exit\b", ending.text) and statuses & program_line.read_by(ending):
-                return rest._replace(after=parts.after[parts.after.index(ending) + 1 :]), ending
-            return rest, one
-    return parts, statement
 
 
 _OF_HOSTS = "jobgen finds hosts, ranks, address and port itself"

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 
 from jobgen.convert.result import Remark, remark_on
 from jobgen.convert.to_job_file.definitions import definitions_of
-from jobgen.convert.to_job_file.statements import Split, without
+from jobgen.convert.to_job_file.statements import OTHER_STATUS, Split, without
 from jobgen.script.commands import commands
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, expansions, parse
 from jobgen.script.word_lists import code_text, unescaped
 
 _END = re.compile(r"(SIG)?EXIT|0", re.IGNORECASE)
+_EXIT = re.compile(r"\bexit +\d").search
 _RESETS = ("-", "''", '""')
 _ENDINGS = re.compile(r"(SIG)?(EXIT|INT|TERM|HUP|QUIT)|0|1|2|3|15", re.IGNORECASE)
 # What belongs to the shell of the trap: its processes, its number, and its files.
@@ -28,17 +29,23 @@ def take(script: Script, parts: Split) -> tuple[Split, list[Node]]:
     A shell of its own runs that block: a trap at its beginning runs at its end, with the variables and
     functions of the script.
     """
-    found = [one for one in parts.before if one.type == "command" and _is_of_end(script, one)]
+    ending = [one for one in parts.before if one.type == "command" and _sets_end(one)]
+    found = [one for one in ending[-1:] if _is_of_end(script, one)]
     return (parts._replace(before=tuple(without(parts.before, found))), found) if found else (parts, [])
+
+
+def _sets_end(statement: Node) -> bool:
+    """Return whether a statement sets or resets the trap of the end of the script."""
+    command = next(commands(statement), None)
+    words = [word.text for word in command.arguments] if command is not None else []
+    return command is not None and command.name == "trap" and any(map(_END.fullmatch, words[1:]))
 
 
 def _is_of_end(script: Script, statement: Node) -> bool:
     """Return whether a statement is a trap for the end of the script whose commands another shell can run."""
     command = next(commands(statement), None)
     words = [word.text for word in command.arguments] if command is not None else []
-    if command is None or command.name != "trap" or not any(map(_END.fullmatch, words[1:])):
-        return False
-    if not all(map(_ENDINGS.fullmatch, words[1:])) or words[0] in _RESETS:
+    if command is None or not all(map(_ENDINGS.fullmatch, words[1:])) or words[0] in _RESETS:
         return False
     read = {name for name, _ in expansions(command.arguments[0])}
     later = any(name in read and node.start > statement.start for name, _, node in script.assignments)
@@ -66,9 +73,13 @@ def remarks(
         if one.node in moved:
             why = "is in the block after, which does not run if the job ends before the program starts"
             yield remark_on(one, why)
+            actions = actions_of([one.node])
+            texts = [*(action.text for action in actions), *definitions_of(script, actions).definitions]
+            yield from [remark_on(one, OTHER_STATUS)] if any(map(_EXIT, texts)) else []
             continue
         words = [word.text for word in one.arguments]
-        given = words[1:] and words[0] not in _RESETS
+        ends = [two for two in parts.before if two.type == "command" and _sets_end(two)]
+        given = words[1:] and words[0] not in _RESETS and one.node not in ends[:-1]
         works = any(one.node in statement for statement in own)
         if given and not works and one.node.text not in program:
             why = "acts in setup only: " * any(one.node in statement for statement in parts.before)
