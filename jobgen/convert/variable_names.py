@@ -110,13 +110,14 @@ _WORKERS_OF_PYTHON = re.compile(
     r"|Client\(\s*(\)|(n_workers|processes|threads_per_worker|memory_limit) ?=))"
 )
 _MODULE_OF_WORKERS = re.compile(
-    r"(?m)^[^#\n]*\b(module\s+(load|add)|ml)\s[^#\n]*(?<=\s)(?:ray|dask)(?![^\s/;])"
+    r"(?m)^[^#\n]*\b(module\s+(load|add)|ml|(pip3?|conda|mamba)\s+install|(conda|source)\s+activate)\s"
+    r"[^#\n]*(?<=[\s\"'])(?:ray|dask)(?![^\s/;\[\"'=<>~])"
 )
 
 
 def starts_workers(script: Script, node: Node) -> bool:
     """Return whether a part of a script starts workers that choose their threads without OMP_NUM_THREADS, or
-    a program for Python does: one beside the script, or one with the module of Ray or Dask."""
+    a program for Python does: one beside the script, or one with the module or package of Ray or Dask."""
     beside = (one.text for one in programs(script) if any(call.command.node in node for call in one.calls))
     has_module = "python" in node.text and _MODULE_OF_WORKERS.search(script.tree.text)
     own = _WORKERS.search(node.text) or has_module or any(map(_WORKERS_OF_PYTHON.search, beside))

@@ -30,6 +30,7 @@ from jobgen.script.syntax import Node, expansions, without_parts
 from jobgen.values.parsers import number
 
 OTHERS = (aprun.NAME, "jsrun", "ibrun")  # read as mpirun, with options of their own
+_OF_MPI = re.compile(r"mpi4py|horovod|hvd|\[mpi\]")  # of Python
 # Variables of each rank that jobgen sets.
 OF_RANKS = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK")
 _SETS_FOR_RANKS = re.compile(r"\s-?-(?:x|g?env)\s+[\"']?(\w+)[= ]|(?:\s--export=\S*?|,)(\w+)=")
@@ -337,10 +338,10 @@ def _choose_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> Non
         if words.split(" ")[0] in TOOLS:
             return
         is_python = re.match(r"(\S+/)?python\S* |\S+\.py\b|(bash|sh) -c .*python|-m ", words)
-        is_mpi = given or not is_python or re.search(r"mpi4py|horovod|hvd", script.tree.text)
+        is_mpi = given or not is_python or _OF_MPI.search(script.tree.text)
         is_mpi = is_mpi or re.search(r"(?i)mpi\S*\.py|[ =]mpi\b|^[^.]*mpi", words)
         ranks = _least_ranks(file, script)
-        if not given and not is_mpi and (ranks < 2 or _meets_by_address(script)):
+        if not given and not is_mpi and ((ranks < 2 and not named) or _meets_by_address(script)):
             return
         alone = ranks < 2 and not given
         in_shell = named is None and re.match(r"(\S+/)?(bash|sh) |\S+\.sh\b", words)
