@@ -27,6 +27,7 @@ from jobgen.script.launches import Launch
 from jobgen.script.mpi_of_script import by_command, end_together, named_mpi, own_plugin, recognized_mpi
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, expansions, without_parts
+from jobgen.topology.binding import of_option
 from jobgen.values.parsers import number
 
 OTHERS = (aprun.NAME, "jsrun", "ibrun")  # read as mpirun, with options of their own
@@ -292,6 +293,20 @@ def _least_ranks(file: JobFile, script: Script) -> int:
     """Return the ranks of a job; where the submission gives the nodes, those of two."""
     nodes = 2 if file.text_of("nodes") == "submitted" else script.request.nodes or 1
     return file.count("ranks_per_node") * nodes
+
+
+def cores_of_list(file: JobFile, script: Script, launch: Launch) -> None:
+    """Add a remark on a list of cores for ranks of srun that the job may not have: then they do not start."""
+    node = script.constants.node("SLURM_CPU_BIND")
+    words = launch.text("--cpu-bind") or (script.constants.value(node) if node is not None else "") or ""
+    if not launch.row.by_scheduler or not re.search(r"\b(map|mask)_cpu:", words):
+        return
+    each = file.count("ranks_per_node")
+    cores = file.count("cpus_per_node", file.count("cpus_per_rank") * each)
+    lists = of_option(f"--cpu-bind={words}", each, 1, frozenset()) or []
+    if (last := max(map(max, lists), default=0)) >= cores:
+        why = f"names core {last}: steps of the job have {cores} of a node, as it requests: set cpus_per_rank"
+        file.hint(launch.line, shortened(f"--cpu-bind={words}"), why)
 
 
 def ends(file: JobFile, script: Script, launch: Launch) -> None:
