@@ -140,9 +140,9 @@ def _ranks(script: Script, file: JobFile) -> Iterator[Remark]:
     for options, why in _OF_STEPS.items() if launch.row.by_scheduler else ():
         if launch.has(*options):
             yield hint(launch.line, options[0], f"{other.command} {why}")
-    binds = launch.row.by_scheduler and _BINDING.search(launch.text("--cpu-bind"))
-    binds = binds and file.count("ranks_per_node") > 1 and not binds_threads(script, file.variables)
-    if binds and any("bind-to none" in one for one in mpi.place):
+    binds = launch.row.by_scheduler and _BINDING.search(launch.text("--cpu-bind")) is not None
+    several = file.count("ranks_per_node") > 1 and any("bind-to none" in one for one in mpi.place)
+    if binds and several and not binds_threads(script, file.variables):
         why = f"{other.command} binds no ranks: set cpu_bind"
         yield hint(launch.line, shortened(f"--cpu-bind={launch.text('--cpu-bind')}"), why)
     if (bind := gpu_binding(script, launch)) and file.count("ranks_per_node") > 1:
