@@ -110,7 +110,8 @@ _WORKERS_OF_PYTHON = re.compile(
     r"|Client\(\s*(\)|(n_workers|processes|threads_per_worker|memory_limit) ?=))"
 )
 _MODULE_OF_WORKERS = re.compile(
-    r"(?m)^[^#\n]*\b(module\s+(load|add)|ml)\s[^#\n]*(?<=\s)(?:ray|dask)(?![^\s/;])"
+    r"(?m)^[^#\n]*\b(module\s+(load|add)|ml|(pip3?|conda|mamba)\s+install|(conda|source)\s+activate)\s"
+    r"[^#\n]*(?<=[\s\"'])(?:ray|dask)(?![^\s/;\[\"'=<>~])"
 )
 
 
@@ -124,7 +125,7 @@ _SUBMITS = re.compile(
 
 def starts_workers(script: Script, node: Node) -> bool:
     """Return whether a part of a script starts workers that choose their threads without OMP_NUM_THREADS, or
-    a program for Python does: one beside the script, or one with the module of Ray or Dask."""
+    a program for Python does: one beside the script, or one with the module or package of Ray or Dask."""
     has_module = "python" in node.text and _MODULE_OF_WORKERS.search(script.tree.text)
     own = _WORKERS.search(node.text) or has_module
     return bool(own) or _starts_with(script, node, _WORKERS, _WORKERS_OF_PYTHON)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import tomllib
@@ -26,8 +27,9 @@ def convert(text: str, target: str, source: str | None = None) -> Converted:
     return conversion.convert(Script(whole.encode(), source or guess(whole.split("\n"))), target)
 
 
-def job_file(text: str, source: str | None = None) -> Converted:
-    return translation.convert(Script(text.encode(), source or guess(text.split("\n"))))
+def job_file(text: str, source: str | None = None, folder: Path | None = None) -> Converted:
+    beside = None if folder is None else str(folder)
+    return translation.convert(Script(text.encode(), source or guess(text.split("\n")), beside))
 
 
 def remarks(done: Converted) -> list[tuple[bool, int, str]]:

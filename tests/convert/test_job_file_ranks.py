@@ -146,3 +146,29 @@ def test_all_ranks_of_a_launcher_and_those_of_each_node(nodes: int, line: str, e
 def test_a_command_that_starts_programs_for_each_task() -> None:
     done = job_file("#PBS -l nodes=2:ppn=4\npbsdsh ./a\n")
     assert [one.line for one in done.remarks if "finds one on a node, and not 4" in one.why] == [2]
+
+
+@pytest.mark.parametrize(
+    ("options", "lines", "cores", "binds"),
+    [
+        (
+            "-N 1 -n 4",
+            "srun --cpu-bind=map_cpu:0,16,32,48 ./a",
+            "names core 48: steps of the job have 4",
+            True,
+        ),
+        ("-N 1 -n 2 -c 8", "srun --cpu-bind=v,mask_cpu:0xff,0xff00 ./a", "", True),
+        ("-N 1 -n 2 -c 7", "srun --cpu_bind=mask_cpu:0xff,0xff00 ./a", "names core 15", True),
+        ("-N 1 -n 2", "export SLURM_CPU_BIND=map_cpu:0,8\nsrun ./a", "names core 8", False),
+        ("-N 1 -n 2", "srun --cpu-bind=cores ./a", "", True),
+        ("-N 1 -n 2", "srun --cpu-bind=none ./a", "", False),
+        ("-N 1 -n 2", "srun --cpu-bind=verbose ./a", "", False),
+        ("-N 1 -n 2", "export OMP_PLACES=cores\nsrun --cpu-bind=cores ./a", "", False),
+        ("-N 1 -n 2", "mpirun --cpu-bind=map_cpu:0,8 ./a", "", False),
+    ],
+)
+def test_the_binding_of_a_step(options: str, lines: str, cores: str, binds: bool) -> None:
+    whys = [one.why for one in job_file(f"#!/bin/bash\n#SBATCH {options} -t 10\n{lines}\n").remarks]
+    named = [why for why in whys if why.startswith("names core")]
+    assert [why.startswith(cores) for why in named] == [True] * bool(cores)
+    assert any(why.startswith("mpirun binds no ranks") for why in whys) is binds

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from convert.conversions import job_file, remarks, values
 
@@ -61,13 +63,47 @@ def test_each_command_finds_the_threads_of_the_script(text: str, found: list[tup
         ("t() { export OMP_NUM_THREADS=$1; }\nt 3\nsrun ./a", "jobgen sets it"),
         ("t() { export OMP_NUM_THREADS=3; }\nt\nsrun ./a", "3"),
         ("(export OMP_NUM_THREADS=4; ./prep)\nsrun ./a", ""),
+        ("export OMP_NUM_THREADS\nread OMP_NUM_THREADS < n\nsrun ./a", "sets OMP_NUM_THREADS: "),
+        ('n=x; eval "export OMP_NUM_THREADS=$n"\nsrun ./a', "sets OMP_NUM_THREADS: "),
+        (": ${OMP_NUM_THREADS:=4}\nexport OMP_NUM_THREADS\nsrun ./a", "sets OMP_NUM_THREADS: "),
+        ("for v in OMP_NUM_THREADS X; do export $v=4; done\nsrun ./a", "sets OMP_NUM_THREADS: "),
+        ("export {OMP,MKL}_NUM_THREADS=4\nsrun ./a", "sets OMP_NUM_THREADS: "),
+        ("printf -v OMP_NUM_THREADS %d 2\nexport OMP_NUM_THREADS=4\nsrun ./a", "4"),
+        ('eval "./prep $OMP_NUM_THREADS"\nsrun ./a', ""),
     ],
 )
 def test_the_threads_that_reach_the_program(lines: str, named: str) -> None:
     done = job_file(f"{SLURM}{lines}\n")
     env = values(done.text).get("env", {})
     assert env.get("OMP_NUM_THREADS", "") == (named if named.isdigit() else "")
-    assert any(one.why.startswith("jobgen sets it") for one in done.remarks) == (named == "jobgen sets it")
+    sets = named and not named.isdigit()
+    whys = [one.why for one in done.remarks if "jobgen sets it to the cores" in one.why]
+    assert [why.startswith(named) for why in whys] == [True] * bool(sets)
+
+
+@pytest.mark.parametrize(
+    ("text", "lines", "named"),
+    [
+        ("export OMP_NUM_THREADS=3", "source env.sh\nsrun ./a", "3"),
+        ("export OMP_NUM_THREADS=3", "export OMP_NUM_THREADS=2\n. ./env.sh\nsrun ./a", "3"),
+        ("export OMP_NUM_THREADS=3", "source env.sh\nexport OMP_NUM_THREADS=2\nsrun ./a", "2"),
+        ("export OMP_NUM_THREADS=$X", "source env.sh\nsrun ./a", "sets OMP_NUM_THREADS: jobgen"),
+        ("export X=3  # not OMP_NUM_THREADS=2", "source env.sh\nsrun ./a", ""),
+        ("", "source other.sh\nsrun ./a", "if it sets OMP_NUM_THREADS, the job sets 1 again"),
+        ("", "export OMP_NUM_THREADS=2\nsource other.sh\nsrun ./a", "the job sets 2 again"),
+        ("", "source other.sh\nexport OMP_NUM_THREADS=2\nsrun ./a", "2"),
+        ("", "srun ./a\nsource other.sh", ""),
+        ("", "export $(cat .env | xargs)\nsrun ./a", "the job sets 1 again"),
+        ("", "source ~/.bashrc\nsource functions.sh\nsrun ./a", ""),
+    ],
+)
+def test_the_threads_of_a_file(tmp_path: Path, text: str, lines: str, named: str) -> None:
+    (tmp_path / "env.sh").write_text(f"{text}\n")
+    done = job_file(f"{SLURM}{lines}\n", folder=tmp_path)
+    found = values(done.text).get("env", {}).get("OMP_NUM_THREADS", "")
+    assert named in found if named.isdigit() or not named else any(named in one.why for one in done.remarks)
+    again = [one for one in done.remarks if "again" in one.why]
+    assert bool(again) == ("again" in named), remarks(done)
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,9 @@ def test_gpus_without_cores(target: str, options: str, code: str, named: bool) -
         ("-n 1 -c 8", "module load array/1.1.0\npython a.py", 0),
         ("-n 1 -c 8", "ml dask\npython a.py", 1),
         ("-n 1 -c 1", "module load ray\npython a.py", 1),
+        ("-n 1 -c 8", 'pip install "ray[tune]" x\npython a.py', 1),
+        ("-n 1 -c 8", "conda activate dask\npython a.py", 1),
+        ("-n 1 -c 8", "pip install raytrace x\npython a.py", 0),
     ],
 )
 def test_a_script_that_leaves_the_threads_unset(options: str, code: str, count: int) -> None:

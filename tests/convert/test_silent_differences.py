@@ -488,6 +488,8 @@ def test_a_launcher_with_a_path_is_named(mpirun: str, form: str) -> None:
         ("-N 1 -n 4 --gres=gpu:4", "srun python t.py", False, None),
         ("-N 1 -n 4", "export MASTER_ADDR=$(hostname)\nsrun python t.py", False, None),
         ("-N 1 -n 1", "srun python t.py", False, None),
+        ("-N 1 -n 1", "module load openmpi\nsrun python t.py", True, None),
+        ("-N 1 -n 1", 'pip install "netket[mpi]"\nsrun python t.py', True, None),
     ],
 )
 def test_ranks_of_python_without_mpi_are_named(options: str, line: str, named: bool, mpi: str | None) -> None:

@@ -27,9 +27,11 @@ from jobgen.script.launches import Launch
 from jobgen.script.mpi_of_script import by_command, end_together, named_mpi, own_plugin, recognized_mpi
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, expansions, without_parts
+from jobgen.topology.binding import of_option
 from jobgen.values.parsers import number
 
 OTHERS = (aprun.NAME, "jsrun", "ibrun")  # read as mpirun, with options of their own
+_OF_MPI = re.compile(r"mpi4py|horovod|hvd|\[mpi\]")  # of Python
 # Variables of each rank that jobgen sets.
 OF_RANKS = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK")
 _SETS_FOR_RANKS = re.compile(r"\s-?-(?:x|g?env)\s+[\"']?(\w+)[= ]|(?:\s--export=\S*?|,)(\w+)=")
@@ -293,6 +295,20 @@ def _least_ranks(file: JobFile, script: Script) -> int:
     return file.count("ranks_per_node") * nodes
 
 
+def cores_of_list(file: JobFile, script: Script, launch: Launch) -> None:
+    """Add a remark on a list of cores for ranks of srun that the job may not have: then they do not start."""
+    node = script.constants.node("SLURM_CPU_BIND")
+    words = launch.text("--cpu-bind") or (script.constants.value(node) if node is not None else "") or ""
+    if not launch.row.by_scheduler or not re.search(r"\b(map|mask)_cpu:", words):
+        return
+    each = file.count("ranks_per_node")
+    cores = file.count("cpus_per_node", file.count("cpus_per_rank") * each)
+    lists = of_option(f"--cpu-bind={words}", each, 1, frozenset()) or []
+    if (last := max(map(max, lists), default=0)) >= cores:
+        why = f"names core {last}: steps of the job have {cores} of a node, as it requests: set cpus_per_rank"
+        file.hint(launch.line, shortened(f"--cpu-bind={words}"), why)
+
+
 def ends(file: JobFile, script: Script, launch: Launch) -> None:
     """Add a remark if the other ranks go on where one fails, which jobgen's launchers end."""
     ranks = _least_ranks(file, script)
@@ -337,10 +353,10 @@ def _choose_mpi(file: JobFile, script: Script, launch: Launch, kind: str) -> Non
         if words.split(" ")[0] in TOOLS:
             return
         is_python = re.match(r"(\S+/)?python\S* |\S+\.py\b|(bash|sh) -c .*python|-m ", words)
-        is_mpi = given or not is_python or re.search(r"mpi4py|horovod|hvd", script.tree.text)
+        is_mpi = given or not is_python or _OF_MPI.search(script.tree.text)
         is_mpi = is_mpi or re.search(r"(?i)mpi\S*\.py|[ =]mpi\b|^[^.]*mpi", words)
         ranks = _least_ranks(file, script)
-        if not given and not is_mpi and (ranks < 2 or _meets_by_address(script)):
+        if not given and not is_mpi and ((ranks < 2 and not named) or _meets_by_address(script)):
             return
         alone = ranks < 2 and not given
         in_shell = named is None and re.match(r"(\S+/)?(bash|sh) |\S+\.sh\b", words)

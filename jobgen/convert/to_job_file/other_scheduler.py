@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from jobgen.config import read_spec
 from jobgen.convert import differences, leftovers
 from jobgen.convert.misreadings import is_narrow
-from jobgen.convert.result import Edit, Remark, hint
+from jobgen.convert.result import Edit, Remark, hint, shortened
 from jobgen.convert.to_job_file import inherited
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.main_command import last_launch
 from jobgen.convert.to_job_file.sizes import CORES_OF_STEP, gpu_binding
 from jobgen.convert.to_scheduler import launch_calls, own_scripts, variables
+from jobgen.convert.variable_names import binds_threads
 from jobgen.errors import JobgenError
 from jobgen.jobfile.reader import decode, layer_of
 from jobgen.launch.command_line import is_python
@@ -33,6 +34,7 @@ _OF_STEPS = {
     ("--output", "-o"): "writes the output of the ranks into the log of the job",
     ("--label", "-l"): "writes no number of the rank before a line",
 }
+_BINDING = re.compile(r"^((v|verbose|q|quiet),)*(?!none$|no$|v$|q$|verbose$|quiet$)\w")  # of --cpu-bind
 _NAME = BY_KEY["name"].default  # of a job
 _SETS = re.compile(r"(?m)^(SLURM_\w+)=")  # a variable of a directive that the job file sets
 _PLAIN = re.compile(r"\$\{(\w+)\}(?!\w)")  # ${NAME}, which is $NAME in the words of a program
@@ -138,6 +140,11 @@ def _ranks(script: Script, file: JobFile) -> Iterator[Remark]:
     for options, why in _OF_STEPS.items() if launch.row.by_scheduler else ():
         if launch.has(*options):
             yield hint(launch.line, options[0], f"{other.command} {why}")
+    binds = launch.row.by_scheduler and _BINDING.search(launch.text("--cpu-bind")) is not None
+    several = file.count("ranks_per_node") > 1 and any("bind-to none" in one for one in mpi.place)
+    if binds and several and not binds_threads(script, file.variables):
+        why = f"{other.command} binds no ranks: set cpu_bind"
+        yield hint(launch.line, shortened(f"--cpu-bind={launch.text('--cpu-bind')}"), why)
     if (bind := gpu_binding(script, launch)) and file.count("ranks_per_node") > 1:
         at = launch.line if launch.has("--gpu-bind") else script.heeded["--gpu-bind"].line
         yield hint(at, f"--gpu-bind={bind}", f"{other.command} shows each rank all GPUs of the node")

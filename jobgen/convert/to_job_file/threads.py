@@ -19,6 +19,8 @@ from jobgen.convert.result import Remark, hint, remark_on
 from jobgen.convert.to_job_file.blocks import BUILDS
 from jobgen.convert.to_job_file.builder import BLOCKS, JobFile
 from jobgen.convert.to_job_file.effects import TOOLS_OF_SYSTEM, effects_of
+from jobgen.convert.to_job_file.thread_changes import NAME as _NAME
+from jobgen.convert.to_job_file.thread_changes import otherwise, unread
 from jobgen.convert.variable_names import is_exported, starts_workers, submits_jobs
 from jobgen.errors import counted
 from jobgen.launch.launchers import LAUNCHERS
@@ -30,7 +32,6 @@ from jobgen.script.script import Script
 from jobgen.script.syntax import LATER, LOOPS, Node, function_of
 from jobgen.values.parsers import number
 
-_NAME = "OMP_NUM_THREADS"
 # In remarks on the request: what is not true of a program without the variable.
 _SETS = re.compile(rf", and (sets {_NAME} to them|{_NAME}=\d+, which the script leaves unset)")
 _UNSET = ""
@@ -47,6 +48,7 @@ _EXPORT = re.compile(
     rf"|(?:^|(?<=[;&]))\s*export {_NAME}=[\"']?(\d+)[\"']?\s*(?:;|&&)",
     re.MULTILINE,
 )
+_EXPORTS = re.compile(r"^(source|\.)\s|\bexport\b")  # of a place that sets the variable in another way
 _WHOLE = "if the site gives whole nodes, set exclusive, and "
 _SIZE_OF_JOB = re.compile("--(ntasks$|mem)")
 _OWN_SHELL = ("subshell", "command_substitution", "process_substitution")
@@ -88,7 +90,9 @@ class Threads:
         cores = of_chunk(script.request) or script.request.cpus_per_rank or 1
         passed = dict(request_reader.read(script, totals=True).exports).get(_NAME)
         self.start = passed or (str(cores) if script.dialect.sets_threads else _UNSET)
-        self.is_passed = script.dialect.sets_threads or is_exported(script, _NAME)
+        self.others = [_Change(*one) for one in otherwise(script)]
+        exported = any(_EXPORTS.search(one.node.text) for one in self.others)
+        self.is_passed = script.dialect.sets_threads or is_exported(script, _NAME) or exported
         self.of_mdrun: dict[int, str | None] = {}  # by the starts of commands
         self.unset: set[str] = set()  # the blocks that do not get it
         self.changes = sorted(self._changes(), key=lambda one: one.node.start) if self.is_passed else []
@@ -99,18 +103,20 @@ class Threads:
         here, place = self.program, None
         if here is not None and here.node.source is self.script.tree.source:
             place = None if here.node.under("function_definition") else here.node
-        if not (found := [one for name, _, one in self.script.assignments if name == _NAME]):
+        found = [one for name, _, one in self.script.assignments if name == _NAME]
+        if not (found := [*found, *(one.node for one in self.others)]):
             self._take_of_text()
         outside = [one for one in self.changes if not self._is_kept(one.node)]
         value = self._at(place, outside, self.start) if place else self.last
         before = [one for one in found if place is None or one.start < place.end]
-        before = [one for one in before if not self._is_kept(one)]
+        before = sorted((one for one in before if not self._is_kept(one)), key=lambda one: one.start)
         own = f"jobgen sets it to the cores of a rank, {self.rank}"
         if before and not self.is_passed:
             why = "is not exported: programs do not get it. "
             self.file.remarks.append(remark_on(before[-1], f"{why}{own}"))
         elif value is None and here is not None and before:
-            self.file.remarks.append(remark_on(before[-1], own))
+            sets = f"sets {_NAME}: " * (before[-1].type != "variable_assignment")
+            self.file.remarks.append(remark_on(before[-1], f"{sets}{own}"))
         elif before and value and value != str(self.rank):
             self.file.set_variable(_NAME, value, before[-1].line)
         elif value is not None and _NAME not in self.file.variables and (value == self.start or not before):
@@ -125,6 +131,21 @@ class Threads:
             self._correct_requests()
         self.file.remarks += self._of_whole_nodes(value)
         self.file.remarks += self._of_others()
+        self.file.remarks += self._of_files(place)
+
+    def _of_files(self, place: Node | None) -> Iterator[Remark]:
+        """Yield a remark on the last file that may set the variable for the program."""
+        end = self.script.tree.end if place is None else place.start
+        own = [one.node.start for one in self.changes if one.node.start < end and one.value]
+        if "command" in self.unset or self.file.program == ["true"]:
+            return
+        for node, path in [*unread(self.script)][::-1]:
+            if max(own, default=0) < node.start < end:
+                number = self.file.variables.get(_NAME, str(self.rank))
+                yield hint(
+                    node.line, os.path.basename(path), f"if it sets {_NAME}, the job sets {number} again"
+                )
+                return
 
     def _take_of_text(self) -> None:
         """Take the number that a text for each node exports out of setup, behind which jobgen sets it."""
@@ -231,6 +252,7 @@ class Threads:
             yield hint(line_of(self.script, "nodes"), counted(request.nodes or 1, "node"), why)
 
     def _changes(self) -> Iterator[_Change]:
+        yield from self.others
         of_functions: dict[str, str | None] = {}
         for name, value, node in self.script.assignments:
             if name != _NAME or node.child_of("command"):

@@ -519,6 +519,7 @@ def _launcher(file: JobFile, script: Script, launch: Launch, kind: str) -> list[
         )
     launcher.set_mpi(file, script, launch, kind)
     launcher.ends(file, script, launch)
+    launcher.cores_of_list(file, script, launch)
     file.remarks += launcher.without_terminal(script, launch)
     if (port := launch.number("--master-port", "--main-process-port")) is not None:
         file.add("master_port", port, launch.line)
