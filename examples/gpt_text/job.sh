@@ -60,7 +60,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 a0bc083a11eafdf522f6453f7a31fa3aba5078768bf26ce320f7430b446249a0 ========
+# ======== jobgen runtime 0.2.0, SHA-256 76b4f5545b45c7642e23147fbfeeffd7e8afb58a79006ac7c7e34240fc924639 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -357,7 +357,10 @@ job_cuda() {
   elif [[ -z ${CUDA_HOME:-} && -x /usr/local/cuda/bin/nvcc ]]; then
     CUDA_HOME=/usr/local/cuda
   fi
-  [[ -z ${CUDA_HOME:-} ]] || export CUDA_HOME PATH=$CUDA_HOME/bin:$PATH
+  [[ -n ${CUDA_HOME:-} ]] || return 0
+  export CUDA_HOME
+  # One on PATH keeps its place: /usr/bin must not precede an environment.
+  [[ :$PATH: == *":$CUDA_HOME/bin:"* ]] || export PATH=$CUDA_HOME/bin:$PATH
 }
 
 # ---- requirements.sh: Commands, files and modules that must exist before anything is started.
