@@ -6,5 +6,8 @@ job_cuda() {
   elif [[ -z ${CUDA_HOME:-} && -x /usr/local/cuda/bin/nvcc ]]; then
     CUDA_HOME=/usr/local/cuda
   fi
-  [[ -z ${CUDA_HOME:-} ]] || export CUDA_HOME PATH=$CUDA_HOME/bin:$PATH
+  [[ -n ${CUDA_HOME:-} ]] || return 0
+  export CUDA_HOME
+  # One on PATH keeps its place: /usr/bin must not precede an environment.
+  [[ :$PATH: == *":$CUDA_HOME/bin:"* ]] || export PATH=$CUDA_HOME/bin:$PATH
 }

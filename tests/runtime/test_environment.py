@@ -447,6 +447,7 @@ def test_cuda(shell: Shell) -> None:
     shell.commands(nvcc="true")
     assert shell.run("cuda", show).lines == [f"{shell.folder} {shell.folder}/bin", "1"]
     assert shell.run("cuda", show, {"CUDA_HOME": "/c"}).lines == ["/c /c/bin", "1"]
+    assert shell.run("cuda", f"PATH=/v/bin:$PATH\n{show}").lines == [f"{shell.folder} /v/bin", "1"]
 
 
 def test_no_cuda(shell: Shell) -> None:
