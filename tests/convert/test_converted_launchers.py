@@ -544,6 +544,26 @@ def test_the_standard_input_of_ranks(text: str, target: str, noted: bool) -> Non
 
 
 @pytest.mark.parametrize(
+    ("text", "noted"),
+    [
+        ("while read f; do\nsrun ./a $f\ndone < in", True),
+        ("cat in | while IFS=, read -r f g; do\nsrun -n 1 cp $f /x\ndone", True),
+        ("{ while read f; do\nsrun ./a $f; done\n} <<< x > out", True),
+        ("while read f; do\nsrun ./a $f < /dev/null\ndone < in", False),
+        ("while read f; do\nsrun --input=none ./a $f\ndone < in", False),
+        ("while read f; do\necho $f | srun ./a\ndone < in", False),
+        ("while read f; do\nsrun ./a $f &\ndone < in\nwait", False),
+        ("while read -u 3 f; do\nsrun ./a $f\ndone 3< in", False),
+        ("while ./more; do\nsrun ./a\ndone < in", False),
+        ("while read f; do\nsrun -n 4 ./a $f\ndone < in", False),  # mpirun reads it, too
+    ],
+)
+def test_a_launcher_that_reads_the_lines_of_a_loop(text: str, noted: bool) -> None:
+    done = convert(f"#SBATCH -N 1\n{text}", "pbspro")
+    assert [one.line for one in done.remarks if "the input of the loop" in one.why] == [4] * noted
+
+
+@pytest.mark.parametrize(
     ("ranks", "noted"), [("-n 32 --ppn 8 --depth 2", ["16", "1"]), ("-n 80 --ppn 1", [])]
 )
 def test_cores_of_a_node_that_are_too_many(ranks: str, noted: list[str]) -> None:
