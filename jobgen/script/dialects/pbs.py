@@ -144,7 +144,7 @@ class PbsDialect(Dialect):
     site_commands = {
         "clean_scratch": "MetaCentrum",
         "pbsdcp": "the Ohio Supercomputer Center",
-        "nscc-docker": "NSCC Singapore",
+        **dict.fromkeys(("nscc-docker", "nvidia-docker-run"), "NSCC Singapore"),
     }
 
     def request(self, given: Mapping[str, str]) -> Request:

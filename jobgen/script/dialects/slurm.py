@@ -208,6 +208,7 @@ class SlurmDialect(Dialect):
         *("sdiag", "sview", "smap", "sjstat", "scrun"),
         "generate_pbs_nodefile",
     )
+    site_commands = {"my-job-stats": "the University of Melbourne"}
 
     def devices_option(self, number: int, kind: str, accelerator: str) -> str:
         return f"--gres={':'.join(filter(None, (accelerator, kind, str(number))))}"
