@@ -534,6 +534,7 @@ def test_memory_of_each_core_of_an_exclusive_node() -> None:
         ("#PBS -l nodes=1:ppn=1\nmpirun -np 1 ./a < in", "slurm", False),
         ("#SBATCH -N 1 -n 4\nsrun ./a <<E\nx\nE", "pbspro", True),
         ("#SBATCH -N 1 -n 4\nsrun ./a > out", "pbspro", False),
+        ("#SBATCH -N 1 -n 4\nsrun ./a < /dev/null > out", "pbspro", False),
         ("#PBS -l nodes=1:ppn=7\ncat in | mpirun ./a | tee out", "slurm", True),
         ("#PBS -l nodes=1:ppn=7\nmpirun ./a 2>&1 | tee out", "slurm", False),
     ],

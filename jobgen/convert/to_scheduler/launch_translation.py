@@ -445,8 +445,9 @@ def _with_input(call: Call) -> Node | None:
         first = above.type == "list" and above.children[-1] is not node
         if first or above.type in ("function_definition", "command_substitution"):
             return None
-        if above.type == "redirected_statement" and any(one.text[:1] == "<" for one in above.children):
-            return node
+        inputs = [one.text for one in above.children if one.text[:1] == "<"]
+        if above.type == "redirected_statement" and inputs:
+            return None if re.fullmatch(r"<\s*/dev/null", inputs[-1]) else node
         if above.type == "pipeline" and above.children[0] is not node:
             return node
         node = above
