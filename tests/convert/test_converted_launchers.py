@@ -534,6 +534,7 @@ def test_memory_of_each_core_of_an_exclusive_node() -> None:
         ("#PBS -l nodes=1:ppn=1\nmpirun -np 1 ./a < in", "slurm", False),
         ("#SBATCH -N 1 -n 4\nsrun ./a <<E\nx\nE", "pbspro", True),
         ("#SBATCH -N 1 -n 4\nsrun ./a > out", "pbspro", False),
+        ("#SBATCH -N 1 -n 4\nsrun ./a < /dev/null > out", "pbspro", False),
         ("#PBS -l nodes=1:ppn=7\ncat in | mpirun ./a | tee out", "slurm", True),
         ("#PBS -l nodes=1:ppn=7\nmpirun ./a 2>&1 | tee out", "slurm", False),
     ],
@@ -541,6 +542,26 @@ def test_memory_of_each_core_of_an_exclusive_node() -> None:
 def test_the_standard_input_of_ranks(text: str, target: str, noted: bool) -> None:
     found = [one.line for one in convert(text, target).remarks if "standard input to all" in one.why]
     assert found == [3] * noted
+
+
+@pytest.mark.parametrize(
+    ("text", "noted"),
+    [
+        ("while read f; do\nsrun ./a $f\ndone < in", True),
+        ("cat in | while IFS=, read -r f g; do\nsrun -n 1 cp $f /x\ndone", True),
+        ("{ while read f; do\nsrun ./a $f; done\n} <<< x > out", True),
+        ("while read f; do\nsrun ./a $f < /dev/null\ndone < in", False),
+        ("while read f; do\nsrun --input=none ./a $f\ndone < in", False),
+        ("while read f; do\necho $f | srun ./a\ndone < in", False),
+        ("while read f; do\nsrun ./a $f &\ndone < in\nwait", False),
+        ("while read -u 3 f; do\nsrun ./a $f\ndone 3< in", False),
+        ("while ./more; do\nsrun ./a\ndone < in", False),
+        ("while read f; do\nsrun -n 4 ./a $f\ndone < in", False),  # mpirun reads it, too
+    ],
+)
+def test_a_launcher_that_reads_the_lines_of_a_loop(text: str, noted: bool) -> None:
+    done = convert(f"#SBATCH -N 1\n{text}", "pbspro")
+    assert [one.line for one in done.remarks if "the input of the loop" in one.why] == [4] * noted
 
 
 @pytest.mark.parametrize(

@@ -1871,6 +1871,17 @@ def test_a_command_of_a_site(command: str, site: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("script", "target", "owner"),
+    [
+        ("#PBS -l select=1:ncpus=2\nnvidia-docker-run $image < in.sh", "slurm", "NSCC Singapore"),
+        ("#SBATCH -N 1\n./a\nmy-job-stats -a", "pbspro", "the University of Melbourne"),
+    ],
+)
+def test_an_other_command_of_a_site(script: str, target: str, owner: str) -> None:
+    assert [one.lost for one in convert(script, target).remarks if owner in one.why] == [True]
+
+
+@pytest.mark.parametrize(
     ("options", "request_", "ranks"),
     [
         ("-N 1 --gpus=4 --gpus-per-task=1 -c 2", "select=1:ncpus=8:mpiprocs=4:ngpus=4", 4),

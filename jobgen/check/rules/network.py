@@ -13,6 +13,7 @@ from jobgen.errors import shown
 from jobgen.launch.command_line import is_python
 from jobgen.script.commands import Command, commands, host_of_ssh
 from jobgen.script.launches import Launch
+from jobgen.script.loop_input import reads_list
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import Node, expansions, in_background
 
@@ -243,7 +244,7 @@ def ssh_stdin(script: Script) -> Iterator[Hit]:
     seen: set[int] = set()
     for command in script.named(*_READERS):
         loop = command.node.around("while_statement")
-        if loop is None or loop.start in seen or not _reads_list(loop):
+        if loop is None or loop.start in seen or not reads_list(loop):
             continue
         behind = command.background and not in_background(loop)
         if behind and not (_pauses(loop) and _has_redirection(loop) and not plain_sh(script)):
@@ -257,7 +258,6 @@ def ssh_stdin(script: Script) -> Iterator[Hit]:
             yield Hit.at(command.node, reason)
 
 
-_READ = re.compile(r"(?:\w+=\S*\s+)?read\b(?!.*\s-[a-z]*u)")
 # The options with which a command does not read its standard input.
 _READERS = {
     "ssh": r"(?:^| )-[A-Zafgknqstvxy]*n",
@@ -265,15 +265,6 @@ _READERS = {
     **dict.fromkeys(("mpirun", "mpiexec"), r"(?:^| )(?:--?stdin|-s)[= ]none"),
     "pbs_tmrsh": r"(?!)",
 }
-
-
-def _reads_list(loop: Node) -> bool:
-    """Return whether the condition of a loop reads lines from the standard input, and there may be several."""
-    condition = loop.get("condition")
-    reads = condition is not None and any(map(_READ.match, (one.text for one in condition.all("command"))))
-    fed = loop.parent if loop.parent is not None and loop.parent.type == "pipeline" else None
-    before = "" if fed is None else fed.text[: loop.start - fed.start]
-    return reads and not re.search(r"\b(?:head|tail)\s+(?:-n\s*)?-?1(?:\s[^|;\n]*)?\|\s*$", before)
 
 
 def _has_redirection(loop: Node) -> bool:

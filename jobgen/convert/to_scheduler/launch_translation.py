@@ -19,6 +19,7 @@ from jobgen.script import mpi_of_script
 from jobgen.script.changed_variables import changed_variables
 from jobgen.script.command_kinds import TOOLS
 from jobgen.script.dialects.base import Dialect
+from jobgen.script.loop_input import reads_list
 from jobgen.script.mpi_of_script import mpi_of, named_mpi, plugin_of
 from jobgen.script.script import Script
 from jobgen.script.syntax import LOOPS, Node, assignments
@@ -264,8 +265,12 @@ def _ranks(call: Call, script: Script) -> str | None:
 
 def _of_alone(call: Call, line: LaunchLine, script: Script, target: Dialect) -> Iterator[Remark]:
     """Yield a remark on the variables of a rank that the script itself starts, which sets none, or on the
-    hosts of an mpirun."""
-    if (name := _program_name(call, line, script)) in launch_calls.MPIRUNS:
+    hosts of an mpirun, or on the input of a loop, which srun and mpirun read."""
+    name = _program_name(call, line, script)
+    if name not in launch_calls.MPIRUNS and "input" not in line.values and _takes_lines(call):
+        why = "reads the input of the loop, which ends after its first turn: the new command leaves it"
+        yield call.hint(why, call.name)
+    if name in launch_calls.MPIRUNS:
         if script.request.nodes != 1:
             yield call.hint(f"on several nodes it needs the hosts in ${target.variable('node_file')}", name)
     elif name not in TOOLS:
@@ -375,7 +380,7 @@ def _remarks(call: Call, line: LaunchLine, script: Script, target: Dialect) -> I
     if "input" in line.values and several:
         why = f"{mpi} gives its input to the first rank only"
         yield hint(number, f"--input {line.values['input']}", why)
-    elif _has_input(call) and several:
+    elif several and _with_input(call) is not None:
         why = f"{srun_line.NAME} gives the standard input to all ranks, {mpi} to the first rank only"
         yield call.hint(why)
     names_mpi = not to_srun and named_mpi(script, at=call.start) is not None
@@ -423,22 +428,30 @@ def _more_threads(call: Call, line: LaunchLine, script: Script) -> Iterator[Rema
             yield hint(node.line, f"{name}={threads}", why)
 
 
-def _has_input(call: Call) -> bool:
-    """Return whether a command, or a group or loop around it, reads a file, a text or a pipe."""
+def _takes_lines(call: Call) -> bool:
+    """Return whether a command that reads its input takes the lines from the loop around it."""
+    fed, loop = _with_input(call), call.command.node.around("while_statement")
+    outside = fed is not None and loop is not None and fed.start <= loop.start
+    return outside and loop is not None and not call.command.background and reads_list(loop)
+
+
+def _with_input(call: Call) -> Node | None:
+    """Return the command, or the group or loop around it, that reads a file, a text or a pipe."""
     node = call.command.node
     if any(one.type == "herestring_redirect" for one in node.children):
-        return True
+        return node
     for above in node.above():
         # A redirection behind a list is that of its last command.
         first = above.type == "list" and above.children[-1] is not node
         if first or above.type in ("function_definition", "command_substitution"):
-            return False
-        if above.type == "redirected_statement" and any(one.text[:1] == "<" for one in above.children):
-            return True
+            return None
+        inputs = [one.text for one in above.children if one.text[:1] == "<"]
+        if above.type == "redirected_statement" and inputs:
+            return None if re.fullmatch(r"<\s*/dev/null", inputs[-1]) else node
         if above.type == "pipeline" and above.children[0] is not node:
-            return True
+            return node
         node = above
-    return False
+    return None
 
 
 def _exports(script: Script, call: Call, mpi: MpiFlavour) -> list[str]:

@@ -208,7 +208,11 @@ class SlurmDialect(Dialect):
         *("sdiag", "sview", "smap", "sjstat", "scrun"),
         "generate_pbs_nodefile",
     )
-    site_commands = {"jutil": "JSC", "savefile": "Sigma2", "chkfile": "Sigma2"}
+    site_commands = {
+        "jutil": "JSC",
+        **dict.fromkeys(("savefile", "chkfile"), "Sigma2"),
+        "my-job-stats": "the University of Melbourne",
+    }
 
     def devices_option(self, number: int, kind: str, accelerator: str) -> str:
         return f"--gres={':'.join(filter(None, (accelerator, kind, str(number))))}"
