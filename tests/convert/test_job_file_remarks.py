@@ -173,6 +173,7 @@ DIFFERENCES = {
         "#PBS -l select=1:ncpus=2:ngpus=2{}\n{}\n", "", "python3 t.py", 2, "in a job for Slurm, so that a library starts", False,
     ),
     "a rendezvous": (GPUS, "", "torchrun --nproc-per-node=2 --rdzv-backend=c10d t.py", 3, "first node", False),
+    "an input of all commands": (SLURM, "", "exec < x\n./a", 3, "no standard input", False),
     "a file of functions": (SLURM, "", ". ./functions\nsrun ./a\ncollect x", 3, "functions and aliases", False),
     "an environment that is left": (SLURM, "", "srun ./a\ndeactivate\n./b", 4, "in the environment, too", False),
     "a value of the program": (

@@ -389,6 +389,9 @@ def in_blocks(before: Sequence[Node], setup: Sequence[Node], after: Sequence[Nod
                 yield hint(one.line, one.node.text, "before the program, the job ends with status 71 instead")
             if not inside and one.name == "exec" and one.arguments:
                 yield remark_on(one, why, lost=block is before)
+    for statement in setup:
+        if re.match(r"exec\s+0?<(?![<&])", statement.text):
+            yield remark_on(statement, "the program and the commands of other blocks have no standard input")
     own = [one for one in after if one.type not in SEPARATORS]
     for one in (command for statement in own[:-1] for command in commands(statement)):
         if one.name == "deactivate":
