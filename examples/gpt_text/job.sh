@@ -60,7 +60,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 76b4f5545b45c7642e23147fbfeeffd7e8afb58a79006ac7c7e34240fc924639 ========
+# ======== jobgen runtime 0.2.0, SHA-256 e41fc9e01850a38650a8eac428c509f0b57d53ab7e377c05588be3f526896600 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -346,7 +346,7 @@ job_eval_code() {
   trap job_end EXIT
   job_listen
   job_sourcing=
-  cd "$job_here"
+  [[ $PWD == "$job_here" ]] || cd "$job_here"  # cd - goes where the code left
 }
 
 # ---- cuda.sh: CUDA: PyTorch contains its libraries; the toolkit is for DeepSpeed's ops, which are compiled at run time.

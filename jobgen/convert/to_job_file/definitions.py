@@ -18,7 +18,8 @@ from jobgen.script.syntax import LATER, Node, assignments, expansions
 
 _OF_WORDS = ("braceexpand", "keyword", "noclobber", "noglob", "physical")
 _LETTERS = "BCPfk"  # of these options
-_IFS = re.compile(r"(export )?IFS=\S*$|IFS=(\$?'[^']*'|\"[^\"]*\")$")
+_IFS = re.compile(r"(export )?IFS=\S*$|unset IFS$|IFS=(\$?'[^']*'|\"[^\"]*\")$")
+_OF_BEFORE = re.compile(r"IFS=\"?\$\{?(\w+)\}?\"?$")  # the fields of before, where the variable has them
 _IN_TEXT = re.compile(r"\$\{?([A-Za-z_]\w*)")  # variables in the text of an alias
 _COUNTS = re.compile(r"\(\(|\blet\b|\+=[^(]")  # another value the second time
 _ACTIVATES = re.compile(r"conda (de)?activate\b")
@@ -234,6 +235,9 @@ def state(script: Script, nodes: Sequence[Node]) -> tuple[str, ...]:
     top = [part for one in lines for part in (one.children if one.type == several else [one])]
     whole = [one.text.startswith(("shopt ", "alias ")) or _IFS.match(one.text) for one in top]
     found = [one.text if own else _option_of_words(one.text) for one, own in zip(top, whole, strict=True)]
+    kept = {name for name, value, _ in script.assignments if value.text.strip('"') in ("$IFS", "${IFS}")}
+    again = [(own := _OF_BEFORE.match(one)) is not None and own[1] in kept for one in found]
+    found = ["unset IFS" if fields else one for one, fields in zip(found, again, strict=True)]
     found = [*options_of_first_line(script), *filter(None, found)]
     texts = [one.node.text for node in nodes for one in commands(node)]
     if any(map(_ACTIVATES.match, texts)) and not any(map(_DEFINES.search, texts)):
