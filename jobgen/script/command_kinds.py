@@ -11,11 +11,12 @@ from jobgen.script.syntax import Node
 # Managers of environments, and the words with which they change the shell; with others they install or run.
 _OF_ENVIRONMENTS = "conda mamba micromamba spack pyenv nvm uenv"
 _WITHIN = "activate deactivate init shell hook load unload use global local start config info list"
-_PRINT = "echo date times hostname nvidia-smi npu-smi printf pwd which whoami uptime"
+_PRINT = "echo date times dirs history jobs type hostname nvidia-smi npu-smi printf pwd which whoami uptime"
 _STATE = """
 module ml source . cd pushd popd conda mamba micromamba eval set shopt ulimit umask unset exec trap alias
 export declare typeset readonly read mapfile readarray let wait exit return shift ssh-agent pyenv deactivate
 uenv spack nvm use soft workon setpkgs vpkg_require resoft reuse unuse
+hash disown unalias enable builtin getopts complete bind fg bg
 """
 _OF_MODULES = """
 avail av list purge spider unload rm del use unuse help show save restore reset keyword whatis update refresh

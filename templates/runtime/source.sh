@@ -41,5 +41,5 @@ job_eval_code() {
   trap job_end EXIT
   job_listen
   job_sourcing=
-  cd "$job_here"
+  [[ $PWD == "$job_here" ]] || cd "$job_here"  # cd - goes where the code left
 }

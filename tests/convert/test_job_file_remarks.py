@@ -190,6 +190,7 @@ DIFFERENCES = {
     ),
     "a shell of a directive": (TORQUE, "#PBS -S /bin/tcsh\n", "./a", 3, "commands in bash", True),
     "a clock": (SLURM, "", "t=$SECONDS\nsrun ./a\necho $((SECONDS - t))", 5, "a clock, of their own", False),
+    "a match": (SLURM, "", "[[ $A =~ b ]]\nsrun ./a\necho ${BASH_REMATCH[0]}", 5, "separate processes", False),
     "no value": (SLURM, "-o", "srun ./a", 2, "has no value", True),
     "a program that nothing waits for": (SLURM, "", "srun ./a &\ndate", 3, "does not wait for it", False),
     "a group that nothing waits for": (SLURM, "", "{ srun ./a; } &\nexit", 3, "does not wait for it", False),

@@ -359,6 +359,8 @@ class Body:
         kinds = ("function_definition", "declaration_command", "unset_command", "variable_assignment")
         if any(not one.child_of("command") or misread(one) for one in statement.all(*kinds)):
             return False
+        if processes.reads_match([statement]):
+            return False
         if definitions_of(self.script, [statement]).definitions or _sets(statement):
             return False
         if changed_variables(statement) & {*self.used, *names(self.file.program)}:

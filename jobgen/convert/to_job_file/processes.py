@@ -18,6 +18,7 @@ from jobgen.script.script import Script
 from jobgen.script.syntax import LATER, LOOPS, Node, assignments, expansions, in_background, parse
 
 _OTHER_SHELL = ("function_definition", "subshell", "command_substitution", "process_substitution", "pipeline")
+_MATCH = "BASH_REMATCH"
 _STATUS = {"?", "PIPESTATUS[0]"}
 # The first command behind a program, which keeps its status.
 _SETS_STATUS = re.compile(
@@ -203,6 +204,11 @@ def _is_failure(command: Command, code: Node, program: Command | None) -> bool:
     return failed or _after_failure(command.node, code, {text.strip("$")})
 
 
+def reads_match(nodes: Sequence[Node]) -> bool:
+    """Return whether commands read what a test before them has matched."""
+    return any(_MATCH in one.text for one in nodes) and not any("=~" in one.text for one in nodes)
+
+
 def own_state(script: Script, file: JobFile, parts: Split) -> Iterator[Remark]:
     """Yield remarks on what the program, as code of a process of its own, sets for the commands after it."""
     after = parts.behind
@@ -211,12 +217,20 @@ def own_state(script: Script, file: JobFile, parts: Split) -> Iterator[Remark]:
     for read in clock[:1]:
         why = "the commands after the program have a shell, and a clock, of their own"
         yield hint(read.line, shown(read), why)
+<<<<<<< HEAD
     for first in after[:1]:
         if re.search(r"PIPESTATUS\[(?!0\])", first.text):
             yield remark_on(first, "PIPESTATUS has the status of the program, and 0 for a command behind it")
+=======
+    code = parse(file.shell_code.encode())
+    if reads_match(after) or reads_match([code]):
+        line = max(at for at, text in enumerate(script.lines, 1) if _MATCH in text)
+        yield hint(
+            line, f"${_MATCH}", "has no value in the program and behind it: these are separate processes"
+        )
+>>>>>>> h-t4
     if not (file.shell_code and after):
         return
-    code = parse(file.shell_code.encode())
     own = {name for one in after for name, _, _ in assignments(one)}
     names = {name for name, _, _ in assignments(code)} - own
     for name in definitions_of(script, after).names:
