@@ -66,7 +66,8 @@ def _tests(text: str) -> bool:
 
 _PERF = re.compile(r"\w_perf(?![a-z])")  # of NCCL and the like, perhaps in the code of a shell
 _TESTS = re.compile(
-    r"(?i)(?:^|[\s/])(?:(?:[cp]y?test|\w*(?:hpcg|hpl)\w*|io500\w*|ior|mdtest|fio|stream\w*|gpu_burn)(?=[\s.]|$)|"
-    r"(?!-)[\w.-]*(?<![a-z])bench(?:mark(?:s|ing)?)?(?![a-z])[\w.-]*(?=[\s/:]|$))|"
-    rf"\s-(?:noconfout|reset(?:hway|step))\b|{_PERF.pattern}"  # of GROMACS
+    r"(?i)(?:^|[\s/])(?:(?:[cp]y?test|\w{0,40}(?:hpcg|hpl)\w{0,40}|io500\w{0,40}|ior|mdtest|fio|stream\w{0,40}|gpu_burn)(?=[\s.]|$)|"
+    r"(?!-)[\w.-]{0,40}(?<![a-z])bench(?:mark(?:s|ing)?)?(?![a-z])[\w.-]{0,40}(?=[\s/:]|$))|"
+    r"\s-(?:noconfout|reset(?:hway|step))\b|(?:apoa1|f1atpase|jac|stmv)\.namd|"  # of GROMACS and NAMD
+    rf"\.sif\s+(?:cp|tar)\s|{_PERF.pattern}"
 )

@@ -404,7 +404,7 @@ def test_what_is_right_is_not_reported(rule: str, text: str) -> None:
         ("no-walltime", "#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH --partition=gpu-debug\nsrun ./a", "note"),
         ("no-walltime", "#!/bin/bash\n#PBS -l nodes=1:ppn=2\n#PBS -q test\n./a", "note"),
         ("no-walltime", "#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH --partition=latest\nsrun ./a", "warning"),
-        ("no-walltime", "#!/bin/bash\n#SBATCH --gpus=1 --partition=gpu-long\nsrun ./a", "note"),
+        ("no-walltime", "#!/bin/bash\n#SBATCH --gpus=1 --partition=gpu-long\nsrun ./a", "warning"),
         ("no-shebang", "#SBATCH --nodes=2\n#SBATCH --time=1\nsrun ./a", "note"),
         # The same as the default, only a label, and a directive that others exclude
         ("inert-directive", f"{HEAD}#SBTACH --nodes=1\n#SBATCH --ntasks-per-node=8\nsrun ./a", "note"),

@@ -35,6 +35,7 @@ def trial(body: str, name: str = "job.sh", folder: str = "/data/net/scripts") ->
         (f"{GPU}mpirun /opt/nccl-tests/build/all_reduce_perf -b 1G", True),
         (f"{GPU}python3 order.py\nsrun bash -c '/opt/all_reduce_perf -b 1G'", True),
         (f"{GPU}gmx mdrun -nsteps 100000 -resetstep 90000 -noconfout", True),
+        (f"{GPU}apptainer run a.sif cp -r /in .\napptainer run a.sif namd3 stmv/stmv.namd +p64", True),
         (f"{GPU}singularity run hpl.sif mpirun_rochpl -P 1 -Q 1", True),
         (f"{GPU}srun python3 tf_cnn_benchmarks.py", True),
         (f"{GPU}srun python3 tf_cnn_benchmarks.py\nsrun python3 train.py", False),

@@ -27,7 +27,7 @@ from jobgen.values.parsers import seconds as seconds_of
     killed. On others it is days, and the job waits longer, because it does not fit into shorter gaps. (It is
     a note if the job has one node and no GPUs, or the only directive is one number, so that the command line may have
     the rest. It is one, too, if the script reads the index of an array or a number of nodes that no directive has, if a comment names the program
-    that submits it, if the name of the queue or the QoS is a time, or that of one for short or long jobs or tests, in a script that is still to be filled in, and in a short trial: one
+    that submits it, if the name of the queue or the QoS is a time, or that of one for short jobs or tests, in a script that is still to be filled in, and in a short trial: one
     called a test, a demonstration, a benchmark or an analysis, one in a folder of them, and one that only prints, loads modules, measures
     the machine or submits others. A comment, which may be about the queue, a command that submits
     the script again, or one in a file beside it may have the time limit, and one that gives the number of nodes,
@@ -158,7 +158,7 @@ def _is_documented(script: Script) -> bool:
 
 # In the name of a queue whose limit users know.
 _TIME_NAME = re.compile(
-    r"(?i)\d(h|hrs?|hours?|d|days?|mins?|w|weeks?)(?![a-z])|unlimit|infinit|no_?limit|(?<![a-z])(debug|dev(el\w*)?|tests?|express|(quick|short|long)q?|short(term|er))(?![a-z])"
+    r"(?i)\d(h|hrs?|hours?|d|days?|mins?|w|weeks?)(?![a-z])|unlimit|infinit|no_?limit|(?<![a-z])(debug|dev(el\w*)?|tests?|express|(quick|short)q?|short(term|er))(?![a-z])"
 )
 
 # First numbers that users mean as hours in H:M; others may be minutes.
