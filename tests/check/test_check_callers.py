@@ -155,7 +155,7 @@ def test_a_program_that_writes_a_script_of_parts(tmp_path: Path) -> None:
     assert not uses(tmp_path, text).completed
     (tmp_path / "other").unlink()
     part = "#SBATCH --time=1\nsrun ./a\n"
-    assert severities(tmp_path, part)["no-shebang"] == "warning"
+    assert severities(tmp_path, part)["no-shebang"] == "note"
     assert severities(tmp_path, f"#SBATCH -J a\n{part}")["no-shebang"] == "error"
     assert severities(tmp_path, f"# License\n#!/bin/bash\n{part}")["no-shebang"] == "error"
 
@@ -179,12 +179,12 @@ def test_findings_about_directives_of_a_script_that_another_file_completes(tmp_p
 
 
 def test_options_of_a_submission_replace_directives(tmp_path: Path) -> None:
-    script = f"{JOB}#SBATCH --job-name=$NAME\nmodule load a\n#SBATCH --mem=1G\n./a"
+    script = f"{JOB}#SBATCH --account=$NAME\nmodule load a\n#SBATCH --mem=1G\n./a"
     before = severities(tmp_path, script)
     assert [before[one] for one in ("no-walltime", "literal-variable", "late-directive")] == [
         *("warning", "warning", "error")
     ]
-    (tmp_path / "submit.sh").write_text('sbatch --time=1:00 -J "$x" --mem=2G job.sh\n')
+    (tmp_path / "submit.sh").write_text('sbatch --time=1:00 -A "$x" --mem=2G job.sh\n')
     after = severities(tmp_path, script)
     assert "no-walltime" not in after
     assert [after[one] for one in ("literal-variable", "late-directive")] == ["note", "note"]
