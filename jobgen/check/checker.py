@@ -72,13 +72,11 @@ def check(
     script = read(source)
     whole, _ = _silenced(script)
     found = _findings(script, file)
-    for above, text, has_options in scripts(script):
-        expands = not re.search(r"<<-?\s*['\"\\]", script.line(above))
+    for above, text, has_options, dollar in scripts(script):
         for one in _findings(read(text), file):
             if one.rule not in whole and not (has_options and one.rule in _OF_OPTIONS):
                 line, reason, fix = one.line + above, _moved(one.reason, above), _moved(one.fix, above)
-                # For the shell that writes the script.
-                fix = fix.replace("$", "\\$") if expands else fix
+                fix = fix.replace("$", dollar)
                 found.add(one.moved(line, script.line(line))._replace(reason=reason, fix=fix))
     return sorted(found, key=in_order) + sorted(_of_started(script, file, whole), key=in_order)
 

@@ -76,7 +76,7 @@ _HARMLESS = re.compile(
     r"(?:(?:conda|mamba|micromamba|pip3?|python3? -m pip|git)\s+(?:env\s+)?(?:remove|uninstall)|"
     r"(?:singularity|apptainer|shifterimg|docker|podman)\s+pull|cmake\s+-E|spack\s+unload|"
     r"(?:conda|mamba|micromamba)\s+(?:env\s+)?(?:create|init|config|clean|deactivate)|g?make\s+(?:dist)?clean|"
-    r"g?make\s+(?:info|help|print\w*|show\w*)|ctest\s+(?:-N|--show-only)|taskset\s+-\w*p|"
+    r"g?make\s+(?:info|help|print\w*|show\w*)|ctest\s+(?:-N|--show-only)|taskset\s+(?:-\w+\s+)*-\w*p|"
     r"(?:wandb|huggingface-cli|hf)\s+(?:auth\s+)?(?:login|disabled|enabled|offline|online|artifact\s+cache))\b|"
     r"(?:\S*/)?[a-z]\w*\s+(?:del|delete|destroy)\s|"
     r"(?:python[\d.]* -m )?pip[\d.]*\s+install\s(?:-\S+\s)*pip(?=\s|$)|"
@@ -519,10 +519,17 @@ def _feeds(script: Script, command: Command, later: Sequence[Command]) -> bool:
     words = [word.unquoted for word in command.arguments]
     outputs += [value for name, value in pairwise(words) if _OUTPUT.fullmatch(name)]
     outputs = [text for text in outputs if len(text) > 3 and not text.startswith("/dev/")]
-    return _COMPILERS.fullmatch(program) is not None or any(_is_named(text, later) for text in outputs)
+    compiles = _COMPILERS.fullmatch(program) is not None and not _is_emptied(script, command)
+    return compiles or any(_is_named(text, later) for text in outputs)
 
 
 _OUTPUT = re.compile(r"--?(?:o|O|out\w*|output[-_\w]*|save[-_\w]*|dest\w*|prefix|results?[-_\w]*)")
+
+
+def _is_emptied(script: Script, command: Command) -> bool:
+    """Return whether the folder of a build is emptied before: no old program is left that could run."""
+    before = (one for one in script.named("rm") if one.node.start < command.node.start)
+    return any(word.text in ("*", "./*") for one in before for word in one.arguments)
 
 
 def _is_new(script: Script, command: Command, target: str) -> bool:

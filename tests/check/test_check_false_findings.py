@@ -59,7 +59,7 @@ def test_a_here_document_of_another_command_is_no_job_script(text: str) -> None:
     ],
 )
 def test_the_here_document_that_a_submit_command_reads(text: str) -> None:
-    assert [text for _, text, _ in scripts(Script(f"#!/bin/bash\n{text}\n".encode(), "slurm"))] == [b"X\n"]
+    assert [one.source for one in scripts(Script(f"#!/bin/bash\n{text}\n".encode(), "slurm"))] == [b"X\n"]
 
 
 def test_a_directive_that_the_outer_shell_completes() -> None:
@@ -367,6 +367,8 @@ def test_a_text_in_three_quotes_is_not_the_place_of_an_error() -> None:
         ("conda-init", f"{HEAD}conda init bash\nsource ~/.bashrc\nconda activate a"),
         ("no-errexit", f"{HEAD}/apps/start_gui xterm\ndate"),
         ("no-errexit", f"{HEAD}cmsenv\nls"),
+        ("no-errexit", f"{HEAD}taskset -c -p $$ | cut -d: -f2\n./a"),
+        ("no-errexit", f"{HEAD}cd build\nrm -rf *\ncmake ..\nmake\nmpirun ./a"),
         ("output-variable", f"{PBS}#PBS -l select=1:ncpus=4\n#PBS -j oe\n#PBS -e $PBS_JOBNAME.e\n./a"),
         ("output-directory", f"{PBS}#PBS -j eo\n#PBS -o logs/a\n./a"),
         ("ranks-mismatch", f"{PBS}#PBS -l select=1:ncpus=40\nmpirun --allow-run-as-root -np 8 ./a"),
@@ -754,11 +756,45 @@ def test_a_status_that_matlab_keeps(command: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("removal", "keeps"),
+    [
+        ("rm -rf ~/raw/out", False),
+        ("/bin/rm -r /data/a/raw", False),
+        ("for a in 1 2; do rm -rf /data/raw/$a; done", False),
+        ("rm -rf /data/tmp", True),
+        ("rm -f ~/raw/out", True),
+        ("rm -rf ~/runs/$SLURM_JOB_ID", True),
+        ("rm -rf $WORK", True),
+    ],
+)
+def test_no_status_is_kept_behind_a_program_whose_data_are_removed(removal: str, keeps: bool) -> None:
+    (only,) = found(f"{HEAD}./a\n{removal}\ndate", "no-errexit")
+    end = "write || exit 1 behind it, before the files are removed"
+    assert only.fix == ("write status=$? behind it, and exit $status at the end" if keeps else end)
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "dollar"),
+    [
+        ("sbatch << END", "END", r"\$"),
+        ("sbatch << 'END'", "END", "$"),
+        ("id=`sbatch << END", "END\n`", r"\\\$"),
+        ("id=$(sbatch << END", "END\n)", r"\$"),
+    ],
+)
+def test_the_dollar_of_a_fix_in_a_here_document(begin: str, end: str, dollar: str) -> None:
+    text = f"#!/bin/bash\n{begin}\n{HEAD}./a\ndate\n{end}"
+    (only,) = found(text, "no-errexit")
+    assert only.fix == f"write status={dollar}? behind it, and exit {dollar}status at the end"
+
+
+@pytest.mark.parametrize(
     ("line", "program"),
     [
         ("/usr/bin/time -v $ENV/bin/python3 -u a.py", "python3"),
         ('nice -n 5 "$A"', '"$A"'),
         ("poetry install\n./a", "a"),
+        ('apptainer run --nv "$IMAGE" "$SCRIPT" --port "$PORT"', "apptainer"),
     ],
 )
 def test_the_program_behind_a_wrapper(line: str, program: str) -> None:

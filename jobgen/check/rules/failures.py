@@ -93,7 +93,7 @@ def no_errexit(script: Script) -> Iterator[Hit]:
     hides = script.in_job and not known
     lost = hides and end is not None and _is_lost(script, work, end)
     if lost and end is not None and not is_judged(script, works, work):
-        failure = f"if {work.program or work.program_word.text} fails, the job counts as successful"
+        failure = f"if {_title(work)} fails, the job counts as successful"
         reason = f"{failure}: its status is that of the last command, {_shown(end.last)}"
         yield Hit(work.line, reason, _remedy(script, work))
     elif found := ignored(script, works):
@@ -107,11 +107,22 @@ def _note(script: Script, works: Sequence[Command], command: Command, why: Reaso
     single = why is Reason.STATUS and command == works[-1] and not repeats(works, command)
     if single and only_cleanup(script, command):
         fix = _remedy(script, command)
-    elif _place_in_pipe(command) is None or script.pipefail:
-        fix = f"write {fix}"
     else:
-        fix = f"{_set(script, '-o')}, and {fix}"
+        fix = _with_pipe(script, command, fix)
     return Hit(command.line, reason, fix, NOTE)
+
+
+def _title(work: Command) -> str:
+    """Return the name of a program, or that of the wrapper around it where a variable may be the program."""
+    first, *words = [word.text for word in work.words if word.start <= work.program_word.start]
+    unknown = any(text.lstrip('"').startswith("$") for text in words[:-1])
+    return os.path.basename(first) if unknown else work.program or work.program_word.text
+
+
+def _with_pipe(script: Script, command: Command, fix: str) -> str:
+    """Return a fix that reads the status of a command, which may be in a pipe."""
+    known = _place_in_pipe(command) is None or script.pipefail
+    return f"write {fix}" if known else f"{_set(script, '-o')}, and {fix}"
 
 
 _OF_A_RUN = " if later commands need its results, else || failed=1, and exit ${failed:-0} at the end"
@@ -130,11 +141,27 @@ def _remedy(script: Script, work: Command) -> str:
         first = _OF_ROOT
     if work.node.under("subshell") or (at is not None and plain_sh(script)):
         return f"{first}{_set(script, '-eo', work)}"
+    if _deletes(script, work):
+        return first + _with_pipe(script, work, "|| exit 1 behind it, before the files are removed")
     status = "$?" if at is None else f"${{PIPESTATUS[{at}]}}"
     same = (one for one in run(script) if is_work(one) or one.program == work.program != "")
     others = (f"line {one.line}" for one in same if alternative(one, work))
     behind = " and ".join(["it", *dict.fromkeys(others)])  # also behind the program of another branch
     return f"{first}write status={status} behind {behind}, and exit $status at the end"
+
+
+def _deletes(script: Script, work: Command) -> bool:
+    """Return whether a command behind a program removes a folder that is neither of this job nor a temporary one."""
+    after = [
+        one for one in run(script) if one.program.lstrip("\\") == "rm" and one.node.start > work.node.end
+    ]
+    after = [one for one in after if any(re.match("-[a-zA-Z]*[rR]", word) for word in one.literals)]
+    folders = [word.unquoted for one in after for word in one.arguments]
+    return any(_LASTING.match(folder) and not _PASSING.search(folder) for folder in folders)
+
+
+_LASTING = re.compile(r"(?:[~/]|\.\.?/|\$\{?(?:HOME|\w*SUBMIT_DIR|PBS_O_WORKDIR)\b).*\w")
+_PASSING = re.compile(r"(?i)te?mp|cache|\bold|log|(?:JOB|TASK)_?ID|\$\$|core\.|^/(?:scratch|dev/shm)\b")
 
 
 def _hides_errors(work: Command) -> bool:
