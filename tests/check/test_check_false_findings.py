@@ -602,6 +602,9 @@ def test_what_is_still_a_finding(rule: str, text: str) -> None:
             "note",
         ),
         ("no-errexit", f"{HEAD}make\nctest -D Nightly\nexit 0", "note"),
+        ("mpi-options", f"{HEAD}module load intel-mpi\nconda activate a\nmpirun -npernode 4 ./a", "note"),
+        ("mpi-options", f"{HEAD}conda activate a\nmodule load intel-mpi\nmpirun -npernode 4 ./a", "warning"),
+        ("mpi-options", f"{HEAD}module load intel-mpi\n. v/bin/activate\nmpirun -npernode 4 ./a", "warning"),
         ("no-errexit", f"{HEAD}./a\neval \"echo $(date -ud '@$T' +'%H hr')\"", "warning"),
         ("no-walltime", "#!/bin/bash\n#SBATCH -n 2 -p unlimitq -J a\nsrun ./a", "note"),
         *(

@@ -34,6 +34,7 @@ from jobgen.check.ignored_failures import (
     shows_installation,
 )
 from jobgen.check.rule import NOTE, WARNING, rule, rule_once
+from jobgen.check.rules.deletion import deletes_all
 from jobgen.check.rules.processes import is_service
 from jobgen.check.rules.shell_and_paths import plain_sh
 from jobgen.errors import shown
@@ -155,8 +156,7 @@ def _deletes(script: Script, work: Command) -> bool:
     after = [
         one for one in run(script) if one.program.lstrip("\\") == "rm" and one.node.start > work.node.end
     ]
-    after = [one for one in after if any(re.match("-[a-zA-Z]*[rR]", word) for word in one.literals)]
-    folders = [word.unquoted for one in after for word in one.arguments]
+    folders = [word.unquoted for one in after if deletes_all(one) for word in one.arguments]
     return any(_LASTING.match(folder) and not _PASSING.search(folder) for folder in folders)
 
 
