@@ -91,7 +91,7 @@ _INSTALLS = re.compile(
 )
 # Commands that only clean up, or print.
 _CLEANS = re.compile(
-    r"(?i)ws_release|(.*[-_.])?(clea[nr]([-_]?(up|sync))?|epilog(ue)?)([-_.].*)?|print_\w+|log(_\w+|msg)?|info|msg|banner"
+    r"(?i)ws_release|(.*[-_.])?(clea[nr]([-_]?(up|sync))?|epilog(ue)?|finali[sz]e)([-_.].*)?|print_\w+|log(_\w+|msg)?|info|msg|banner"
 )
 _ENDS = ("stop", "shutdown", "close-session", "--shutdown", "--stop")  # words that end a service: ray stop
 _SHELLS = {"bash", "sh", "zsh", "ksh", "dash", "tcsh", "csh"}
@@ -157,9 +157,10 @@ def is_work(command: Command) -> bool:
 
 
 def prepares_nodes(command: Command) -> bool:
-    """Return whether a launcher only prints, or makes and removes files, on nodes: ``srun mkdir -p a``."""
+    """Return whether a launcher only prints, ends a service, or makes and removes files: ``srun mkdir a``."""
     name = _started(command)
-    return name in {*INFORM, *_PREPARE, "sync", "killall"} - {"test"} or _PRINTS.fullmatch(name) is not None
+    quick = {*INFORM, *_PREPARE, "sync", "killall", "find"} - {"test"}
+    return name in quick or any(known.fullmatch(name) for known in (_PRINTS, _CLEANS))
 
 
 def _started(command: Command) -> str:
