@@ -367,6 +367,14 @@ def test_a_text_in_three_quotes_is_not_the_place_of_an_error() -> None:
         ("conda-init", f"{HEAD}conda init bash\nsource ~/.bashrc\nconda activate a"),
         ("no-errexit", f"{HEAD}/apps/start_gui xterm\ndate"),
         ("no-errexit", f"{HEAD}cmsenv\nls"),
+        ("nodes-mismatch", f"{PBS}#PBS -l nodes=100:ppn=4\nmpirun -np 384 ./a"),
+        ("no-pipefail", f"{HEAD}set -e\nmd5sum a | tee -a sums\nsrun ./a"),
+        ("no-pipefail", f"{HEAD}set -e\ndocker images | grep a | awk '{{print $1}}'\nsrun ./a"),
+        ("sleep-as-sync", f"{HEAD}dask-scheduler --port 8786 &\nsleep 5\nsrun dask-worker a:8786"),
+        (
+            "ranks-mismatch",
+            f"{HEAD}#SBATCH --gpus-per-node=4\naccelerate launch --num_processes 1 t.py --model_parallel",
+        ),
         ("lost-status", f"{HEAD}srun find /data -name 'a*' | xargs ./b"),
         ("no-errexit", f"{HEAD}taskset -c -p $$ | cut -d: -f2\n./a"),
         ("no-errexit", f"{HEAD}cd build\nrm -rf *\ncmake ..\nmake\nmpirun ./a"),
@@ -421,6 +429,9 @@ def test_what_is_no_finding(rule: str, text: str) -> None:
     ("rule", "text"),
     [
         ("no-errexit", f"{HEAD}work() {{\npython t.py\n}}\nwork\nls > list"),
+        ("no-pipefail", f"{HEAD}set -e\ndocker images | grep a > list\nsrun ./a"),
+        ("no-pipefail", f"{HEAD}set -e\nmd5sum -c a | mail b\nsrun ./a"),
+        ("ranks-mismatch", f"{HEAD}#SBATCH --gpus-per-node=4\naccelerate launch --num_processes 1 t.py"),
         ("no-errexit", f"{HEAD}work() {{\npython t.py $1\n}}\nwork 1\nwork 2"),
         (
             "forced-devices",
@@ -604,6 +615,26 @@ def test_what_is_still_a_finding(rule: str, text: str) -> None:
         ),
         ("no-errexit", f"{HEAD}make\nctest -D Nightly\nexit 0", "note"),
         ("mpi-options", f"{HEAD}module load intel-mpi\nconda activate a\nmpirun -npernode 4 ./a", "note"),
+        ("misspelt-variable", f"{TORQUE}echo `cat $PSB_NODEFILE`\n./a", "note"),
+        ("misspelt-variable", f"{TORQUE}./a `cat $PSB_NODEFILE`", "warning"),
+        ("nodes-mismatch", f"{PBS}#PBS -l nodes=100:ppn=4\nmpirun -np 376 ./a", "warning"),
+        (
+            "sleep-as-sync",
+            f"{HEAD}./lab > log &\nsleep 60\nJUPYTER_TOKEN=`grep a log`\nssh b $JUPYTER_TOKEN",
+            "note",
+        ),
+        *(
+            (
+                "signal-to-steps",
+                f"{HEAD}#SBATCH --gpus=4 --signal=USR1@60\ntorchrun --nproc-per-node=4 {program}",
+                level,
+            )
+            for program, level in (
+                ("evaluate_ppo.py", "note"),
+                ("main.py --eval", "note"),
+                ("main.py --eval-steps 4", "warning"),
+            )
+        ),
         ("mpi-options", f"{HEAD}conda activate a\nmodule load intel-mpi\nmpirun -npernode 4 ./a", "warning"),
         ("mpi-options", f"{HEAD}module load intel-mpi\n. v/bin/activate\nmpirun -npernode 4 ./a", "warning"),
         ("no-errexit", f"{HEAD}./a\neval \"echo $(date -ud '@$T' +'%H hr')\"", "warning"),

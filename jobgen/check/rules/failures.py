@@ -394,8 +394,19 @@ def no_pipefail(script: Script) -> Iterator[Hit]:
         if _ends_early(node) or any(map(asks, commands(node))):
             continue  # it ends what writes to it, which is a failure under pipefail; or a program only prints
         tested = node.under("command_substitution", "if_statement", "while_statement") or _prints_text(node)
-        if not tested and not _finds(node) and not _teed(node) and not INFORM.issuperset(names[:-1]):
+        sums = {name for name in names if name.endswith("sum") and " -c" not in node.text}  # of files
+        prints = {*INFORM, *sums}.issuperset(names[:-1]) or _shows_found(node, names)
+        if not tested and not _finds(node) and not _teed(node) and not prints:
             yield Hit.at(node, fix=_set(script, "-o"))
+
+
+def _shows_found(pipeline: Node, names: Sequence[str]) -> bool:
+    """Return whether a pipeline prints what grep finds, which fails under pipefail if it finds nothing."""
+    above = pipeline.parent
+    written = any(pipeline.all("file_redirect")) or (
+        above is not None and above.type == "redirected_statement"
+    )
+    return "grep" in names[1:] and _PRINTS.issuperset(names[1:]) and not written and "tee" not in names
 
 
 def _ends_early(pipeline: Node) -> bool:
