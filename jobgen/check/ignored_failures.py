@@ -89,9 +89,9 @@ _INSTALLS = re.compile(
     r"(?:pip[\d.]*|uv pip|conda|mamba|micromamba)\s(?:.*\s)?install\b(?!(?!.*\s-e\s).*\s\.)|"
     r"(?:\S*/)?(?:poetry|pipenv|pdm|uv)\s+(?:install|sync)\b)"
 )
-# Commands that only clean up, or print.
+# Commands that only clean up, print, or submit other jobs.
 _CLEANS = re.compile(
-    r"(?i)ws_release|(.*[-_.])?(clea[nr]([-_]?(up|sync))?|epilog(ue)?|finali[sz]e)([-_.].*)?|print_\w+|log(_\w+|msg)?|info|msg|banner"
+    r"(?i)ws_release|(?:re)?(?:submit|sbatch|qsub)\w*(?:\.\w+)?|run_?all\w*\.(?:sh|bash)|(.*[-_.])?(clea[nr]([-_]?(up|sync))?|epilog(ue)?|finali[sz]e)([-_.].*)?|print_\w+|log(_\w+|msg)?|info|msg|banner"
 )
 _ENDS = ("stop", "shutdown", "close-session", "--shutdown", "--stop")  # words that end a service: ray stop
 _SHELLS = {"bash", "sh", "zsh", "ksh", "dash", "tcsh", "csh"}
@@ -224,7 +224,7 @@ def shows_installation(script: Script, command: Command) -> bool:
 
 
 def _cleans(command: Command) -> bool:
-    """Return whether a program, or the script that a shell runs, only cleans up or prints, by its name."""
+    """Return whether a program, or the script that a shell runs, cleans up, prints or submits, by its name."""
     name, *words = _program(command) or [""]
     own = command.program or os.path.basename(command.words[0].unquoted)
     scripts = words if os.path.basename(name) in _SHELLS else []
@@ -388,7 +388,8 @@ def is_sent_again(script: Script, work: Command) -> bool:
             words = names or [word for word in words if re.fullmatch(r"\"?\$\{?\w+\}?\"?", word)]
             if one.node.start > work.node.end and words:
                 return True  # a variable may have the name of the script
-    return False
+    later = (one for one in run(script) if one.node.start > work.node.end)
+    return any("resub" in name.lower() for one in later for name in _program(one))
 
 
 # Environments

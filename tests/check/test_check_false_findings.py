@@ -376,6 +376,7 @@ def test_a_text_in_three_quotes_is_not_the_place_of_an_error() -> None:
             f"{HEAD}#SBATCH --gpus-per-node=4\naccelerate launch --num_processes 1 t.py --model_parallel",
         ),
         ("lost-status", f"{HEAD}srun find /data -name 'a*' | xargs ./b"),
+        ("no-errexit", f"{HEAD}./a\nbash ~/resubmit.sh 30\ndate"),
         ("no-errexit", f"{HEAD}taskset -c -p $$ | cut -d: -f2\n./a"),
         ("no-errexit", f"{HEAD}cd build\nrm -rf *\ncmake ..\nmake\nmpirun ./a"),
         ("output-variable", f"{PBS}#PBS -l select=1:ncpus=4\n#PBS -j oe\n#PBS -e $PBS_JOBNAME.e\n./a"),
@@ -878,7 +879,9 @@ def test_placeholders_of_a_template() -> None:
     assert (only.severity, only.fix) == ("note", "check the script that is made of the template")
 
 
-@pytest.mark.parametrize("end", ["ws_release data", "finalize_job", "mpirun -n 2 $D/bin/finalize_daemon"])
+@pytest.mark.parametrize(
+    "end", ["ws_release data", "finalize_job", "mpirun -n 2 $D/bin/finalize_daemon", "bash runAll_2.sh a"]
+)
 def test_a_command_that_cleans_up_is_no_work(end: str) -> None:
     (only,) = found(f"{HEAD}./solver a\n{end}\necho done", "no-errexit")
     assert only.reason.startswith("if solver fails")
