@@ -224,7 +224,7 @@ def shows_installation(script: Script, command: Command) -> bool:
 
 
 def _cleans(command: Command) -> bool:
-    """Return whether a program, or the script that a shell runs, cleans up, prints or submits, by its name."""
+    """Return whether a program, or the script of a shell, cleans up, prints or submits, by its name."""
     name, *words = _program(command) or [""]
     own = command.program or os.path.basename(command.words[0].unquoted)
     scripts = words if os.path.basename(name) in _SHELLS else []

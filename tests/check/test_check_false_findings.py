@@ -616,6 +616,8 @@ def test_what_is_still_a_finding(rule: str, text: str) -> None:
         ),
         ("no-errexit", f"{HEAD}make\nctest -D Nightly\nexit 0", "note"),
         ("mpi-options", f"{HEAD}module load intel-mpi\nconda activate a\nmpirun -npernode 4 ./a", "note"),
+        ("download-in-job", f"{HEAD}pip install --user --upgrade pip\nsrun ./a", "note"),
+        ("download-in-job", f"{HEAD}pip install -U pip\npip install a\nsrun ./a", "warning"),
         ("misspelt-variable", f"{TORQUE}echo `cat $PSB_NODEFILE`\n./a", "note"),
         ("misspelt-variable", f"{TORQUE}./a `cat $PSB_NODEFILE`", "warning"),
         ("nodes-mismatch", f"{PBS}#PBS -l nodes=100:ppn=4\nmpirun -np 376 ./a", "warning"),
