@@ -14,6 +14,7 @@ from jobgen.check.places import Change, changes, columns, columns_of
 from jobgen.check.rule import ERROR, NOTE, Rule
 from jobgen.check.rules.placeholders import BY_COMMAND_LINE, EXPANDS_NOTHING, literal_variable, placeholder
 from jobgen.check.rules.table import RULES
+from jobgen.check.trials import is_trial
 from jobgen.rendering.runtime import MARK
 from jobgen.schedulers.request import DirectiveOption
 from jobgen.script import directives
@@ -27,6 +28,8 @@ _OF_OPTIONS = ("no-walltime", "missing-directive", "bad-select")
 # The scheduler accepts these values, and those of the command replace them.
 _OF_VALUES = ("array-output", "literal-variable", "output-directory", "output-variable", "repeated-directive")
 
+# They warn of the loss of a run, which is a small one in a trial.
+_OF_RUNS = ("bare-wait", "bashrc", "home-directory", "no-walltime", "output-directory", "shared-hostfile")
 
 # Marks of msub of Moab, and of the sbatch of JARVICE.
 _OTHER_COMMAND = re.compile(r"\bMOAB_JOB|/JARVICE\b")
@@ -152,7 +155,8 @@ def _finding(rule: Rule, hit: Hit, script: Script, file: str) -> Finding:
         reason, fix = f"{reason}; {script.dialect.command} {EXPANDS_NOTHING}", BY_COMMAND_LINE
         if script.values.keys().isdisjoint(re.findall(r"\$\{?(\w+)", script.line(hit.line))):
             fix += ", unless a program fills it in"
-    severity = NOTE if level != NOTE and _is_unsure(hit, rule, script) else level
+    small = rule.id in _OF_RUNS and is_trial(script)
+    severity = NOTE if level != NOTE and (small or _is_unsure(hit, rule, script)) else level
     column, end = columns_of(script, hit, reason)
     parts = changes(script, hit) if hit.edits else ()
     source = script.line(hit.line)

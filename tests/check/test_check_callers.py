@@ -155,7 +155,7 @@ def test_a_program_that_writes_a_script_of_parts(tmp_path: Path) -> None:
     assert not uses(tmp_path, text).completed
     (tmp_path / "other").unlink()
     part = "#SBATCH --time=1\nsrun ./a\n"
-    assert severities(tmp_path, part)["no-shebang"] == "warning"
+    assert severities(tmp_path, part)["no-shebang"] == "note"
     assert severities(tmp_path, f"#SBATCH -J a\n{part}")["no-shebang"] == "error"
     assert severities(tmp_path, f"# License\n#!/bin/bash\n{part}")["no-shebang"] == "error"
 

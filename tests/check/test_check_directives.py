@@ -114,9 +114,18 @@ def test_a_variable_is_an_error_of_qsub(directive: str) -> None:
     assert ["qsub expands no variables in directives" in one.reason for one in errors] == [True]
 
 
-def test_a_literal_variable_is_a_warning() -> None:
-    (only,) = (one for one in found(f"{SLURM}#SBATCH --time=1:00:00\n#SBATCH --job-name=$X") if one.line == 4)
-    assert (only.rule, only.severity) == ("literal-variable", "warning")
+@pytest.mark.parametrize(
+    ("option", "severity"),
+    [
+        ("--account=$X", "warning"),
+        ("--chdir=$X", "warning"),
+        ("--job-name=$X", "note"),
+        ("--mail-user=$X", "note"),
+    ],
+)
+def test_a_literal_variable(option: str, severity: str) -> None:
+    (only,) = (one for one in found(f"{SLURM}#SBATCH --time=1:00:00\n#SBATCH {option}") if one.line == 4)
+    assert (only.rule, only.severity) == ("literal-variable", severity)
 
 
 def test_a_variable_in_a_template_is_a_note() -> None:

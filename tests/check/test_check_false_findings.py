@@ -1174,6 +1174,9 @@ def test_the_fix_lets_the_script_save_results(lines: str, fix: str) -> None:
     ("rule", "lines", "fix"),
     [
         ("bare-wait", "srun ./a &\nwait", "|| status=$?, and exit ${status:-0} at the end"),
+        ("bashrc", "source ~/.bashrc\nmicromamba activate a\n./a", "BIN/micromamba shell hook --shell bash"),
+        ("bashrc", "source ~/.bashrc\nmamba activate a\n./a", "DIR/etc/profile.d/mamba.sh in its place"),
+        ("bashrc", "source ~/.bashrc\nconda activate a\n./a", "DIR/etc/profile.d/conda.sh in its place"),
         ("ranks-mismatch", "#SBATCH -n 2 -c 4\nmpirun -np 4 ./a", "request 4 slots, or use the number"),
         ("bad-count", "#SBATCH -n $N\nN=2\n./a", "the command line instead, where the shell expands it"),
         ("bad-count", "#SBATCH -n $N\n./a", "where the shell expands it, unless a program fills it in"),

@@ -404,6 +404,16 @@ def test_what_is_right_is_not_reported(rule: str, text: str) -> None:
         ("no-walltime", "#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH --partition=gpu-debug\nsrun ./a", "note"),
         ("no-walltime", "#!/bin/bash\n#PBS -l nodes=1:ppn=2\n#PBS -q test\n./a", "note"),
         ("no-walltime", "#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH --partition=latest\nsrun ./a", "warning"),
+        ("no-walltime", "#!/bin/bash\n#SBATCH --gpus=1 --partition=gpu-long\nsrun ./a", "warning"),
+        ("no-shebang", "#SBATCH --nodes=2\n#SBATCH --time=1\nsrun ./a", "note"),
+        # The same as the default, only a label, and a directive that others exclude
+        ("inert-directive", f"{HEAD}#SBTACH --nodes=1\n#SBATCH --ntasks-per-node=8\nsrun ./a", "note"),
+        ("inert-directive", f"{HEAD}#SBTACH --nodes=1\n#SBATCH --ntasks=8\nsrun ./a", "warning"),
+        ("inert-directive", f"{HEAD}#SBTACH --ntasks=1\n#SBATCH --cpus-per-task=8\nsrun ./a", "note"),
+        ("inert-directive", f"{HEAD}SBATCH --output=a.log\nsrun ./a", "note"),
+        ("inert-directive", f"{HEAD}SBATCH --mem=8G\nsrun ./a", "warning"),
+        ("inert-directive", f"{HEAD}#SBATCH --mem=8G\n#SBTACH --mem-per-cpu=1G\nsrun ./a", "note"),
+        ("inert-directive", f"{HEAD}#SBTACH --mem-per-cpu=1G\nsrun ./a", "warning"),
         ("exclusive-memory", f"{TWO}#SBATCH --exclusive\nsrun ./a", "note"),
         ("uneven-tasks", f"{HEAD}#SBATCH -N 2 -n 4 --gres=gpu:2\nsrun ./a", "warning"),
         ("unexported-variable", f"{HEAD}PYTHONUNBUFFERED=1\npython3 t.py", "note"),
@@ -517,7 +527,11 @@ def test_what_is_right_is_not_reported(rule: str, text: str) -> None:
         ),
         ("personal-path", f"{HEAD}export PATH=$PATH:/home/alice/bin", "note"),
         ("output-directory", f"{HEAD}#SBATCH -o logs/%j.log\nmkdir -p logs\nsrun ./a", "warning"),
-        ("output-directory", f"{HEAD}#SBATCH -o /x/logs/%j.log\nL=/x/logs\ncd /x\nmkdir -p $L", "warning"),
+        (
+            "output-directory",
+            f"{HEAD}#SBATCH -o /x/logs/%j.log\nL=/x/logs\ncd /x\nmkdir -p $L\n./a",
+            "warning",
+        ),
         ("output-directory", f"{HEAD}#SBATCH -o logs/%j.log\nsrun ./a", "note"),
         ("output-directory", f"{HEAD}#SBATCH -o logs/%j.log\ncd /x\nmkdir -p logs", "note"),
         ("output-directory", f"{HEAD}#SBATCH -o logs/%j.log\nmkdir -p logs\nsbatch $0", "note"),
@@ -892,8 +906,15 @@ def test_a_search_path_is_lost_if_something_has_set_it(text: str, level: str) ->
 
 
 def test_a_hostfile_on_the_disk_of_the_node_is_a_note() -> None:
-    assert levels(f"{TWO}scontrol show hostnames > /tmp/hostfile", "shared-hostfile") == ["note"]
-    assert levels(f"{TWO}scontrol show hostnames > hostfile", "shared-hostfile") == ["warning"]
+    for path, level in (("/tmp/hostfile", "note"), ("hostfile", "warning")):
+        text = f"{TWO}scontrol show hostnames > {path}\nmpirun --hostfile {path} ./a"
+        assert levels(text, "shared-hostfile") == [level]
+
+
+def test_several_hostfiles_are_one_finding() -> None:
+    lines = (f"srun hostname > {name}_hosts\nmpirun --hostfile {name}_hosts ./a\n" for name in "ab")
+    [only] = [one for one in check(f"{HEAD}{''.join(lines)}".encode()) if one.rule == "shared-hostfile"]
+    assert "a_hosts and 1 other hostfile are the same files" in only.reason
 
 
 def test_a_home_below_its_first_letter() -> None:

@@ -51,7 +51,10 @@ def inert(script: Script) -> Iterator[Hit]:
         reason = (
             f"{shown(command.node.text)} is a command that does not exist: a directive begins with {prefix}"
         )
-        yield Hit(command.line, reason, f"write {prefix} in front of its options, above the first command")
+        fix = f"write {prefix} in front of its options, above the first command"
+        words = read_options(command.node.text.removeprefix(prefix[1:]), dialect.scheduler, command.line)
+        label = words and all(_is_label(script, key) for key, _ in settings(words, dialect.scheduler))
+        yield Hit(command.line, reason, fix, NOTE if label and not read.late else None)
     given = {_begin(line) for line in (*read.live, *read.late)}
     disabled = [line for line in read.inert if re.match(rf"\s*#\s+{prefix[1:]}\s", line.text, re.I)]
     apart = [line for line in disabled if _begin(line) not in given and not _is_optional(script, line)]
@@ -66,11 +69,25 @@ def inert(script: Script) -> Iterator[Hit]:
         where = "" if dialect.indented_directives else ", at the beginning of the line"
         form = f"a directive begins with {prefix}, in capitals and without a blank{where}"
         reason, fix = f"{shown(line.text.strip())} is a comment{more}: {form}", f"write {prefix} {line.rest}"
+        fix += ", or remove the line"
         same = own and all(_is_label(script, key) or _in_effect(script, key, one.value) for key, one in own)
+        if conflict := _conflict(script, own):
+            same, fix = True, f"remove the line: with it, {conflict}"
         level = NOTE if same or (line in apart and (read.live or read.late)) else None
         start, end = script.start_of(line.number), script.start_of(line.number + 1)
         edit = Edit(start, end, f"{prefix} {line.rest}\n".encode())
-        yield Hit(line.number, reason, f"{fix}, or remove the line", level, () if line in apart else (edit,))
+        yield Hit(line.number, reason, fix, level, () if conflict or line in apart else (edit,))
+
+
+def _conflict(script: Script, own: list[tuple[str, DirectiveOption]]) -> str:
+    """Return why the scheduler refuses the options in effect with further ones; empty if it does not."""
+    given = {key: one.value for key, one in script.heeded.items()}
+    with_own = {**given, **{key: one.value for key, one in own}}
+    before, after = (
+        {one.reason for one in script.dialect.conflicts(values, in_array=script.is_array_by_command)}
+        for values in (given, with_own)
+    )
+    return min(after - before, default="")
 
 
 def _is_optional(script: Script, line: Line) -> bool:
@@ -183,14 +200,9 @@ def _in_effect(script: Script, key: str, value: str) -> bool:
     """Return whether an option has a value in effect: by another directive, or as the default that nothing reads."""
     if key in script.heeded:
         return script.heeded[key].value == value
-    ones = script.dialect.sizes_of_one
-    default = (
-        value == "1"
-        and key in ones
-        and ones.keys().isdisjoint(script.heeded)
-        and "--gpus" not in script.heeded
-    )
-    return default and not (ones[key] and ones[key] in script.tree.text)
+    variable, *others = script.dialect.sizes_of_one.get(key, ("",))
+    plain = all(one not in script.heeded or script.heeded[one].value == "1" for one in others)
+    return value == "1" and bool(others) and plain and not (variable and variable in script.tree.text)
 
 
 class _Late(NamedTuple):
@@ -551,9 +563,9 @@ def _is_label(script: Script, key: str) -> bool:
     "No #! line",
     """sbatch refuses a script whose first line does not begin with `#!`. PBS runs it with the login shell,
     which may not be bash, unless `-S` names one. (A file that another one beside it copies, appends or sources is a
-    part of a script, and is not reported; nor is one without a directive that no file beside it submits. One for
-    Slurm without a name of the job and without any `#!` may be such a part: this is a warning. For PBS it is a note
-    then, and if all shells read the commands in the same way.)""",
+    part of a script, and is not reported; nor is one without a directive that no file beside it submits. One
+    without a name of the job and without any `#!` may be such a part: this is a note. For PBS it is one, too, if all shells
+    read the commands in the same way.)""",
     fix="begin with #!/bin/bash",
     bad="""
     #PBS -N solver
@@ -571,11 +583,11 @@ def no_shebang(script: Script) -> Iterator[Hit]:
         return
     if any(script.options_of(script.dialect.shell_option)) or script.callers.completed:
         return  # the shell is named by -S, or it is a part of a script
+    what, level = "the login shell runs it", None
     if script.dialect.needs_shebang:
-        what, level = "sbatch refuses a script without it", ERROR if _stands(script) else None
-    else:
-        mild = _is_for_all_shells(script) or (script.is_pbs and not _stands(script))
-        what, level = "the login shell runs it", NOTE if mild else None
+        what, level = "sbatch refuses a script without it", ERROR
+    if not _stands(script) or (level is None and _is_for_all_shells(script)):
+        level = NOTE
     several = len(script.lines) in foreign_lines(script.lines, script.directives.first_command)
     reason = f"the first line does not name a shell with #!: {what}"
     yield Hit(1, reason, level=NOTE if several else level)

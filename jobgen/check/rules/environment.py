@@ -20,7 +20,7 @@ START_UP = (".bashrc", ".bash_profile", ".profile", ".zshrc")
     WARNING,
     "A shell start-up file in a job",
     """Start-up files are for interactive and login shells. Many return at once in other shells, some wait for
-    input, and they differ between users. (It is a note if the file is one of login shells, such as `~/.bash_profile`,
+    input, and they differ between users. (It is a note in a short trial, if the file is one of login shells, such as `~/.bash_profile`,
     which do not return, and if an environment is activated below it by its whole path, or conda set up so.)""",
     fix="write what the job needs of it in its place: modules, variables, an environment",
     bad="""
@@ -53,14 +53,20 @@ def _fix_for_conda(script: Script, command: Command) -> str:
     activates = {one.name for one in later if one.literals[:1] == ["activate"]}
     old, by_module = activates & {"source", "."}, any(map(_MODULE.match, (one.node.text for one in later)))
     known = any(_HOOK.match(one.node.text) for one in later) or (by_module and "conda" not in activates)
-    if known or not activates & {"conda", "source", "."}:
+    if known or not activates & {"source", ".", *_SET_UPS}:
         return ""
     also = ", and conda activate for source activate" if old else ""
-    return f"{_SET_UP}{also}; write what else the job needs of the file, too"
+    set_up = next((text for name, text in _SET_UPS.items() if name in activates), _SET_UPS["conda"])
+    return f"{set_up}{also}; write what else the job needs of the file, too"
 
 
 _MODULE = re.compile(r"(?i)(?:module|ml)\s.*(?:conda|python)")
-_SET_UP = "write source DIR/etc/profile.d/conda.sh in its place: conda info --base prints DIR"
+_DIR = "in its place: conda info --base prints DIR"
+_SET_UPS = {
+    "micromamba": 'write export MAMBA_ROOT_PREFIX=DIR and eval "$(BIN/micromamba shell hook --shell bash)" in its place',
+    "mamba": f"write source DIR/etc/profile.d/conda.sh and source DIR/etc/profile.d/mamba.sh {_DIR}",
+    "conda": f"write source DIR/etc/profile.d/conda.sh {_DIR}",
+}
 
 
 def _has_own_python(script: Script, command: Command) -> bool:

@@ -100,7 +100,7 @@ def _last_launch(script: Script) -> int:
     WARNING,
     "One hostfile for all jobs",
     """If all jobs write their hostfile to one path, the next job that starts overwrites it, and the launcher
-    of the first job reads the hosts of the second. Ten of 45 public scripts do that. (It is a note in `/tmp`,
+    of the first job reads the hosts of the second. Ten of 45 public scripts do that. (It is a note in a short trial, in `/tmp`,
     which only jobs on the same node share, if only the shell reads the file, before it starts a program, and if
     nothing names it, so that a program may read it or not. It is
     silent with `--dependency=singleton`: one job of this name runs at a time, if nothing names the file and each
@@ -126,15 +126,32 @@ def _last_launch(script: Script) -> int:
     """,
 )
 def shared_hostfile(script: Script) -> Iterator[Hit]:
-    seen, job_id = set(), script.dialect.variable("job_id")
     depend = script.heeded.get("--dependency")
     if not script.is_batch or (depend is not None and "singleton" in depend.value):
         return
+    files = _shared_files(script)
+    if not files:
+        return
+    few = list(files.items())[:_FEW]  # each costs a search in the whole script
+    mild = {name: name.startswith("/tmp/") or _may_be_unread(script, node, name) for name, node in few}
+    first = min(mild, key=lambda name: mild[name])
+    what = f"{first} is the same file"
+    if len(files) > 1:
+        what = f"{first} and {counted(len(files) - 1, 'other hostfile')} are the same files"
+    job_id = script.dialect.variable("job_id")
+    fix = "put the job's id into the path" + (f": hostfile.${job_id}" if job_id else "")
+    reason = f"{what} for all jobs: concurrent jobs overwrite each other's hosts"
+    yield Hit.at(files[first], reason, fix, level=NOTE if mild[first] else None)
+
+
+def _shared_files(script: Script) -> dict[str, Node]:
+    """Return the hostfiles that a script writes to the same path in each job, with the redirection of each."""
+    found: dict[str, Node] = {}
     for node, _, _ in written(script):
         file = node.get("destination")
         name = script.path_text(file) if file is not None else ""
         if (
-            name in seen
+            name in found
             or not _is_hostfile(script, name)
             or of_this_job(script, node)
             or node.under("function_definition")
@@ -146,14 +163,9 @@ def shared_hostfile(script: Script) -> Iterator[Hit]:
         ):
             continue  # in a directory whose name is known only when the script runs
         here = "$" not in name or re.match(r"\$\{?PWD\b", name) is not None
-        if name.startswith("/dev/") or (file is not None and here and not is_shared(script, file)):
-            continue  # no file, or one in the directory of this job
-        seen.add(name)
-        reason = f"{name} is the same file for all jobs: concurrent jobs overwrite each other's hosts"
-        fix = "put the job's id into the path" + (f": hostfile.${job_id}" if job_id else "")
-        few = len(seen) < _FEW  # each costs a search in the whole script
-        mild = name.startswith("/tmp/") or (few and _may_be_unread(script, node, name))
-        yield Hit.at(node, reason, fix, level=NOTE if mild else None)
+        if not (name.startswith("/dev/") or (file is not None and here and not is_shared(script, file))):
+            found[name] = node  # no device, and no file in the directory of this job
+    return found
 
 
 @rule_once(

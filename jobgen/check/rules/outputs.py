@@ -68,7 +68,7 @@ def _lost(script: Script, path: str) -> str | None:
     "The directory of an output file may be missing",
     """The scheduler does not create the directory of an output file. Slurm opens the file before the script
     starts, and the job fails without a log; a `mkdir` in the script runs too late. PBS runs the job, ends it
-    with status 0, and loses the output. (Without a `mkdir` it is a note: the directory may exist where the
+    with status 0, and loses the output. (In a short trial it is a note, and without a `mkdir`: the directory may exist where the
     job is submitted. It is silent if the directory is beside the script, or above it in its repository, if it is that
     of the script, if a file beside it makes it, and for other absolute paths.)""",
     bad="""

@@ -73,7 +73,7 @@ def after_array(script: Script) -> Iterator[Hit]:
     "A relative path in the home directory",
     """PBS starts a job in the home directory, and relative paths are resolved there. Slurm starts it in the
     directory where it was submitted. (The apps of brainlife.io are submitted with a directory. It is silent in scripts
-    of NCAR, where PBS starts jobs in the directory, too, and a note where the command line has to have the size of the job, as it may have
+    of NCAR, where PBS starts jobs in the directory, too, and a note in a short trial, and where the command line has to have the size of the job, as it may have
     the directory.)""",
     fix='begin with cd "$PBS_O_WORKDIR"',
     bad="""

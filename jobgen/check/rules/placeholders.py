@@ -14,11 +14,10 @@ EXPANDS_NOTHING = "expands no variables in directives"
 BY_COMMAND_LINE = (
     "write the value, or give the option on the command line instead, where the shell expands it"
 )
-# Options whose literal value is accepted; other rules report those that are refused.
-_TEXTS = (
-    "--job-name", "--comment", "--mail-user", "--account", "--qos", "--chdir", "--wckey", "-A", "-M",
-    "-P",
-)  # fmt: skip
+# Options whose literal value is accepted; other rules report those that are refused. The job runs in the same way
+# with another label.
+_LABELS = ("--job-name", "--comment", "--mail-user", "--wckey", "-M")
+_TEXTS = (*_LABELS, "--account", "--qos", "--chdir", "-A", "-P")
 
 
 @rule(
@@ -60,17 +59,18 @@ def placeholder(script: Script) -> Iterator[Hit]:
     "literal-variable",
     WARNING,
     "A variable in a directive",
-    """No shell reads directives: sbatch and qsub do not expand `$NAME` in them. A job with `--job-name=$MODEL` is called
-    `$MODEL`. (Values that are refused for it, such as `--time=$T`, are errors of the rules for these values; output-variable
+    """No shell reads directives: sbatch and qsub do not expand `$NAME` in them. A job with `--account=$PROJECT`
+    is charged to `$PROJECT`, and refused. (It is a note if the job runs in the same way, as with a name, a comment or an
+    address of mail. Values that are refused for it, such as `--time=$T`, are errors of the rules for these values; output-variable
     is about paths of logs. Several that the script never sets may be for a program that fills them in: one note.)""",
     fix=BY_COMMAND_LINE,
     bad="""
     #!/bin/bash
-    #SBATCH --job-name=$MODEL
+    #SBATCH --account=$PROJECT
     #SBATCH --time=01:00:00
     srun /opt/site/solver
     """,
-    good={"#SBATCH --job-name=$MODEL": "#SBATCH --job-name=llama"},
+    good={"#SBATCH --account=$PROJECT": "#SBATCH --account=project1"},
 )
 def literal_variable(script: Script) -> Iterator[Hit]:
     unset = [one for one in script.options if one.line in script.placeholders and value_variables(one.value)]
@@ -78,7 +78,7 @@ def literal_variable(script: Script) -> Iterator[Hit]:
         yield Hit.at(option, f"{_literally(script, option)}, unless a program fills it in", level=NOTE)
     for option in script.options:
         if option.flag in _TEXTS and option.line in script.unexpanded and has_variable(option.value):
-            yield Hit.at(option, _literally(script, option))
+            yield Hit.at(option, _literally(script, option), level=NOTE if option.flag in _LABELS else None)
 
 
 def _literally(script: Script, option: DirectiveOption) -> str:

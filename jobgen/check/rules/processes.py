@@ -33,7 +33,7 @@ _MONITORS = (
     WARNING,
     "wait that loses the status",
     """`wait` without a process waits for all processes and exits with status 0, even if one has failed: the
-    job succeeds. Wait for each process. It waits for none that a loop behind a `|` has started. (A `wait` above all of them is
+    job succeeds. Wait for each process. It waits for none that a loop behind a `|` has started. (It is a note in a short trial. A `wait` above all of them is
     not meant. Services, such as `jupyter` and `dask worker`, run until the job is cancelled: nothing waits for their status,
     nor for what runs beside a cluster of workers, if nothing stops it.)""",
     message="wait without a process exits with status 0, even if a process has failed",

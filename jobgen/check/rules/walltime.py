@@ -6,10 +6,10 @@ import os
 import re
 from collections.abc import Iterator
 
-from jobgen.check.ignored_failures import does_little, is_probe
 from jobgen.check.ranks.model import ranks
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.check.rules.variables import is_printed
+from jobgen.check.trials import is_trial
 from jobgen.errors import shown
 from jobgen.schedulers.directive_options import read_options
 from jobgen.schedulers.request import DirectiveOption, Request
@@ -27,8 +27,9 @@ from jobgen.values.parsers import seconds as seconds_of
     killed. On others it is days, and the job waits longer, because it does not fit into shorter gaps. (It is
     a note if the job has one node and no GPUs, or the only directive is one number, so that the command line may have
     the rest. It is one, too, if the script reads the index of an array or a number of nodes that no directive has, if a comment names the program
-    that submits it, if the name of the queue or the QoS is a time, or that of one for short jobs or tests, if the script is called a
-    demonstration, a short run or an analysis, in a script that is still to be filled in, and if the job only prints, loads modules, tests the network or submits others. A comment, which may be about the queue, a command that submits
+    that submits it, if the name of the queue or the QoS is a time, or that of one for short jobs or tests, in a script that is still to be filled in, and in a short trial: one
+    called a test, a demonstration, a benchmark or an analysis, one in a folder of them, and one that only prints, loads modules, measures
+    the machine or submits others. A comment, which may be about the queue, a command that submits
     the script again, or one in a file beside it may have the time limit, and one that gives the number of nodes,
     which the script reads.)""",
     message="no time limit: the default of the queue applies, which may be minutes or days",
@@ -57,8 +58,7 @@ def no_walltime(script: Script) -> Iterator[Hit]:
     form = scheduler.request_forms["walltime"]
     limits = {"walltime", "--time", "cput", script.dialect.key("walltime")}
     if not names & limits and not limits & _names(script.given):
-        unsure = script.is_template or script.placeholders or _may_be_given(script) or does_little(script)
-        unsure = unsure or any(map(is_probe, [one for one in script.commands if one.works][-1:]))
+        unsure = script.is_template or script.placeholders or _may_be_given(script) or is_trial(script)
         if unsure and (is_for_engine(script.name) or _is_driven(script)):
             return
         fix = f"add {scheduler.prefix} {form.format('HH:MM:SS')}, with more time than the job needs"
@@ -91,13 +91,7 @@ def _may_be_given(script: Script) -> bool:
     others = (request.gpus, request.mem, request.gpus_per_node, request.queue, request.totals)
     is_time = any(map(_TIME_NAME.search, _queues(script)))
     few = not any((*sizes(request), *others)) or (len(script.options) == 1 and not request.queue)
-    shows = _OF_COURSES.search(script.name) is not None
-    return few or is_time or shows or _has_options(script) or _has_nodes(script)
-
-
-_OF_COURSES = re.compile(
-    r"(?i)(?<![a-z])(?:beginner|tutorial|demo|hello|examples?|exercise|lesson|quick|debug|toy|plots?|counts?|analy[sz]e)(?![a-z])"
-)
+    return few or is_time or _has_options(script) or _has_nodes(script)
 
 
 def sizes(request: Request) -> tuple[object, ...]:

@@ -131,8 +131,8 @@ class Dialect:
     also_reads: Mapping[str, tuple[str, str]] = {}
     ignores_others = ""  # the option that turns this off
     default_nodes: int | None = None  # if a job requests no number of nodes or ranks
-    # Options that are 1 in a job that has none of them, and the variables that are set only with them.
-    sizes_of_one: Mapping[str, str] = {}
+    # Options that are 1 by default, the variable that each sets, and the options that change the default.
+    sizes_of_one: Mapping[str, tuple[str, ...]] = {}
     needs_shebang = False
     script_copy = ("", NEVER)  # its copy of a script, and a pattern of parts of the path
     login_shell = False  # runs the script

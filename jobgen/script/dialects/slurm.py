@@ -107,9 +107,11 @@ class SlurmDialect(Dialect):
     }
     default_nodes = 1
     sizes_of_one = {
-        "--nodes": "", "--ntasks": "SLURM_NTASKS", "--ntasks-per-node": "SLURM_NTASKS_PER_NODE",
-        "--cpus-per-task": "SLURM_CPUS_PER_TASK",
-    }  # fmt: skip
+        "--nodes": ("", "--ntasks", "--gpus"),
+        "--ntasks": ("SLURM_NTASKS", "--nodes", "--ntasks-per-node", "--gpus"),
+        "--ntasks-per-node": ("SLURM_NTASKS_PER_NODE", "--ntasks", "--gpus"),
+        "--cpus-per-task": ("SLURM_CPUS_PER_TASK", "--cpus-per-gpu"),
+    }
     hides_devices = True
     needs_shebang = True
     script_copy = ("slurmd/jobID/slurm_script", r"\bslurmd\b|\bslurm_script\b")
