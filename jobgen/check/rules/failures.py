@@ -56,7 +56,7 @@ from jobgen.script.syntax import LATER, LOOPS, Node, assignments, expansions, fu
     other files of a site may do so: write it behind them. `set -u` ends many scripts at an activation of conda or at a
     variable that may be unset: add it only after a test. dash, which is `sh` on Debian and Ubuntu, has no `pipefail`.
     MATLAB has a status of its own with `-batch`, or where its code catches errors, and ROOT with `-q`. (It
-    is a note if the program is one of several runs, if a later command may fail with it, if one reads what it makes, such as
+    is a note in a short trial, if the program is one of several runs, if a later command may fail with it, if one reads what it makes, such as
     a compiler, if its failure is reported, by `ctest` to a dashboard or with a mail of a file, if TensorFlow would go on
     without the GPUs, and if python would go on with the packages of a module, or pip install others, without the
     environment that is activated. It is silent about commands that only print or install packages, where the script judges
@@ -453,7 +453,7 @@ def _teed(pipeline: Node) -> bool:
     "The status of the training is lost in a pipe",
     """The status of `training | tee log` is that of tee, 0: the scheduler records the job as completed, and
     dependent jobs start. `if [ $? -eq 0 ]`, `status=$?` and `|| exit 1` behind it see the status of tee, too.
-    (Reported are pipelines whose status is that of the job, or checked by `set -e`, or read by the script; for the
+    (It is a note in a short trial. Reported are pipelines whose status is that of the job, or checked by `set -e`, or read by the script; for the
     others see `no-errexit`.)""",
     message="the status of the pipeline is that of its last command: the job succeeds although the program fails",
     bad="""

@@ -307,7 +307,7 @@ def _directory(command: Command) -> str:
     WARNING,
     "sleep to wait for a process",
     """A fixed delay fails when the file system, the network or the node is slow. Test in a loop, with a
-    limit, whether the process is ready. (It is a note if a person waits for the token of a notebook, and silent for
+    limit, whether the process is ready. (It is a note in a short trial, and if a person waits for the token of a notebook, and silent for
     dask and Spark, whose workers and clients call again.)""",
     message="a fixed sleep may end before the process is ready",
     fix="test in a loop, with a limit, whether the process is ready",

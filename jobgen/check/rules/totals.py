@@ -45,7 +45,7 @@ from jobgen.values.parsers import number as whole_number
     ERROR,
     "A launcher with another number of nodes than the job",
     """The request and the launch command have different numbers of nodes. The launcher waits for nodes that
-    the job does not have, or leaves some idle. (With fewer nodes it is a warning.)""",
+    the job does not have, or leaves some idle. (With fewer nodes it is a warning, and a note in a short trial.)""",
     fix="use the number that the scheduler sets in a variable",
     bad="""
     #!/bin/bash
@@ -169,7 +169,7 @@ def _has_all_nodes(script: Script, launch: Launch) -> bool:
     "A launcher with more or fewer ranks than the job's GPUs or slots",
     """The launcher starts more ranks than the job has GPUs on a node or slots in all, or leaves GPUs idle.
     Open MPI refuses more ranks than slots, other MPIs share the cores; `srun` counts the cores of the
-    allocation, not its tasks. A rank without a GPU fails when it opens its device.""",
+    allocation, not its tasks. A rank without a GPU fails when it opens its device. (It is a note in a short trial.)""",
     bad="""
     #!/bin/bash
     #SBATCH --gpus-per-node=4
