@@ -11,7 +11,7 @@ from functools import partial
 from typing import NamedTuple
 
 from jobgen.check.places import Change, changes, columns, columns_of
-from jobgen.check.rule import ERROR, NOTE, Rule
+from jobgen.check.rule import ERROR, NOTE, WARNING, Rule
 from jobgen.check.rules.placeholders import BY_COMMAND_LINE, EXPANDS_NOTHING, literal_variable, placeholder
 from jobgen.check.rules.table import RULES
 from jobgen.check.trials import is_trial
@@ -29,7 +29,10 @@ _OF_OPTIONS = ("no-walltime", "missing-directive", "bad-select")
 _OF_VALUES = ("array-output", "literal-variable", "output-directory", "output-variable", "repeated-directive")
 
 # They warn of the loss of a run, which is a small one in a trial.
-_OF_RUNS = ("bare-wait", "bashrc", "home-directory", "no-walltime", "output-directory", "shared-hostfile")
+_OF_RUNS = (
+    *("bare-wait", "bashrc", "home-directory", "lost-status", "no-errexit", "no-walltime"),
+    *("nodes-mismatch", "output-directory", "ranks-mismatch", "shared-hostfile", "sleep-as-sync"),
+)
 
 # Marks of msub of Moab, and of the sbatch of JARVICE.
 _OTHER_COMMAND = re.compile(r"\bMOAB_JOB|/JARVICE\b")
@@ -75,13 +78,11 @@ def check(
     script = read(source)
     whole, _ = _silenced(script)
     found = _findings(script, file)
-    for above, text, has_options in scripts(script):
-        expands = not re.search(r"<<-?\s*['\"\\]", script.line(above))
+    for above, text, has_options, dollar in scripts(script):
         for one in _findings(read(text), file):
             if one.rule not in whole and not (has_options and one.rule in _OF_OPTIONS):
                 line, reason, fix = one.line + above, _moved(one.reason, above), _moved(one.fix, above)
-                # For the shell that writes the script.
-                fix = fix.replace("$", "\\$") if expands else fix
+                fix = fix.replace("$", dollar)
                 found.add(one.moved(line, script.line(line))._replace(reason=reason, fix=fix))
     return sorted(found, key=in_order) + sorted(_of_started(script, file, whole), key=in_order)
 
@@ -157,7 +158,7 @@ def _finding(rule: Rule, hit: Hit, script: Script, file: str) -> Finding:
         reason, fix = f"{reason}; {script.dialect.command} {EXPANDS_NOTHING}", BY_COMMAND_LINE
         if script.values.keys().isdisjoint(re.findall(r"\$\{?(\w+)", script.line(hit.line))):
             fix += ", unless a program fills it in"
-    small = rule.id in _OF_RUNS and is_trial(script)
+    small = level == WARNING and rule.id in _OF_RUNS and is_trial(script)
     severity = NOTE if level != NOTE and (small or _is_unsure(hit, rule, script)) else level
     column, end = columns_of(script, hit, reason)
     parts = changes(script, hit) if hit.edits else ()

@@ -76,7 +76,7 @@ _HARMLESS = re.compile(
     r"(?:(?:conda|mamba|micromamba|pip3?|python3? -m pip|git)\s+(?:env\s+)?(?:remove|uninstall)|"
     r"(?:singularity|apptainer|shifterimg|docker|podman)\s+pull|cmake\s+-E|spack\s+unload|"
     r"(?:conda|mamba|micromamba)\s+(?:env\s+)?(?:create|init|config|clean|deactivate)|g?make\s+(?:dist)?clean|"
-    r"g?make\s+(?:info|help|print\w*|show\w*)|ctest\s+(?:-N|--show-only)|taskset\s+-\w*p|"
+    r"g?make\s+(?:info|help|print\w*|show\w*)|ctest\s+(?:-N|--show-only)|taskset\s+(?:-\w+\s+)*-\w*p|"
     r"(?:wandb|huggingface-cli|hf)\s+(?:auth\s+)?(?:login|disabled|enabled|offline|online|artifact\s+cache))\b|"
     r"(?:\S*/)?[a-z]\w*\s+(?:del|delete|destroy)\s|"
     r"(?:python[\d.]* -m )?pip[\d.]*\s+install\s(?:-\S+\s)*pip(?=\s|$)|"
@@ -89,9 +89,9 @@ _INSTALLS = re.compile(
     r"(?:pip[\d.]*|uv pip|conda|mamba|micromamba)\s(?:.*\s)?install\b(?!(?!.*\s-e\s).*\s\.)|"
     r"(?:\S*/)?(?:poetry|pipenv|pdm|uv)\s+(?:install|sync)\b)"
 )
-# Commands that only clean up, or print.
+# Commands that only clean up, print, or submit other jobs.
 _CLEANS = re.compile(
-    r"(?i)ws_release|(.*[-_.])?(clea[nr]([-_]?(up|sync))?|epilog(ue)?)([-_.].*)?|print_\w+|log(_\w+|msg)?|info|msg|banner"
+    r"(?i)ws_release|(?:re)?(?:submit|sbatch|qsub)\w*(?:\.\w+)?|run_?all\w*\.(?:sh|bash)|(.*[-_.])?(clea[nr]([-_]?(up|sync))?|epilog(ue)?|finali[sz]e)([-_.].*)?|print_\w+|log(_\w+|msg)?|info|msg|banner"
 )
 _ENDS = ("stop", "shutdown", "close-session", "--shutdown", "--stop")  # words that end a service: ray stop
 _SHELLS = {"bash", "sh", "zsh", "ksh", "dash", "tcsh", "csh"}
@@ -157,9 +157,10 @@ def is_work(command: Command) -> bool:
 
 
 def prepares_nodes(command: Command) -> bool:
-    """Return whether a launcher only prints, or makes and removes files, on nodes: ``srun mkdir -p a``."""
+    """Return whether a launcher only prints, ends a service, or makes and removes files: ``srun mkdir a``."""
     name = _started(command)
-    return name in {*INFORM, *_PREPARE, "sync", "killall"} - {"test"} or _PRINTS.fullmatch(name) is not None
+    quick = {*INFORM, *_PREPARE, "sync", "killall", "find"} - {"test"}
+    return name in quick or any(known.fullmatch(name) for known in (_PRINTS, _CLEANS))
 
 
 def _started(command: Command) -> str:
@@ -223,7 +224,7 @@ def shows_installation(script: Script, command: Command) -> bool:
 
 
 def _cleans(command: Command) -> bool:
-    """Return whether a program, or the script that a shell runs, only cleans up or prints, by its name."""
+    """Return whether a program, or the script of a shell, cleans up, prints or submits, by its name."""
     name, *words = _program(command) or [""]
     own = command.program or os.path.basename(command.words[0].unquoted)
     scripts = words if os.path.basename(name) in _SHELLS else []
@@ -387,7 +388,8 @@ def is_sent_again(script: Script, work: Command) -> bool:
             words = names or [word for word in words if re.fullmatch(r"\"?\$\{?\w+\}?\"?", word)]
             if one.node.start > work.node.end and words:
                 return True  # a variable may have the name of the script
-    return False
+    later = (one for one in run(script) if one.node.start > work.node.end)
+    return any("resub" in name.lower() for one in later for name in _program(one))
 
 
 # Environments
@@ -519,10 +521,17 @@ def _feeds(script: Script, command: Command, later: Sequence[Command]) -> bool:
     words = [word.unquoted for word in command.arguments]
     outputs += [value for name, value in pairwise(words) if _OUTPUT.fullmatch(name)]
     outputs = [text for text in outputs if len(text) > 3 and not text.startswith("/dev/")]
-    return _COMPILERS.fullmatch(program) is not None or any(_is_named(text, later) for text in outputs)
+    compiles = _COMPILERS.fullmatch(program) is not None and not _is_emptied(script, command)
+    return compiles or any(_is_named(text, later) for text in outputs)
 
 
 _OUTPUT = re.compile(r"--?(?:o|O|out\w*|output[-_\w]*|save[-_\w]*|dest\w*|prefix|results?[-_\w]*)")
+
+
+def _is_emptied(script: Script, command: Command) -> bool:
+    """Return whether the folder of a build is emptied before: no old program is left that could run."""
+    before = (one for one in script.named("rm") if one.node.start < command.node.start)
+    return any(word.text in ("*", "./*") for one in before for word in one.arguments)
 
 
 def _is_new(script: Script, command: Command, target: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import NamedTuple
 
 from jobgen.script.commands import Command
 from jobgen.script.dialects.table import DIALECTS
@@ -33,13 +34,35 @@ def expanded_texts(script: Script) -> list[Node]:
     return [found[start] for start in sorted(found)]
 
 
-def scripts(script: Script) -> Iterator[tuple[int, bytes, bool]]:
-    """Yield the number of lines above each script, its text, and whether further options may be given."""
+class Submitted(NamedTuple):
+    """A script in a here-document: the number of lines above it, its text, and whether further options may be
+    given. ``dollar`` is the text of a ``$`` there that its own shell expands."""
+
+    above: int
+    source: bytes
+    has_options: bool
+    dollar: str
+
+
+def scripts(script: Script) -> Iterator[Submitted]:
     for command in script.commands:
         body = _input(command.node) or _written(script, command) if command.name in _SUBMIT else None
         if body is not None:
             text = _read(body)
-            yield body.line - 1, text.encode(), bool(command.arguments) or "##" in text.split("\n")
+            has_options = bool(command.arguments) or "##" in text.split("\n")
+            yield Submitted(body.line - 1, text.encode(), has_options, _dollar(body))
+
+
+def _dollar(body: Node) -> str:
+    """Return a ``$`` that the outer shell passes on. (Backquotes remove one more backslash.)"""
+    if body.parent is not None and re.match(_QUOTED, body.parent.text):
+        return "$"
+    return r"\\\$" if _in_backquotes(body) else r"\$"
+
+
+def _in_backquotes(body: Node) -> bool:
+    around = body.around("command_substitution")
+    return around is not None and around.text.startswith("`")
 
 
 def _written(script: Script, command: Command) -> Node | None:
@@ -77,6 +100,7 @@ def _read(body: Node) -> str:
     text = re.sub(r"(?m)^\t+", "", body.text) if begun.startswith("<<-") else body.text
     if re.match(_QUOTED, begun):
         return text
+    text = _unescaped(text) if _in_backquotes(body) else text
     lines: list[str] = []
     for line in text.split("\n"):
         known = _REPLACED.sub("value", line)
@@ -87,5 +111,9 @@ def _read(body: Node) -> str:
         given = known
         if known != line and (directive or alone):
             given = ":" if alone and below else "##"
-        lines.append(re.sub(r"\\([$`\\])", r"\1", given))
+        lines.append(_unescaped(given))
     return "\n".join(lines)
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\([$`\\])", r"\1", text)

@@ -59,7 +59,7 @@ def test_a_here_document_of_another_command_is_no_job_script(text: str) -> None:
     ],
 )
 def test_the_here_document_that_a_submit_command_reads(text: str) -> None:
-    assert [text for _, text, _ in scripts(Script(f"#!/bin/bash\n{text}\n".encode(), "slurm"))] == [b"X\n"]
+    assert [one.source for one in scripts(Script(f"#!/bin/bash\n{text}\n".encode(), "slurm"))] == [b"X\n"]
 
 
 def test_a_directive_that_the_outer_shell_completes() -> None:
@@ -367,6 +367,18 @@ def test_a_text_in_three_quotes_is_not_the_place_of_an_error() -> None:
         ("conda-init", f"{HEAD}conda init bash\nsource ~/.bashrc\nconda activate a"),
         ("no-errexit", f"{HEAD}/apps/start_gui xterm\ndate"),
         ("no-errexit", f"{HEAD}cmsenv\nls"),
+        ("nodes-mismatch", f"{PBS}#PBS -l nodes=100:ppn=4\nmpirun -np 384 ./a"),
+        ("no-pipefail", f"{HEAD}set -e\nmd5sum a | tee -a sums\nsrun ./a"),
+        ("no-pipefail", f"{HEAD}set -e\ndocker images | grep a | awk '{{print $1}}'\nsrun ./a"),
+        ("sleep-as-sync", f"{HEAD}dask-scheduler --port 8786 &\nsleep 5\nsrun dask-worker a:8786"),
+        (
+            "ranks-mismatch",
+            f"{HEAD}#SBATCH --gpus-per-node=4\naccelerate launch --num_processes 1 t.py --model_parallel",
+        ),
+        ("lost-status", f"{HEAD}srun find /data -name 'a*' | xargs ./b"),
+        ("no-errexit", f"{HEAD}./a\nbash ~/resubmit.sh 30\ndate"),
+        ("no-errexit", f"{HEAD}taskset -c -p $$ | cut -d: -f2\n./a"),
+        ("no-errexit", f"{HEAD}cd build\nrm -rf *\ncmake ..\nmake\nmpirun ./a"),
         ("output-variable", f"{PBS}#PBS -l select=1:ncpus=4\n#PBS -j oe\n#PBS -e $PBS_JOBNAME.e\n./a"),
         ("output-directory", f"{PBS}#PBS -j eo\n#PBS -o logs/a\n./a"),
         ("ranks-mismatch", f"{PBS}#PBS -l select=1:ncpus=40\nmpirun --allow-run-as-root -np 8 ./a"),
@@ -418,6 +430,9 @@ def test_what_is_no_finding(rule: str, text: str) -> None:
     ("rule", "text"),
     [
         ("no-errexit", f"{HEAD}work() {{\npython t.py\n}}\nwork\nls > list"),
+        ("no-pipefail", f"{HEAD}set -e\ndocker images | grep a > list\nsrun ./a"),
+        ("no-pipefail", f"{HEAD}set -e\nmd5sum -c a | mail b\nsrun ./a"),
+        ("ranks-mismatch", f"{HEAD}#SBATCH --gpus-per-node=4\naccelerate launch --num_processes 1 t.py"),
         ("no-errexit", f"{HEAD}work() {{\npython t.py $1\n}}\nwork 1\nwork 2"),
         (
             "forced-devices",
@@ -600,6 +615,31 @@ def test_what_is_still_a_finding(rule: str, text: str) -> None:
             "note",
         ),
         ("no-errexit", f"{HEAD}make\nctest -D Nightly\nexit 0", "note"),
+        ("mpi-options", f"{HEAD}module load intel-mpi\nconda activate a\nmpirun -npernode 4 ./a", "note"),
+        ("download-in-job", f"{HEAD}pip install --user --upgrade pip\nsrun ./a", "note"),
+        ("download-in-job", f"{HEAD}pip install -U pip\npip install a\nsrun ./a", "warning"),
+        ("misspelt-variable", f"{TORQUE}echo `cat $PSB_NODEFILE`\n./a", "note"),
+        ("misspelt-variable", f"{TORQUE}./a `cat $PSB_NODEFILE`", "warning"),
+        ("nodes-mismatch", f"{PBS}#PBS -l nodes=100:ppn=4\nmpirun -np 376 ./a", "warning"),
+        (
+            "sleep-as-sync",
+            f"{HEAD}./lab > log &\nsleep 60\nJUPYTER_TOKEN=`grep a log`\nssh b $JUPYTER_TOKEN",
+            "note",
+        ),
+        *(
+            (
+                "signal-to-steps",
+                f"{HEAD}#SBATCH --gpus=4 --signal=USR1@60\ntorchrun --nproc-per-node=4 {program}",
+                level,
+            )
+            for program, level in (
+                ("evaluate_ppo.py", "note"),
+                ("main.py --eval", "note"),
+                ("main.py --eval-steps 4", "warning"),
+            )
+        ),
+        ("mpi-options", f"{HEAD}conda activate a\nmodule load intel-mpi\nmpirun -npernode 4 ./a", "warning"),
+        ("mpi-options", f"{HEAD}module load intel-mpi\n. v/bin/activate\nmpirun -npernode 4 ./a", "warning"),
         ("no-errexit", f"{HEAD}./a\neval \"echo $(date -ud '@$T' +'%H hr')\"", "warning"),
         ("no-walltime", "#!/bin/bash\n#SBATCH -n 2 -p unlimitq -J a\nsrun ./a", "note"),
         *(
@@ -610,7 +650,8 @@ def test_what_is_still_a_finding(rule: str, text: str) -> None:
             )
         ),
         ("bare-wait", f"{HEAD}cat list | while read -r a; do\nsrun ./a $a &\ndone\nwait", "warning"),
-        ("no-errexit", f"{HEAD}ctest -j 4\nexit 0", "warning"),
+        ("no-errexit", f"{HEAD}ctest -j 4\nexit 0", "note"),
+        ("no-errexit", "#!/bin/bash\n#SBATCH --time=20:00:00\nctest -j 4\nexit 0", "warning"),
         ("no-errexit", f"{HEAD}send() {{\nmail -s $1 a@b < log\n}}\nmake\n./a > log\nsend a\ndate", "note"),
         ("no-errexit", f"{HEAD}./a > log\necho done | mail -s done a@b\ndate", "warning"),
         ("no-errexit", f"{HEAD}python -c 'import a; a.run()'\ndate", "warning"),
@@ -754,11 +795,45 @@ def test_a_status_that_matlab_keeps(command: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("removal", "keeps"),
+    [
+        ("rm -rf ~/raw/out", False),
+        ("/bin/rm -r /data/a/raw", False),
+        ("for a in 1 2; do rm -rf /data/raw/$a; done", False),
+        ("rm -rf /data/tmp", True),
+        ("rm -f ~/raw/out", True),
+        ("rm -rf ~/runs/$SLURM_JOB_ID", True),
+        ("rm -rf $WORK", True),
+    ],
+)
+def test_no_status_is_kept_behind_a_program_whose_data_are_removed(removal: str, keeps: bool) -> None:
+    (only,) = found(f"{HEAD}./a\n{removal}\ndate", "no-errexit")
+    end = "write || exit 1 behind it, before the files are removed"
+    assert only.fix == ("write status=$? behind it, and exit $status at the end" if keeps else end)
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "dollar"),
+    [
+        ("sbatch << END", "END", r"\$"),
+        ("sbatch << 'END'", "END", "$"),
+        ("id=`sbatch << END", "END\n`", r"\\\$"),
+        ("id=$(sbatch << END", "END\n)", r"\$"),
+    ],
+)
+def test_the_dollar_of_a_fix_in_a_here_document(begin: str, end: str, dollar: str) -> None:
+    text = f"#!/bin/bash\n{begin}\n{HEAD}./a\ndate\n{end}"
+    (only,) = found(text, "no-errexit")
+    assert only.fix == f"write status={dollar}? behind it, and exit {dollar}status at the end"
+
+
+@pytest.mark.parametrize(
     ("line", "program"),
     [
         ("/usr/bin/time -v $ENV/bin/python3 -u a.py", "python3"),
         ('nice -n 5 "$A"', '"$A"'),
         ("poetry install\n./a", "a"),
+        ('apptainer run --nv "$IMAGE" "$SCRIPT" --port "$PORT"', "apptainer"),
     ],
 )
 def test_the_program_behind_a_wrapper(line: str, program: str) -> None:
@@ -807,8 +882,11 @@ def test_placeholders_of_a_template() -> None:
     assert (only.severity, only.fix) == ("note", "check the script that is made of the template")
 
 
-def test_a_command_that_cleans_up_is_no_work() -> None:
-    (only,) = found(f"{HEAD}./solver a\nws_release data\necho done", "no-errexit")
+@pytest.mark.parametrize(
+    "end", ["ws_release data", "finalize_job", "mpirun -n 2 $D/bin/finalize_daemon", "bash runAll_2.sh a"]
+)
+def test_a_command_that_cleans_up_is_no_work(end: str) -> None:
+    (only,) = found(f"{HEAD}./solver a\n{end}\necho done", "no-errexit")
     assert only.reason.startswith("if solver fails")
 
 

@@ -287,6 +287,13 @@ def _changes(script: Script) -> list[_Change]:
     return [one for one in found if not one.command.node.under(*LATER)]
 
 
+def is_in_front_of_modules(script: Script, at: int) -> bool:
+    """Return whether an environment of conda, which may bring programs of its own, is activated behind all modules."""
+    before = [one for one in _changes(script) if one.command.node.start < at]
+    last = before[-1] if before else None
+    return last is not None and last.kind == "activate" and last.names == ("conda",)
+
+
 def _change(command: Command) -> _Change | None:
     words = [word for word in command.literals if not word.startswith("-") or command.name == "ml"]
     changes = words[:1] in (["activate"], ["deactivate"])

@@ -27,7 +27,7 @@ _DOWNLOADS = {
     "Downloads inside the job",
     """Compute nodes often have no internet access. Where they do, the GPUs of every job wait for the
     download. (A script that sets a proxy, or loads a module of that name, shows that its nodes have the internet. It is a note if the script names a mirror, does nothing else, is called an installation,
-    chooses the download by a `case`, or runs a program that needs the internet itself, such as `wandb login`, or installs a client of a service.)""",
+    chooses the download by a `case`, or runs a program that needs the internet itself, such as `wandb login`, or installs a client of a service, and if it only installs a newer pip.)""",
     fix="run it on the login node, before the job",
     bad="""
     #!/bin/bash
@@ -43,6 +43,7 @@ def download(script: Script) -> Iterator[Hit]:
     modules = (word for command in script.named("module", "ml") for word in command.literals)
     if not script.is_batch or any(map(_PROXY.fullmatch, proxies)) or any("proxy" in word for word in modules):
         return
+    later: Hit | None = None  # of a newer pip, without which the job runs, too
     for command in script.own_runs:
         verbs = _DOWNLOADS.get(command.name)
         words, name = command.literals, command.name
@@ -59,9 +60,15 @@ def download(script: Script) -> Iterator[Hit]:
         reason = f"{name} needs the internet, which many compute nodes do not have{waits}"
         meant = _is_meant(script) or command.node.under("case_statement") or _is_online(script)
         fix = _OF_JOB_FOLDER if _is_in_folder_of_job(script, command) else ""
-        yield Hit.at(command.node, reason, fix, level=NOTE if meant else None)
+        if {word for word in words if word[0] != "-"} - {"install"} <= _OF_PIP and "install" in words:
+            later = later or Hit.at(command.node, reason, fix, level=NOTE)
+        else:
+            yield Hit.at(command.node, reason, fix, level=NOTE if meant else None)
+    if later is not None:
+        yield later
 
 
+_OF_PIP = {"pip", "setuptools", "wheel"}
 _PROXY = re.compile(r"(?i)(https?|ftp|all)_proxy")
 _OF_JOB_FOLDER = "download it on the login node, before the job, into a shared folder, and take it from there"
 _JOB_FOLDER = re.compile(

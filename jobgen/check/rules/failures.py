@@ -34,6 +34,7 @@ from jobgen.check.ignored_failures import (
     shows_installation,
 )
 from jobgen.check.rule import NOTE, WARNING, rule, rule_once
+from jobgen.check.rules.deletion import deletes_all
 from jobgen.check.rules.processes import is_service
 from jobgen.check.rules.shell_and_paths import plain_sh
 from jobgen.errors import shown
@@ -55,7 +56,7 @@ from jobgen.script.syntax import LATER, LOOPS, Node, assignments, expansions, fu
     other files of a site may do so: write it behind them. `set -u` ends many scripts at an activation of conda or at a
     variable that may be unset: add it only after a test. dash, which is `sh` on Debian and Ubuntu, has no `pipefail`.
     MATLAB has a status of its own with `-batch`, or where its code catches errors, and ROOT with `-q`. (It
-    is a note if the program is one of several runs, if a later command may fail with it, if one reads what it makes, such as
+    is a note in a short trial, if the program is one of several runs, if a later command may fail with it, if one reads what it makes, such as
     a compiler, if its failure is reported, by `ctest` to a dashboard or with a mail of a file, if TensorFlow would go on
     without the GPUs, and if python would go on with the packages of a module, or pip install others, without the
     environment that is activated. It is silent about commands that only print or install packages, where the script judges
@@ -93,7 +94,7 @@ def no_errexit(script: Script) -> Iterator[Hit]:
     hides = script.in_job and not known
     lost = hides and end is not None and _is_lost(script, work, end)
     if lost and end is not None and not is_judged(script, works, work):
-        failure = f"if {work.program or work.program_word.text} fails, the job counts as successful"
+        failure = f"if {_title(work)} fails, the job counts as successful"
         reason = f"{failure}: its status is that of the last command, {_shown(end.last)}"
         yield Hit(work.line, reason, _remedy(script, work))
     elif found := ignored(script, works):
@@ -107,11 +108,22 @@ def _note(script: Script, works: Sequence[Command], command: Command, why: Reaso
     single = why is Reason.STATUS and command == works[-1] and not repeats(works, command)
     if single and only_cleanup(script, command):
         fix = _remedy(script, command)
-    elif _place_in_pipe(command) is None or script.pipefail:
-        fix = f"write {fix}"
     else:
-        fix = f"{_set(script, '-o')}, and {fix}"
+        fix = _with_pipe(script, command, fix)
     return Hit(command.line, reason, fix, NOTE)
+
+
+def _title(work: Command) -> str:
+    """Return the name of a program, or that of the wrapper around it where a variable may be the program."""
+    first, *words = [word.text for word in work.words if word.start <= work.program_word.start]
+    unknown = any(text.lstrip('"').startswith("$") for text in words[:-1])
+    return os.path.basename(first) if unknown else work.program or work.program_word.text
+
+
+def _with_pipe(script: Script, command: Command, fix: str) -> str:
+    """Return a fix that reads the status of a command, which may be in a pipe."""
+    known = _place_in_pipe(command) is None or script.pipefail
+    return f"write {fix}" if known else f"{_set(script, '-o')}, and {fix}"
 
 
 _OF_A_RUN = " if later commands need its results, else || failed=1, and exit ${failed:-0} at the end"
@@ -130,11 +142,26 @@ def _remedy(script: Script, work: Command) -> str:
         first = _OF_ROOT
     if work.node.under("subshell") or (at is not None and plain_sh(script)):
         return f"{first}{_set(script, '-eo', work)}"
+    if _deletes(script, work):
+        return first + _with_pipe(script, work, "|| exit 1 behind it, before the files are removed")
     status = "$?" if at is None else f"${{PIPESTATUS[{at}]}}"
     same = (one for one in run(script) if is_work(one) or one.program == work.program != "")
     others = (f"line {one.line}" for one in same if alternative(one, work))
     behind = " and ".join(["it", *dict.fromkeys(others)])  # also behind the program of another branch
     return f"{first}write status={status} behind {behind}, and exit $status at the end"
+
+
+def _deletes(script: Script, work: Command) -> bool:
+    """Return whether a command behind a program removes a folder that is neither of this job nor a temporary one."""
+    after = [
+        one for one in run(script) if one.program.lstrip("\\") == "rm" and one.node.start > work.node.end
+    ]
+    folders = [word.unquoted for one in after if deletes_all(one) for word in one.arguments]
+    return any(_LASTING.match(folder) and not _PASSING.search(folder) for folder in folders)
+
+
+_LASTING = re.compile(r"(?:[~/]|\.\.?/|\$\{?(?:HOME|\w*SUBMIT_DIR|PBS_O_WORKDIR)\b).*\w")
+_PASSING = re.compile(r"(?i)te?mp|cache|\bold|log|(?:JOB|TASK)_?ID|\$\$|core\.|^/(?:scratch|dev/shm)\b")
 
 
 def _hides_errors(work: Command) -> bool:
@@ -367,8 +394,19 @@ def no_pipefail(script: Script) -> Iterator[Hit]:
         if _ends_early(node) or any(map(asks, commands(node))):
             continue  # it ends what writes to it, which is a failure under pipefail; or a program only prints
         tested = node.under("command_substitution", "if_statement", "while_statement") or _prints_text(node)
-        if not tested and not _finds(node) and not _teed(node) and not INFORM.issuperset(names[:-1]):
+        sums = {name for name in names if name.endswith("sum") and " -c" not in node.text}  # of files
+        prints = {*INFORM, *sums}.issuperset(names[:-1]) or _shows_found(node, names)
+        if not tested and not _finds(node) and not _teed(node) and not prints:
             yield Hit.at(node, fix=_set(script, "-o"))
+
+
+def _shows_found(pipeline: Node, names: Sequence[str]) -> bool:
+    """Return whether a pipeline prints what grep finds, which fails under pipefail if it finds nothing."""
+    above = pipeline.parent
+    written = any(pipeline.all("file_redirect")) or (
+        above is not None and above.type == "redirected_statement"
+    )
+    return "grep" in names[1:] and _PRINTS.issuperset(names[1:]) and not written and "tee" not in names
 
 
 def _ends_early(pipeline: Node) -> bool:
@@ -415,7 +453,7 @@ def _teed(pipeline: Node) -> bool:
     "The status of the training is lost in a pipe",
     """The status of `training | tee log` is that of tee, 0: the scheduler records the job as completed, and
     dependent jobs start. `if [ $? -eq 0 ]`, `status=$?` and `|| exit 1` behind it see the status of tee, too.
-    (Reported are pipelines whose status is that of the job, or checked by `set -e`, or read by the script; for the
+    (It is a note in a short trial. Reported are pipelines whose status is that of the job, or checked by `set -e`, or read by the script; for the
     others see `no-errexit`.)""",
     message="the status of the pipeline is that of its last command: the job succeeds although the program fails",
     bad="""

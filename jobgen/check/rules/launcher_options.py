@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from jobgen.check.ranks.model import TRIFLES, RankGroup, code, is_work, kind_of, ranks
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule, rule_once
+from jobgen.check.rules.conda import is_in_front_of_modules
 from jobgen.check.rules.node_ranks import RENDEZVOUS, is_numbered
 from jobgen.launch.launchers import MPI_FLAVOURS
 from jobgen.launch.wrappers import remote_start
@@ -398,7 +399,8 @@ _OWN_OPTIONS = {*MPI_FLAVOURS["openmpi"].marks, *MPI_FLAVOURS["mpich"].marks}
     "An option of another MPI",
     """The mpirun of Open MPI has `-x`, `--mca` and `-npernode`, that of MPICH and Intel MPI `-genv`, `-ppn` and `-f`.
     Each refuses those of the other and starts nothing. The module that the script loads last shows whose mpirun it
-    is (Open MPI 5.0, MPICH 5.0 and Intel MPI 2021.18 were tried).""",
+    is (Open MPI 5.0, MPICH 5.0 and Intel MPI 2021.18 were tried). It is a note behind `conda activate`: the environment
+    may have an mpirun of its own.""",
     fix="write the option of the MPI of the module, or load the other module",
     bad="""
     #!/bin/bash
@@ -424,7 +426,9 @@ def mpi_options(script: Script) -> Iterator[Hit]:
         if own and found:
             title = MPI_FLAVOURS[own].title
             why = f"{found[0]} is no option of {title}, whose module is loaded: its mpirun refuses it"
-            yield Hit(launch.line, why, place=launch.place(found[0]))
+            conda = is_in_front_of_modules(script, launch.command.node.start)
+            why += ", unless that of the environment comes first" if conda else ""
+            yield Hit(launch.line, why, place=launch.place(found[0]), level=NOTE if conda else None)
 
 
 @rule_once(

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise, product
 from typing import NamedTuple
 
-from jobgen.check.rule import WARNING, rule, rule_once
+from jobgen.check.rule import NOTE, WARNING, rule, rule_once
 from jobgen.script.command_kinds import PRINT
 from jobgen.script.commands import Command, commands
 from jobgen.script.script import Hit, Script
@@ -307,7 +307,8 @@ def _directory(command: Command) -> str:
     WARNING,
     "sleep to wait for a process",
     """A fixed delay fails when the file system, the network or the node is slow. Test in a loop, with a
-    limit, whether the process is ready.""",
+    limit, whether the process is ready. (It is a note in a short trial, and if a person waits for the token of a notebook, and silent for
+    dask and Spark, whose workers and clients call again.)""",
     message="a fixed sleep may end before the process is ready",
     fix="test in a loop, with a limit, whether the process is ready",
     bad="""
@@ -346,12 +347,13 @@ def sleep_sync(script: Script) -> Iterator[Hit]:
             continue
         again = after in started or (after and after.background and after.name in names)  # at intervals
         if started and after and after.name not in ("wait", "sleep") and not again:
-            yield Hit(command.line)
+            yield Hit(command.line, level=NOTE if _TOKEN.search(script.tree.text) else None)
 
 
-# Clients of dask wait for their workers themselves, and those of Spark call its master again.
+_TOKEN = re.compile(r"(?i)jupyter\w*token|['\"]token=")  # that a person reads in the log of a notebook
+# Workers and clients of dask, and those of Spark, call the scheduler again until it answers.
 _RETRIES = re.compile(
-    r"--scheduler-file|\bspark-(?:submit|shell|class)\b|\bpyspark\b|\borg\.apache\.spark\b|SPARK_HOME"
+    r"--scheduler-file|\bdask[- ](?:scheduler|ssh|worker)\b|\bspark-(?:submit|shell|class)\b|\bpyspark\b|\borg\.apache\.spark\b|SPARK_HOME"
 )
 # Services for a person, and the programs that read what those have written.
 _FOR_A_PERSON = {"jupyter", "jupyter-lab", "jupyter-notebook", "code-server", "rserver", "mlflow"}

@@ -46,7 +46,8 @@ def _caught(script: Script) -> set[str]:
     """Without `B:` Slurm sends `--signal` only to the job's steps, the processes of `srun`: a trap in the batch
     script never runs, and a program that the script starts without `srun` gets nothing. torchrun, accelerate and
     deepspeed do not forward USR1 to the training processes. All processes of a step get the signal: a shell that waits for
-    the program there ends by it, unless it has a trap or has started the program with `exec`.""",
+    the program there ends by it, unless it has a trap or has started the program with `exec`. (It is a note if the program only
+    evaluates a model.)""",
     bad="""
     #!/bin/bash
     #SBATCH --signal=USR1@60
@@ -72,7 +73,16 @@ def signal_to_steps(script: Script) -> Iterator[Hit]:
             yield Hit(signal.line, why, fix, NOTE if signal.name in also_called else None)
         elif reason := _lost_in_steps(script, signal.name):
             fix = f"start the ranks with srun if they catch {signal.name}, else remove the option"
-            yield Hit(signal.line, reason, fix)
+            yield Hit(signal.line, reason, fix, NOTE if _evaluates(script) else None)
+
+
+def _evaluates(script: Script) -> bool:
+    """Return whether the last program only evaluates a model, which it does not save."""
+    last = next((one.program for one in reversed(list(ranks(script))) if one.program.file), None)
+    return last is not None and any(map(_EVALUATES.match, (last.file, *last.arguments)))
+
+
+_EVALUATES = re.compile(r"(?i)--?eval(?:uate)?$|(?:\S*/)?(?:eval|infer|predict|test)(?:[a-z]*_\w*)?\.py$")
 
 
 _WAIT = ", and start the programs with & and wait: a trap runs only between commands"

@@ -45,7 +45,7 @@ from jobgen.values.parsers import number as whole_number
     ERROR,
     "A launcher with another number of nodes than the job",
     """The request and the launch command have different numbers of nodes. The launcher waits for nodes that
-    the job does not have, or leaves some idle. (With fewer nodes it is a warning.)""",
+    the job does not have, or leaves some idle. (With fewer nodes it is a warning, and a note in a short trial.)""",
     fix="use the number that the scheduler sets in a variable",
     bad="""
     #!/bin/bash
@@ -106,8 +106,15 @@ def _on_fewer_nodes(script: Script) -> Iterator[Hit]:
                 f"leave the number of tasks to the directives: {outer.title} {inner.title}",
             )
         each, total, nodes = _filled(script, outer), outer.number(*outer.row.line.ranks), script.request.nodes
-        if outer.row.of_mpi and script.only(outer) and each and total and nodes and -(-total // each) < nodes:
-            used = -(-total // each)
+        used = -(-total // each) if each and total else 0
+        if (
+            outer.row.of_mpi
+            and script.only(outer)
+            and each
+            and total
+            and nodes
+            and used + nodes // _SPARE < nodes
+        ):
             reason = f"{outer.title} puts {counted(each, 'rank')} on a node: its {total} fill {used} of the {nodes} nodes of the job"
             fewer = f"request {counted(used, 'node')}"
             fix = f"{fewer}, or compute the number of ranks from the request"
@@ -120,6 +127,9 @@ def _on_fewer_nodes(script: Script) -> Iterator[Hit]:
                 )
                 fix = f"write {each * nodes}, or start {counted(share, 'rank')} on each: {way}; else {fewer}"
             yield Hit(one.line, reason, fix, WARNING)
+
+
+_SPARE = 20  # of so many nodes one may be there to replace another
 
 
 def _filled(script: Script, outer: Launch) -> int | None:
@@ -159,7 +169,7 @@ def _has_all_nodes(script: Script, launch: Launch) -> bool:
     "A launcher with more or fewer ranks than the job's GPUs or slots",
     """The launcher starts more ranks than the job has GPUs on a node or slots in all, or leaves GPUs idle.
     Open MPI refuses more ranks than slots, other MPIs share the cores; `srun` counts the cores of the
-    allocation, not its tasks. A rank without a GPU fails when it opens its device.""",
+    allocation, not its tasks. A rank without a GPU fails when it opens its device. (It is a note in a short trial.)""",
     bad="""
     #!/bin/bash
     #SBATCH --gpus-per-node=4
@@ -195,7 +205,13 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
         # The other devices are for a process in the background.
         start = launch.chain[-1].command.node.start
         chosen = start in together or bool(each and background and seen.get(start, each + 1) <= each)
-        if each and has and each != has and (gpus if more else script.only(launch) and not chosen):
+        split = _SPLITS.search(" ".join(word.text for word in launch.program))
+        if (
+            each
+            and has
+            and each != has
+            and (gpus if more else script.only(launch) and not chosen and not split)
+        ):
             idle = "" if more else f": {has - each} stay idle"
             idle = idle or f": the ranks from {has} on have none"
             reason = f"{launch.title} starts {counted(each, 'rank')} on a node of {counted(has, 'GPU')}{idle}"
@@ -209,6 +225,10 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
     yield from _of_horovodrun(script, of_node)
     yield from _of_msrun(script, gpus)
     yield from _of_ray(script, gpus)
+
+
+# Options with which one rank has several GPUs.
+_SPLITS = re.compile(r"(?i)--model[-_]parallel\b(?![= ](?:1\b|false))|device_map")
 
 
 def _of_tasks(

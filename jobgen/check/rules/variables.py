@@ -589,9 +589,17 @@ def _is_only_tested(script: Script, name: str) -> bool:
 def _has_no_effect(script: Script, name: str) -> bool:
     """Return whether a variable is only in messages, or in ``scontrol show hostnames``, which without an argument
     takes the nodes of the job."""
-    uses = [node for other, node in script.expansions if other == name and not command_kinds.is_printed(node)]
+    uses = [node for other, node in script.expansions if other == name and not _is_shown(node)]
     texts = (node.parent.text if node.parent is not None else "" for node in uses)
     return all(re.fullmatch(rf"scontrol\s+show\s+hostnames?\s+\$\{{?{name}\}}?", text) for text in texts)
+
+
+def _is_shown(node: Node) -> bool:
+    """Return whether a variable is only in a message, or in that of ``echo $(cat $FILE)``."""
+    command = node.around("command")
+    file = command is not None and command.name == "cat"
+    inner = node.around("command_substitution") if file else None
+    return command_kinds.is_printed(inner or node, {*command_kinds.PRINT, "cat"})
 
 
 def _spelt(name: str, meant: str) -> str:
