@@ -31,7 +31,6 @@ SCRIPTS = {
     "a substitution": 'echo 4 > n\nstep $(cat n) "$(echo a b)" < /dev/null\nstep ${N:-5} < /dev/null\n',
     "a trap": "trap 'step end < /dev/null' EXIT\nstep 1 < /dev/null\n",
     "a file with a variable": "set -u\nN=3\necho 'export MODE=$N' > env.sh\n. ./env.sh\nN=4\nstep $N < /dev/null\n",
-<<<<<<< HEAD
     "a status": "ls no 2> no\nif [ $? = 0 ]; then step 1 < /dev/null; else step 2 < no; fi\n",
     "a status of a pipeline": "false | cat\nif ((PIPESTATUS[0] == 1)); then step 1 < /dev/null; fi\n",
     "a status of a value": "N=$(false)\n[ $? = 0 ] || step 1 < /dev/null\nstep 2 < /dev/null\n",
@@ -41,14 +40,12 @@ SCRIPTS = {
     "fields for a while": "IFS=,\nA=1,2\nB=($A)\nunset IFS\nC='3 4'\nfor i in $C ${B[1]}; do step $i < /dev/null; done\n",
     "fields of a command": "OLD=$IFS\nIFS=,\nread -ra A <<< 1,2\nIFS=$OLD\nstep ${A[1]} < /dev/null\nstep 3 < /dev/null\n",
     "a trap for a while": "trap 'step end < /dev/null' EXIT\nstep 1 < /dev/null\ntrap - EXIT\nstep 2 < /dev/null\n",
-=======
-    "an alias": "shopt -s expand_aliases\nalias s='step x'\ns 1 < /dev/null\nstep 2 < /dev/null\ns 3 < /dev/null\n",
-    "fields": "A='x y'\nOLD=$IFS\nIFS=,\nstep $A < /dev/null\nIFS=$OLD\nstep $A < /dev/null\n",
+    "an alias with a word": "shopt -s expand_aliases\nalias s='step x'\ns 1 < /dev/null\nstep 2 < /dev/null\ns 3 < /dev/null\n",
+    "fields of before": "A='x y'\nOLD=$IFS\nIFS=,\nstep $A < /dev/null\nIFS=$OLD\nstep $A < /dev/null\n",
     "fields that are unset": "A=x,y\nIFS=,\nstep $A < /dev/null\nunset IFS\nstep $A < /dev/null\n",
     "a match": "[[ ab-12 =~ ([0-9]+) ]]\nstep ${BASH_REMATCH[1]} < /dev/null\nstep 2 < /dev/null\n",
     "a directory that is left": "mkdir a\necho 1 > f\ncd a\nexport MODE=$(cat ../f)\nstep < /dev/null\ncd -\ncat f > g\n",
     "a command of the shell at the end": "step 1 < /dev/null\nhash -r\n",
->>>>>>> h-t4
     "a case": "X=b\ncase $X in\n  a) step 1 < /dev/null;;\n  *) step 2 < /dev/null;;\nesac\n",
 }
 

@@ -18,14 +18,9 @@ from jobgen.script.syntax import LATER, Node, assignments, expansions, parse
 
 _OF_WORDS = ("braceexpand", "keyword", "noclobber", "noglob", "physical")
 _LETTERS = "BCPfk"  # of these options
-<<<<<<< HEAD
 _IFS = re.compile(r"(export )?IFS=\S*$|IFS=(\$?'[^']*'|\"[^\"]*\")$")
 _UNSETS_IFS = re.compile(r"unset (-v )?IFS\b")
 _OLD_IFS = re.compile(r"(?:export )?IFS=\"?\$\{?(\w+)\}?\"?$")
-=======
-_IFS = re.compile(r"(export )?IFS=\S*$|unset IFS$|IFS=(\$?'[^']*'|\"[^\"]*\")$")
-_OF_BEFORE = re.compile(r"IFS=\"?\$\{?(\w+)\}?\"?$")  # the fields of before, where the variable has them
->>>>>>> h-t4
 _IN_TEXT = re.compile(r"\$\{?([A-Za-z_]\w*)")  # variables in the text of an alias
 _COUNTS = re.compile(r"\(\(|\blet\b|\+=[^(]")  # another value the second time
 _ACTIVATES = re.compile(r"conda (de)?activate\b")
@@ -250,9 +245,6 @@ def state(script: Script, nodes: Sequence[Node]) -> tuple[str, ...]:
     splits = [one for one in splits if not _resets_ifs(script, one)]
     whole = [one.text.startswith(("shopt ", "alias ")) or one in splits for one in top]
     found = [one.text if own else _option_of_words(one.text) for one, own in zip(top, whole, strict=True)]
-    kept = {name for name, value, _ in script.assignments if value.text.strip('"') in ("$IFS", "${IFS}")}
-    again = [(own := _OF_BEFORE.match(one)) is not None and own[1] in kept for one in found]
-    found = ["unset IFS" if fields else one for one, fields in zip(found, again, strict=True)]
     found = [*options_of_first_line(script), *filter(None, found)]
     texts = [one.node.text for node in nodes for one in commands(node)]
     if any(map(_ACTIVATES.match, texts)) and not any(map(_DEFINES.search, texts)):

@@ -217,18 +217,15 @@ def own_state(script: Script, file: JobFile, parts: Split) -> Iterator[Remark]:
     for read in clock[:1]:
         why = "the commands after the program have a shell, and a clock, of their own"
         yield hint(read.line, shown(read), why)
-<<<<<<< HEAD
     for first in after[:1]:
         if re.search(r"PIPESTATUS\[(?!0\])", first.text):
             yield remark_on(first, "PIPESTATUS has the status of the program, and 0 for a command behind it")
-=======
     code = parse(file.shell_code.encode())
     if reads_match(after) or reads_match([code]):
         line = max(at for at, text in enumerate(script.lines, 1) if _MATCH in text)
         yield hint(
             line, f"${_MATCH}", "has no value in the program and behind it: these are separate processes"
         )
->>>>>>> h-t4
     if not (file.shell_code and after):
         return
     own = {name for one in after for name, _, _ in assignments(one)}
