@@ -143,7 +143,7 @@ class Threads:
             if max(own, default=0) < node.start < end:
                 number = self.file.variables.get(_NAME, str(self.rank))
                 yield hint(
-                    node.line, os.path.basename(path), f"if it sets {_NAME}, the job sets {number} again"
+                    node.line, os.path.basename(path), f"if it sets {_NAME}, the job replaces it by {number}"
                 )
                 return
 
