@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from jobgen.check.own_runtime import shortened
 from jobgen.check.places import Change, changes, columns, columns_of
 from jobgen.check.rule import ERROR, NOTE, WARNING, Rule
 from jobgen.check.rules.placeholders import BY_COMMAND_LINE, EXPANDS_NOTHING, literal_variable, placeholder
@@ -75,7 +76,7 @@ def check(
     The scripts that it hands to sbatch or qsub are read, too, and those beside it that it starts.
     """
     read = partial(_script, scheduler, folder, version, policies, os.path.basename(file))
-    script = read(source)
+    script = read(shortened(source))
     whole, _ = _silenced(script)
     found = _findings(script, file)
     for above, text, has_options, dollar in scripts(script):

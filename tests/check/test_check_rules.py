@@ -12,12 +12,17 @@ from support.site_manuals import JOBS
 
 from jobgen import render
 from jobgen.check.checker import check
+from jobgen.check.own_runtime import shortened
 from jobgen.check.rules.table import RULES
 from tools import write_rule_pages as pages
 from tools.write_examples import NAMES, spec
 
-OWN = {name: cases.whole(command) for name, command in (*cases.CASES.items(), *zip(JOBS, JOBS, strict=True))}
-OWN |= {name: render(spec(name)) for name in NAMES}
+OWN = cases.CASES | {job: job for job in JOBS}
+
+
+def own(name: str) -> str:
+    """The script of an example or of a command line, which is rendered in the test alone."""
+    return render(spec(name)) if name in NAMES else cases.whole(OWN[name])
 
 
 def test_every_rule_is_in_the_table_once() -> None:
@@ -86,10 +91,34 @@ def test_mail_types_of_slurm_add_up() -> None:
     assert check(script) == []
 
 
-@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("name", [*OWN, *NAMES])
 def test_our_own_scripts_are_quiet(name: str) -> None:
-    found = [one for one in check(OWN[name].encode()) if one.severity != "note"]
+    found = [one for one in check(own(name).encode()) if one.severity != "note"]
     if name == "slurm_extra_directives_and_launcher_arguments":
         # The user's own directive, which is handed on as it is, has a blank that sbatch refuses.
         found = [one for one in found if (one.rule, "shift" in one.reason) != ("unknown-option", True)]
     assert found == []
+
+
+WITH_RUNTIME = (
+    *("slurm_gpu_telemetry", "slurm_sweep_in_a_container", "pbspro_deepspeed_over_ssh_with_pdsh"),
+    *("pbspro_pals_on_polaris", "torque_mpirun_ucx"),
+)
+
+
+@pytest.mark.parametrize("name", WITH_RUNTIME)
+def test_the_findings_do_not_depend_on_the_text_of_the_runtime(name: str) -> None:
+    """An edited runtime is read."""
+    call = "\nsrun torchrun --standalone --nproc-per-node=64 train.py\n"
+    source = own(name).replace("\nprogram() {", f"\nprogram() {{{call}").encode()
+    edited = source + b"# a comment\n"
+    assert (len(shortened(source)) < len(source) / 2, shortened(edited)) == (True, edited)
+    found = check(source)
+    assert found
+    assert found == check(edited)
+
+
+def test_carriage_returns_of_our_own_script_are_removed_as_a_whole() -> None:
+    source = own("slurm_one_node").replace("\nprogram() {", "\r\nprogram() {").encode()
+    (fix,) = next(one.edits for one in check(source) if one.rule == "carriage-return")
+    assert (fix.start, fix.end, fix.text) == (0, len(source), source.replace(b"\r\n", b"\n"))
