@@ -60,7 +60,7 @@ program() {  # what every rank runs
 }
 
 # Below is the runtime, the same in every script that needs it. A job whose runtime was edited prints a warning.
-# ======== jobgen runtime 0.2.0, SHA-256 24cb2d97691edefeb0672af2966f1f42a29ce2530b4d96d7a996f05d8bec734e ========
+# ======== jobgen runtime 0.2.0, SHA-256 4d6afb86f489ca45f64ec277133513574cd375d62f0e36254e32c80c79a94918 ========
 # ---- messages.sh: Messages and notes.
 #
 # Exit statuses of this script; any other status is that of a rank or of the launcher:
@@ -346,7 +346,7 @@ job_eval_code() {
   trap job_end EXIT
   job_listen
   job_sourcing=
-  cd "$job_here"
+  [[ $PWD == "$job_here" ]] || cd "$job_here"  # cd - goes where the code left
 }
 
 # ---- cuda.sh: CUDA: PyTorch contains its libraries; the toolkit is for DeepSpeed's ops, which are compiled at run time.
@@ -357,7 +357,10 @@ job_cuda() {
   elif [[ -z ${CUDA_HOME:-} && -x /usr/local/cuda/bin/nvcc ]]; then
     CUDA_HOME=/usr/local/cuda
   fi
-  [[ -z ${CUDA_HOME:-} ]] || export CUDA_HOME PATH=$CUDA_HOME/bin:$PATH
+  [[ -n ${CUDA_HOME:-} ]] || return 0
+  export CUDA_HOME
+  # One on PATH keeps its place: /usr/bin must not precede an environment.
+  [[ :$PATH: == *":$CUDA_HOME/bin:"* ]] || export PATH=$CUDA_HOME/bin:$PATH
 }
 
 # ---- requirements.sh: Commands, files and modules that must exist before anything is started.
