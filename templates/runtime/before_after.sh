@@ -15,5 +15,8 @@ job_run_after() { # STATUS: that of the job, which does not change
 
 job_run_separately() { # FUNCTION
   job_defined "$1" || return 0
-  bash -euo pipefail -c "umask ${job_umask:-$(umask)}"$'\n'"$1() { eval $(job_quote "$(job_body "$1")"); }"$'\n'"$1 \"\$@\"" "$1" ${job_arguments[@]+"${job_arguments[@]}"} < /dev/null
+  local code
+  code=$(declare -f "$1")$'\n'"$1 \"\$@\""
+  [[ $code != *expand_aliases* ]] || code=$(job_body "$1")  # a function has no aliases of its own
+  bash -euo pipefail -c "umask ${job_umask:-$(umask)}"$'\n'"$code" "$1" ${job_arguments[@]+"${job_arguments[@]}"} < /dev/null
 }
