@@ -271,7 +271,7 @@ class Body:
         start += [*definitions.SET_ARGUMENTS] * reads_set_arguments(self.script, statements)
         actions = self.actions if key == "after_block" else []
         needs = definitions_of(self.script, [*statements, *actions]).definitions
-        start += [*definitions.without_aliases(self.script, state(self.script, statements)), *needs]
+        start += [*state(self.script, statements), *needs]
         if key == "before" and not (strict and statements[-1].type in _ENDS):
             text += "\ntrue  # whatever the status of the last command"
         start += [one.text for one in self.traps] if key != "before" else []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from jobgen.convert.to_job_file.effects import effects_of
@@ -14,7 +14,7 @@ from jobgen.script.changed_variables import changed_arrays, changed_variables
 from jobgen.script.commands import commands
 from jobgen.script.constants import ARGUMENTS
 from jobgen.script.script import Script
-from jobgen.script.syntax import LATER, Node, assignments, expansions, parse
+from jobgen.script.syntax import LATER, Node, assignments, expansions
 
 _OF_WORDS = ("braceexpand", "keyword", "noclobber", "noglob", "physical")
 _LETTERS = "BCPfk"  # of these options
@@ -259,18 +259,3 @@ def _resets_ifs(script: Script, statement: Node) -> bool:
     old = _OLD_IFS.match(statement.text)
     values = script.values.get(old[1], ()) if old else ()
     return bool(values) and all(re.fullmatch(r"\"?\$(IFS|\{IFS\})\"?", one.text) for one in values)
-
-
-def without_aliases(script: Script, lines: Iterable[str]) -> Iterator[str]:
-    """Yield lines with a function for each alias: bash reads a block as a whole, before the aliases in it."""
-    expands = script.asks_for_sh or "expand_aliases" in script.tree.text  # else they do nothing
-    for line in lines:
-        if not (expands and line.startswith("alias ")):
-            yield line
-            continue
-        for name, sign, value in (
-            word.text.partition("=") for word in next(commands(parse(line.encode()))).arguments
-        ):
-            code = value[1:-1] if value[:1] in ("'", '"') else value
-            again = "command " * (code.split()[:1] == [name])
-            yield from [f'{name}() {{ {again}{code} "$@"; }}'] if sign else []
