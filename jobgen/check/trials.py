@@ -30,12 +30,13 @@ _SHORT = 1800  # seconds of a node
 _LONG = 7200  # seconds; no trial takes longer
 
 _WORDS = (
-    r"tests?|testing|c?test|tst\d*|demos?|tutorials?|hello|beginners?|exercises?|lessons?|debug(?:ging)?|toy|smoke|"
-    r"sanity|bench(?:mark(?:s|ing)?)?|profil(?:er?|ing)|perf|jenkins"
+    r"tests?|testing|c?test|tst\d*|demos?|tutorials?|hello|beginners?|exercises?|lessons?|debug(?:ging)?|"
+    r"toy|smoke|sanity|bench(?:mark(?:s|ing)?)?|profil(?:er?|ing)|perf|jenkins"
 )
 # In the name of the script, of the job, of its queue or its QoS.
 _NAME = re.compile(
-    rf"(?i)(?<![a-z])(?:{_WORDS}|examples?|quick(?:start)?|plots?|counts?|analy(?:[sz]e|sis))(?![a-z])|[cg]putest"
+    rf"(?i)(?<![a-z])(?:{_WORDS}|examples?|quick(?:start)?|plots?|counts?|analy(?:[sz]e|sis))(?![a-z])|"
+    r"[cg]putest"
 )
 _FOLDER = re.compile(rf"(?i)(?!test_)\.?(?:[a-z\d.]+[-_])?(?:{_WORDS}|ci)(?:\d+|[-_][a-z\d]+)?")
 _EXAMPLES = re.compile(r"(?i)(?:.*[^a-z])?examples?")
@@ -66,7 +67,8 @@ def _tests(text: str) -> bool:
 
 _PERF = re.compile(r"\w_perf(?![a-z])")  # of NCCL and the like, perhaps in the code of a shell
 _TESTS = re.compile(
-    r"(?i)(?:^|[\s/])(?:(?:[cp]y?test|\w{0,40}(?:hpcg|hpl)\w{0,40}|io500\w{0,40}|ior|mdtest|fio|stream\w{0,40}|gpu_burn)(?=[\s.]|$)|"
+    r"(?i)(?:^|[\s/])(?:(?:[cp]y?test|\w{0,40}(?:hpcg|hpl)\w{0,40}|io500\w{0,40}|"
+    r"ior|mdtest|fio|stream\w{0,40}|gpu_burn)(?=[\s.]|$)|"
     r"(?!-)[\w.-]{0,40}(?<![a-z])bench(?:mark(?:s|ing)?)?(?![a-z])[\w.-]{0,40}(?=[\s/:]|$))|"
     r"\s-(?:noconfout|reset(?:hway|step))\b|(?:apoa1|f1atpase|jac|stmv)\.namd|"  # of GROMACS and NAMD
     rf"\.sif\s+(?:cp|tar)\s|{_PERF.pattern}"

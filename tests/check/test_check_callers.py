@@ -179,12 +179,12 @@ def test_findings_about_directives_of_a_script_that_another_file_completes(tmp_p
 
 
 def test_options_of_a_submission_replace_directives(tmp_path: Path) -> None:
-    script = f"{JOB}#SBATCH --job-name=$NAME\nmodule load a\n#SBATCH --mem=1G\n./a"
+    script = f"{JOB}#SBATCH --account=$NAME\nmodule load a\n#SBATCH --mem=1G\n./a"
     before = severities(tmp_path, script)
     assert [before[one] for one in ("no-walltime", "literal-variable", "late-directive")] == [
         *("warning", "warning", "error")
     ]
-    (tmp_path / "submit.sh").write_text('sbatch --time=1:00 -J "$x" --mem=2G job.sh\n')
+    (tmp_path / "submit.sh").write_text('sbatch --time=1:00 -A "$x" --mem=2G job.sh\n')
     after = severities(tmp_path, script)
     assert "no-walltime" not in after
     assert [after[one] for one in ("literal-variable", "late-directive")] == ["note", "note"]
