@@ -15,8 +15,8 @@ job_run_after() { # STATUS: that of the job, which does not change
 
 job_run_separately() { # FUNCTION
   job_defined "$1" || return 0
-  local code
-  code=$(declare -f "$1")$'\n'"$1 \"\$@\""
-  [[ $code != *expand_aliases* ]] || code=$(job_body "$1")  # a function has no aliases of its own
-  bash -euo pipefail -c "umask ${job_umask:-$(umask)}"$'\n'"$code" "$1" ${job_arguments[@]+"${job_arguments[@]}"} < /dev/null
+  local job_code
+  job_code=$(declare -f "$1")$'\n'"$1 \"\$@\""
+  [[ $job_code != *expand_aliases* ]] || job_code=$(job_body "$1")  # a function has no aliases of its own
+  bash -euo pipefail -c "umask ${job_umask:-$(umask)}"$'\n'"$job_code" "$1" ${job_arguments[@]+"${job_arguments[@]}"} < /dev/null
 }
