@@ -701,7 +701,7 @@ def test_a_launcher_in_a_text_that_another_command_runs(text: str, named: bool) 
         ('RUNNER="$MPI/bin/mpirun" ./a', "is for programs: on several nodes it needs the hosts in"),
         ("RUNNER=mpiexec\npython a.py", ""),
         ("export RUNNER=mpirun\n$RUNNER -n 2 ./a", ""),
-        ("jobs --hostfile=hosts -- ./a", "starts processes on these hosts itself"),
+        ("spread --hostfile=hosts -- ./a", "starts processes on these hosts itself"),
         ("$MPI/bin/solver -machinefile hosts a.sim", "starts processes on these hosts itself"),
         ("$SOLVER -machinefile hosts a.sim", "starts processes on these hosts itself"),
         ("mpirun -n 2 --hostfile hosts ./a", ""),

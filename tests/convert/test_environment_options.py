@@ -362,7 +362,7 @@ def test_lines_that_are_options(name: str) -> None:
 def test_a_variable_of_the_ranks_behind_a_build() -> None:
     got = found("make -j 4 all\nexport NCCL_DEBUG=INFO OMP_PROC_BIND=true")
     assert got["env"] == {"NCCL_DEBUG": "INFO", "OMP_PROC_BIND": "true"}
-    assert got["setup"] == "set -e\nmake -j 4 all\n"
+    assert got["before"] == "set +u +o pipefail\nmake -j 4 all\n"
 
 
 STAY = {
