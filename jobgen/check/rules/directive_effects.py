@@ -140,7 +140,7 @@ def foreign_scheduler(script: Script) -> Iterator[Hit]:
     keeps, or with a gap, as an example. A note are others below the last command, if the script has directives in effect; those of a script
     without any that writes or submits a job itself, has variables of another scheduler only, or reads variables of a
     rank of MPI and starts none, because a launcher starts it; those in an `if` that has directives of another scheduler, too;
-    those that only pass variables of the submission; those of a script of PBS that reads arguments, which a program submits with
+    those that only pass variables of the submission, or name the job, its log or a mail; those of a script of PBS that reads arguments, which a program submits with
     `qsub -F` and options of its own; those whose option a command
     in a file beside the script gives, too; and those of which the script has several with different values, which are
     alternatives, unless programs run between them. One node, task or core is the default of Slurm.)""",
@@ -190,7 +190,7 @@ def late_directive(script: Script) -> Iterator[Hit]:
         harmless, branch = _fix_of_harmless(script, line, late), late.branch(line)
         fix = _fix_of_late(script, line, late, harmless)
         mild = (below if script.directives.live else elsewhere) or (branch is not None and branch[2])
-        mild = mild or fix == _SAME_NAME or late.has_arguments
+        mild = mild or fix == _SAME_NAME or late.has_arguments or (bool(keys) and _is_label(script, *keys))
         reason = f"the directive is ignored: it follows the first command, in line {begin}"
         level = NOTE if mild or writes_job or harmless else None
         yield Hit(line.number, reason, fix, level, () if fix else _move(script, line))
@@ -552,20 +552,19 @@ _JOINED = {
 _LABELS = ("--comment", "--mail-type", "--mail-user", "-m", "-M", "--verbose")
 
 
-def _is_label(script: Script, key: str) -> bool:
-    """Return whether the job runs in the same way with another value of an option."""
-    return key in (script.dialect.key("name"), *script.dialect.log_options, *_LABELS)
+def _is_label(script: Script, *keys: str) -> bool:
+    """Return whether the job runs in the same way with other values of options."""
+    return {*keys} <= {script.dialect.key("name"), *script.dialect.log_options, *_LABELS}
 
 
 @rule(
     "no-shebang",
-    WARNING,
+    NOTE,
     "No #! line",
     """sbatch refuses a script whose first line does not begin with `#!`. PBS runs it with the login shell,
     which may not be bash, unless `-S` names one. (A file that another one beside it copies, appends or sources is a
-    part of a script, and is not reported; nor is one without a directive that no file beside it submits. One
-    without a name of the job and without any `#!` may be such a part: this is a note. For PBS it is one, too, if all shells
-    read the commands in the same way.)""",
+    part of a script, and is not reported; nor is one without a directive that no file beside it submits. For sbatch it is an error, but for one without a name of the job
+    and without any `#!`, which may be such a part.)""",
     fix="begin with #!/bin/bash",
     bad="""
     #PBS -N solver
@@ -583,14 +582,11 @@ def no_shebang(script: Script) -> Iterator[Hit]:
         return
     if any(script.options_of(script.dialect.shell_option)) or script.callers.completed:
         return  # the shell is named by -S, or it is a part of a script
-    what, level = "the login shell runs it", None
-    if script.dialect.needs_shebang:
-        what, level = "sbatch refuses a script without it", ERROR
-    if not _stands(script) or (level is None and _is_for_all_shells(script)):
-        level = NOTE
+    refused = script.dialect.needs_shebang
+    what = "sbatch refuses a script without it" if refused else "the login shell runs it"
     several = len(script.lines) in foreign_lines(script.lines, script.directives.first_command)
     reason = f"the first line does not name a shell with #!: {what}"
-    yield Hit(1, reason, level=NOTE if several else level)
+    yield Hit(1, reason, level=ERROR if refused and _stands(script) and not several else None)
 
 
 def _stands(script: Script) -> bool:
@@ -598,21 +594,3 @@ def _stands(script: Script) -> bool:
     job, or a file beside it submits it."""
     named = script.dialect.key("name") in script.heeded
     return named or any("#!" in line for line in script.lines) or bool(script.callers.options)
-
-
-def _is_for_all_shells(script: Script) -> bool:
-    """Return whether csh and the shells like sh read the commands in the same way."""
-    special = any(script.tree.all(*_OF_ONE_SHELL)) or any(script.named(*_BUILTINS))
-    redirects = script.tree.all("file_redirect")
-    return not special and not any(re.match(r"\d|&|>&", one.text) for one in redirects)
-
-
-_OF_ONE_SHELL = (
-    "variable_assignment", "if_statement", "for_statement", "c_style_for_statement", "while_statement",
-    "case_statement", "function_definition", "command_substitution", "process_substitution",
-    "test_command", "expansion", "arithmetic_expansion", "negated_command", "ERROR",
-)  # fmt: skip
-_BUILTINS = (
-    "export", "source", ".", "set", "unset", "alias", "ulimit", "trap", "eval", "read", "declare",
-    "local", "[",
-)  # fmt: skip

@@ -62,7 +62,8 @@ def unchecked_cd(script: Script) -> Iterator[Hit]:
         if not (_proven(script, command) or stays(script, command) or _is_there(script, before, command)):
             fix = f"write {command.node.text} || exit 1"
             if _returns(command):
-                yield Hit.at(command.node, "return does not end a script: if cd fails, bash goes on", fix)
+                reason = "return does not end a script: if cd fails, bash goes on"
+                yield Hit.at(command.node, reason, fix, None if _deletion(after) else NOTE)
             elif not command.guarded and not command.tested:
                 level = _level(script, command, after)
                 deletion = "" if level == NOTE else _deletion(after)

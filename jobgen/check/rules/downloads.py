@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 
-from jobgen.check.rule import NOTE, WARNING, rule_once
-from jobgen.launch.command_line import is_python
-from jobgen.script.command_kinds import STATE, TOOLS
+from jobgen.check.rule import NOTE, rule_once
 from jobgen.script.commands import Command
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import Node
@@ -23,11 +20,10 @@ _DOWNLOADS = {
 
 @rule_once(
     "download-in-job",
-    WARNING,
+    NOTE,
     "Downloads inside the job",
     """Compute nodes often have no internet access. Where they do, the GPUs of every job wait for the
-    download. (A script that sets a proxy, or loads a module of that name, shows that its nodes have the internet. It is a note if the script names a mirror, does nothing else, is called an installation,
-    chooses the download by a `case`, or runs a program that needs the internet itself, such as `wandb login`, or installs a client of a service, and if it only installs a newer pip.)""",
+    download. (A script that sets a proxy, or loads a module of that name, shows that its nodes have the internet.)""",
     fix="run it on the login node, before the job",
     bad="""
     #!/bin/bash
@@ -43,7 +39,6 @@ def download(script: Script) -> Iterator[Hit]:
     modules = (word for command in script.named("module", "ml") for word in command.literals)
     if not script.is_batch or any(map(_PROXY.fullmatch, proxies)) or any("proxy" in word for word in modules):
         return
-    later: Hit | None = None  # of a newer pip, without which the job runs, too
     for command in script.own_runs:
         verbs = _DOWNLOADS.get(command.name)
         words, name = command.literals, command.name
@@ -58,17 +53,10 @@ def download(script: Script) -> Iterator[Hit]:
             continue
         waits = ", on time that the GPUs wait" if _has_gpus(script) else ""
         reason = f"{name} needs the internet, which many compute nodes do not have{waits}"
-        meant = _is_meant(script) or command.node.under("case_statement") or _is_online(script)
         fix = _OF_JOB_FOLDER if _is_in_folder_of_job(script, command) else ""
-        if {word for word in words if word[0] != "-"} - {"install"} <= _OF_PIP and "install" in words:
-            later = later or Hit.at(command.node, reason, fix, level=NOTE)
-        else:
-            yield Hit.at(command.node, reason, fix, level=NOTE if meant else None)
-    if later is not None:
-        yield later
+        yield Hit.at(command.node, reason, fix)
 
 
-_OF_PIP = {"pip", "setuptools", "wheel"}
 _PROXY = re.compile(r"(?i)(https?|ftp|all)_proxy")
 _OF_JOB_FOLDER = "download it on the login node, before the job, into a shared folder, and take it from there"
 _JOB_FOLDER = re.compile(
@@ -88,30 +76,6 @@ def _is_in_folder_of_job(script: Script, command: Command) -> bool:
     here |= bool(environment) and re.match(r"[\"']?[/~$]", environment[0].text) is None
     words = [*command.arguments, *environment, *(last("cd", "pushd") if here else ())]
     return any(_JOB_FOLDER.search(script.path_text(word)) for word in words)
-
-
-def _is_online(script: Script) -> bool:
-    """Return whether the program of a job needs the internet itself: a bot, a push, or a log of W&B."""
-    if any("offline" in value.text for _, value, _ in script.assignments):
-        return False
-    bots = (word for one in script.commands if is_python(one.program) for word in one.literals)
-    packages = (word for one in script.commands if "install" in one.literals for word in one.literals)
-    texts = (one.node.text for one in script.commands)
-    return (
-        "WANDB_API_KEY" in script.values
-        or any(map(_BOT.fullmatch, bots))
-        or any(map(_ONLINE.search, texts))
-        or any(map(_CLIENT.match, packages))
-    )
-
-
-_BOT = re.compile(r"(?i)\S*(?<!ro)bot(\.py)?")
-# Packages that read pages or ask services of the internet.
-_CLIENT = re.compile(
-    r"(?i)(?:google|googlesearch-python|tweepy|praw|scrapy|selenium|bs4|beautifulsoup4|lyricsgenius|yfinance|openai|anthropic|"
-    r"discord(?:\.py)?|slack_sdk|youtube[-_]dl|yt-dlp|gdown|boto3)(?![\w.-])"
-)
-_ONLINE = re.compile(r"\bwandb\s+(?:login|agent|sync|online)\b|\bgit\s+push\b|\bngrok\b|push_to_hub")
 
 
 def _is_of_git(script: Script, command: Command) -> bool:
@@ -134,30 +98,6 @@ _SENT = re.compile(
 
 def _has_gpus(script: Script) -> bool:
     return bool(script.request.gpus or script.request.gpus_per_node)
-
-
-def _is_meant(script: Script) -> bool:
-    """Return whether a script names a mirror, or downloads are the only purpose of the job."""
-    mirror = any(re.fullmatch(r"(?i)pip_\w+", name) for name, _, _ in script.assignments)
-    if mirror or _INSTALLATION.search(os.path.splitext(script.name)[0]):
-        return True
-    downloads = sum(one.name in _DOWNLOADS or "pip" in one.literals for one in script.commands)
-    # Several are an installation, which may need a GPU.
-    works = (_is_work(script, one) for one in script.commands)
-    return (downloads > 1 or not _has_gpus(script)) and not any(works)
-
-
-_INSTALLATION = re.compile(
-    r"(?i)(?<![a-z])(install|set_?up|build|compile|download|update)|(?<![a-z])(make|create)[-_]?(conda|v?env)"
-)
-
-
-def _is_work(script: Script, command: Command) -> bool:
-    """Return whether a command is neither a download nor a preparation. Without GPUs a small program is none."""
-    if {"pip", "venv", "virtualenv", "setup.py"} & {os.path.basename(word) for word in command.literals}:
-        return False
-    small = {*TOOLS, *STATE, *_DOWNLOADS, *script.functions}
-    return command.works or (_has_gpus(script) and command.name not in small)
 
 
 _REMOTE = re.compile(r"://|\w@[\w.-]+:")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
 
 from jobgen.check.ranks.environment import reads_others
@@ -17,11 +16,10 @@ START_UP = (".bashrc", ".bash_profile", ".profile", ".zshrc")
 
 @rule(
     "bashrc",
-    WARNING,
+    NOTE,
     "A shell start-up file in a job",
     """Start-up files are for interactive and login shells. Many return at once in other shells, some wait for
-    input, and they differ between users. (It is a note in a short trial, if the file is one of login shells, such as `~/.bash_profile`,
-    which do not return, and if an environment is activated below it by its whole path, or conda set up so.)""",
+    input, and they differ between users.""",
     fix="write what the job needs of it in its place: modules, variables, an environment",
     bad="""
     #!/bin/bash
@@ -43,8 +41,7 @@ def bashrc(script: Script) -> Iterator[Hit]:
             reason = f"{name} is for login shells: it {whose}"
             if name.endswith("rc"):
                 reason = f"{name} is for interactive shells: it may return at once in a job, and {whose}"
-            mild = _has_own_python(script, command) or not name.endswith("rc")
-            yield Hit.at(command.node, reason, _fix_for_conda(script, command), NOTE if mild else None)
+            yield Hit.at(command.node, reason, _fix_for_conda(script, command))
 
 
 def _fix_for_conda(script: Script, command: Command) -> str:
@@ -69,16 +66,7 @@ _SET_UPS = {
 }
 
 
-def _has_own_python(script: Script, command: Command) -> bool:
-    """Return whether a script activates an environment by its whole path behind a start-up file, or sets up conda."""
-    later = [one for one in script.commands if one.node.start > command.node.end]
-    hook = next((one.node.start for one in later if _HOOK.match(one.node.text)), sys.maxsize)
-    by_path = hook < sys.maxsize or any(_BY_PATH.match(one.node.text) for one in later)
-    return by_path and all(one.name != "conda" or one.node.start > hook for one in later)
-
-
 _SOURCES = r"(source|\.)\s+[\"']?(?:/|~/|\$\{?HOME\b)\S+"
-_BY_PATH = re.compile(rf"{_SOURCES}/bin/activate\b(?!\s+[^\s;&|#])")
 _HOOK = re.compile(rf"{_SOURCES}/profile\.d/conda\.sh")
 
 

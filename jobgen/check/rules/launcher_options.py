@@ -433,7 +433,7 @@ def mpi_options(script: Script) -> Iterator[Hit]:
 
 @rule_once(
     "pdsh-rsh",
-    WARNING,
+    NOTE,
     "pdsh by rsh",
     """pdsh uses rsh unless it was built for another command, or `PDSH_RCMD_TYPE` names one. Where no rsh
     runs it fails on every host, **with status 0**.""",

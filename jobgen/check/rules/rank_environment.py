@@ -241,7 +241,7 @@ def export_names(script: Script) -> Iterator[Hit]:
     "More threads than cores",
     """Each rank starts `OMP_NUM_THREADS` threads. With the cores of the whole node in it, and several ranks on
     the node, the threads wait for each other, and data preparation is many times slower. PBS Pro sets it to the
-    `ompthreads` of the chunk, and without these to its `ncpus`, all cores of all ranks (a note).""",
+    `ompthreads` of the chunk, and without these to its `ncpus`, all cores of all ranks (a note, as are fewer than four threads for a core).""",
     bad="""
     #!/bin/bash
     #SBATCH --ntasks-per-node=1
@@ -279,7 +279,8 @@ def too_many_threads(script: Script) -> Iterator[Hit]:
         if threads >= 2 * one.cores + (0 if trains else 1):
             reason = f"{one.each} ranks on a node start {threads} threads each ({name}), and each has {counted(one.cores, 'core')}"
             fix = f"export OMP_NUM_THREADS={one.cores}" if name != "-ntomp" else f"write -ntomp {one.cores}"
-            yield Hit(one.line, reason, fix, NOTE if of_pbs and "ompthreads" not in chunk else None)
+            mild = threads < 4 * one.cores or (of_pbs and "ompthreads" not in chunk)
+            yield Hit(one.line, reason, fix, NOTE if mild else None)
 
 
 def _omp_threads(script: Script, environment: RankEnvironment, one: RankGroup) -> int | None:

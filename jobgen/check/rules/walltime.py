@@ -25,7 +25,7 @@ from jobgen.values.parsers import seconds as seconds_of
     "No time limit",
     """Without a time limit the default of the queue applies. On some clusters it is minutes, and the job is
     killed. On others it is days, and the job waits longer, because it does not fit into shorter gaps. (It is
-    a note if the job has one node and no GPUs, or the only directive is one number, so that the command line may have
+    a note if the job has one node and trains nothing on GPUs, or the only directive is one number, so that the command line may have
     the rest. It is one, too, if the script reads the index of an array or a number of nodes that no directive has, if a comment names the program
     that submits it, if the name of the queue or the QoS is a time, or that of one for short jobs or tests, in a script that is still to be filled in, and in a short trial: one
     called a test, a demonstration, a benchmark or an analysis, one in a folder of them, and one that only prints, loads modules, measures
@@ -66,9 +66,13 @@ def no_walltime(script: Script) -> Iterator[Hit]:
 
 
 def _is_large(script: Script) -> bool:
-    """Return whether a job has GPUs or several nodes: its time costs more than that of a node."""
+    """Return whether a job has several nodes, or trains on GPUs: what it loses costs more than the time of a node."""
     request = script.request
-    return bool(request.gpus or request.gpus_per_node or (request.nodes or 1) > 1)
+    trains = (request.gpus or request.gpus_per_node) and _TRAINS.search(script.tree.text)
+    return bool(trains) or (request.nodes or 1) > 1
+
+
+_TRAINS = re.compile(r"(?i)train|tun(?:e|ing)(?![a-z])|learn|epoch|(?<![a-z])fit(?![a-z])")
 
 
 def _names(options: tuple[DirectiveOption, ...]) -> set[str]:
