@@ -523,6 +523,7 @@ def test_what_the_directives_say_of_nodes(options: str, name: str, value: str) -
 
 
 def test_the_file_of_the_ranks_is_the_node_file() -> None:
+    assert body("-N 2", "F=$(x/generate_pbs_nodefile.pl)")[0] == ['F=$(echo "$PBS_NODEFILE")']
     lines, of_lines = body("-N 2", "export F=`generate_pbs_nodefile`\ngenerate_pbs_nodefile -x")
     assert lines == ['export F=`echo "$PBS_NODEFILE"`', "generate_pbs_nodefile -x"]
     assert [line for _, line, what in of_lines if "generate" in what] == [5]
