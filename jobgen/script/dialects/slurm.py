@@ -212,6 +212,7 @@ class SlurmDialect(Dialect):
     )
     site_commands = {
         "jutil": "JSC",
+        "socker": "the University of Oslo",
         **dict.fromkeys(("savefile", "chkfile"), "Sigma2"),
         "my-job-stats": "the University of Melbourne",
     }
