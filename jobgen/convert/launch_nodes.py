@@ -125,7 +125,8 @@ SIZE_OF_NODE = re.compile("--(n?tasks|cpus|mincpus|mem|gpus|gres)")
 # Words of programs that may use several cores, also in texts that are not read as commands.
 OF_CORES = re.compile(
     r"(?im)^[^#\n]*(_THREADS=(?!1\b)|torch|nproc\b|nproc_per|mpi(run|exec)|multiprocess|\bparallel\b(?!/)"
-    r"|\b(python[\d.]*|julia|Rscript|matlab)\b|n(um)?_?(jobs|workers|threads|cpus?|cores?|procs?)\b|--?(threads|cores|cpus|workers|jobs)\b"
+    r"|\b(python[\d.]*|julia|Rscript|matlab|ctest|pytest|tox|nox|ninja|make\s([^#;|&\n]*\s)?(test|check))\b"
+    r"|n(um)?_?(jobs|workers|threads|cpus?|cores?|procs?)\b|--?(threads|cores|cpus|workers|jobs)\b"
     r"| -(j|np|nt|p|@|threads?)[ =]?([2-9]|\d\d)\b)"
 )
 # Numbers of jobs, of other jobs, and of ranks on all nodes.

@@ -46,8 +46,11 @@ _HANDLES = {"diff", "cmp", "stat", "md5sum", "basename", "dirname", "readlink", 
 _HANDLES |= PRINT | STATE | TOOLS - {"jobinfo", "jobstats"}
 # Files of environments, which read nothing of a scheduler: those that a script sources, and others.
 _OF_ENVIRONMENTS = re.compile(
-    r"(?i)activate|(\b|_)profile(\.d/|s?$|\.\w+$)|shrc|bash_login|module|lmod|spack|venv|vars\b|GMXRC|setup-env\.sh"
-    r"|cmsset_default|FOAM|SetUpFreeSurfer"
+    r"(?i)(^|[/${])(de)?activate(\.\w+)?\}?$|(\b|_)profile(\.d/|s?$|\.\w+$)|shrc|bash_login|(\b|_)(lmod|spack)"
+    r"|(?<!sub)module[^/]*$|(\b|_)modules?(home|files?|-[\d.]+)?\}?/|(\b|_)venvs?(\.\w+)?\}?$|GMXRC|cmsset_default"
+    r"|(?-i:\bFOAM_)|RunFunctions$|SetUpFreeSurfer"
+    r"|(^|[/${])(set|compiler|icc|ifort|mpi_?|mkl|ipp|tbb|daal|psxe|itac|(amplxe|advixe|inspxe)[-_]|env/)"
+    r"vars(\.\w+)?\}?$"
 )
 _OF_SYSTEM = re.compile(
     r"(?i)conda|mamba|^/ext3/|^(\$\(|`)(?!basename)[^/]*[)`]$|\bbrew\b|<\("

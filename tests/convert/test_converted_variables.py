@@ -211,6 +211,9 @@ def test_the_variables_of_a_rank_are_those_of_the_launcher(text: str, old: str, 
         ("#SBATCH -n 2 -c 4\n#SBATCH hetjob\n#SBATCH -n 1 -c 8\npython a.py", "torque", None),
         ("#PBS -l nodes=1:ppn=6:gpus=1\npython a.py $PBS_NP", "pbspro", "unset OMP_NUM_THREADS"),
         ("#PBS -l nodes=1:ppn=6\npython a.py $PBS_NP", "slurm", None),
+        ("#PBS -J 1-3\n#PBS -l mem=2gb\n./a", "slurm", "export OMP_NUM_THREADS=1"),
+        ("#PBS -J 1-3\n#PBS -l select=1\n./a", "slurm", None),
+        ("#PBS -N a\n./a", "slurm", None),
         ("#SBATCH -N 1 -n 4 -c 2\nrun() { \"$@\"; }\nrun srun ./a", "pbspro", "export OMP_NUM_THREADS=2"),
         ("#SBATCH -N 1 -n 4 -c 2\nsh -x -c 'mpirun ./a'", "pbspro", "unset OMP_NUM_THREADS"),
         ("#SBATCH -N 1 -n 4 -c 2\neval srun ./a", "pbspro", "export OMP_NUM_THREADS=2"),
@@ -523,6 +526,7 @@ def test_what_the_directives_say_of_nodes(options: str, name: str, value: str) -
 
 
 def test_the_file_of_the_ranks_is_the_node_file() -> None:
+    assert body("-N 2", "F=$(x/generate_pbs_nodefile.pl)")[0] == ['F=$(echo "$PBS_NODEFILE")']
     lines, of_lines = body("-N 2", "export F=`generate_pbs_nodefile`\ngenerate_pbs_nodefile -x")
     assert lines == ['export F=`echo "$PBS_NODEFILE"`', "generate_pbs_nodefile -x"]
     assert [line for _, line, what in of_lines if "generate" in what] == [5]

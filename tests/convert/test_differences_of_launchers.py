@@ -206,6 +206,8 @@ def test_a_number_of_ranks_that_is_added_needs_no_remark() -> None:
         ("-n 4", "mpirun ./a", "nodes=4"),
         ("-N 2 -n 4", "python a.py", "nodes=2:ppn=2"),
         ("-n 4", "export F=`generate_pbs_nodefile`\njulia --machine-file $F a.jl", "nodes=4"),
+        ("-n 4", "F=$(tools/generate_pbs_nodefile.pl)\njulia --machine-file $F a.jl", "nodes=4"),
+        ("-n 4", "G=bin/generate_pbs_nodefile\njulia --machine-file $($G) a.jl", "nodes=4"),
         ("-n 4", "scontrol show hostname > hosts\njulia --machine-file hosts a.jl", "nodes=4"),
     ],
 )

@@ -1875,6 +1875,7 @@ def test_a_command_of_a_site(command: str, site: str) -> None:
     [
         ("#PBS -l select=1:ncpus=2\nnvidia-docker-run $image < in.sh", "slurm", "NSCC Singapore"),
         ("#SBATCH -N 1\n./a\nmy-job-stats -a", "pbspro", "the University of Melbourne"),
+        ("#SBATCH -N 1\nsocker run a/b python a.py", "torque", "the University of Oslo"),
     ],
 )
 def test_an_other_command_of_a_site(script: str, target: str, owner: str) -> None:

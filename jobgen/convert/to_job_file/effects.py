@@ -47,7 +47,7 @@ _FORMS = (
     (r"\S+ (--version|-V)", "state"),
     (r"\S+ (--help|--citation)", "text"),
     (r"(/\w+)*/(bin|lib|lib64)", "text"),  # a folder, and no command
-    (r"(\S*/)?generate_pbs_nodefile", "text"),
+    (r"(\S*/)?generate_pbs_nodefile(\.pl)?", "text"),
     (r"(\S*/)?python[\d.]* (-c|<<<) .*\b(print|sys\.stdout\.write)\(.*", "state"),
     (r"(srun|mpirun|mpiexec|ssh) ([^;|&>]* )?['\"]?(/bin/)?(hostname|echo|date)\b[^;|&>]*", "text"),
     (r"((srun|mpirun|mpiexec|ssh) ([^;|&>]* )?)?(/bin/)?pwd", "here"),

@@ -239,7 +239,7 @@ def _body(script: Script, target: Dialect, content: ScriptRequest) -> list[Edit 
         found += [hint(node.line, shown(node), why) for node in jobs]
     replaced_nodes += jobs
     if node_file := target.variable("node_file"):
-        listed = [one.node for one in script.named(source.node_file_command) if not one.arguments]
+        listed = [one.node for one in script.named(*source.node_file_commands) if not one.arguments]
         found += [Edit(node.start, node.end, f'echo "${node_file}"') for node in listed]
         replaced_nodes += listed
     commands = differences.commands(script, target)

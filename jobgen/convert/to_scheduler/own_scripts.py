@@ -23,7 +23,7 @@ _DEEPEST = 3  # scripts that start each other
 # What starts programs on the other nodes of a job, or prints their names.
 _ON_NODES = re.compile(
     r"\b(\w*mpi(run|exec)\w*|[ajps]run|ssh|rsh|pbsdsh|pdsh|clush|parallel(?!/)|charmrun|torchrun|deepspeed|horovodrun"
-    r"|accelerate|ray|dask|hostnames|show\s+hostname)\b"
+    r"|accelerate|ray|dask|hostnames|show\s+hostname|generate_pbs_nodefile)\b"
 )
 # For the path of a command, and the setting of an mpirun that the script does not start.
 _QUERY = re.compile(r"\b(which|type|whereis|hash|command -[vV])\s[^\n;|&)`]*|\w*BOOTSTRAP\w*=\w+")
@@ -82,9 +82,7 @@ def alone_on_nodes(script: Script) -> tuple[int, str] | None:
     """Return the line and the name of the last program of a script that starts nothing on its other nodes."""
     hosts = {name for name, one in script.dialect.job_variables.items() if one in ("node_file", "node_list")}
     read = (node for name, node in script.expansions if name in hosts)
-    if script.launches or any(script.named(*filter(None, [script.dialect.node_file_command]))):
-        return None
-    if not all(is_printed(node, PRINT | {"cat"}) for node in read):
+    if script.launches or not all(is_printed(node, PRINT | {"cat"}) for node in read):
         return None
     if _ON_NODES.search(_QUERY.sub("", re.sub(r"(?m)(^|\s)#.*$", "", script.tree.text))):
         return None

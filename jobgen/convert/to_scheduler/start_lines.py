@@ -60,6 +60,7 @@ _PINS = re.compile(
 )
 
 _THREADS = "OMP_NUM_THREADS"
+_SIZES = re.compile("-l (select|nodes|ncpus|ppn|procs|mpiprocs|size|mpp)")  # of a job of PBS
 _NO_PROGRAMS = (STATE | TOOLS) - {"eval", "xargs"}
 _ONE_PROCESS = ("Rscript", "R", "julia", "matlab", "octave")  # on a node, like Python
 
@@ -198,7 +199,7 @@ def _threads(script: Script, target: Dialect, content: ScriptRequest) -> list[st
     if source.sets_threads:
         cores = number(request.chunks[0].get("ncpus")) if request.chunks else request.cpus_per_rank
         alps = "-l mppwidth" in script.heeded and "-l mppdepth" not in script.heeded  # the depth of aprun
-        cores = (None if alps else cores) or (1 if own else None)
+        cores = (None if alps else cores) or (1 if own or _has_default_core(script) else None)
         return [f"export OMP_NUM_THREADS={cores}{why}"] if cores else []
     known = _are_known(script, content)
     if target.sets_threads:
@@ -207,6 +208,11 @@ def _threads(script: Script, target: Dialect, content: ScriptRequest) -> list[st
     if not known or target.node_step is not None or not _binds_programs(script) or _has_engines(script):
         return []
     return [f"export OMP_NUM_THREADS={cores}  # {source.title} {_OF_JOB}"]
+
+
+def _has_default_core(script: Script) -> bool:
+    """Return whether the script is surely for PBS Pro and requests no cores: the server gives it one."""
+    return not any(map(_SIZES.match, script.heeded)) and script.is_sure
 
 
 def _are_known(script: Script, content: ScriptRequest) -> bool:

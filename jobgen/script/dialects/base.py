@@ -197,7 +197,7 @@ class Dialect:
     first_host = "$(hostname)"  # its first host, in any script of it
     show_job: tuple[str, ...] = ()  # the words of the command that prints a job, here this one
     host_list: tuple[str, ...] = ()  # a command that prints the hosts in the variable of the node list
-    node_file_command = ""  # that prints the name of a file with a line for each rank
+    node_file_commands: tuple[str, ...] = ()  # that print the name of a file with a line for each rank
     commands: tuple[str, ...] = ()  # only this scheduler has them
     site_launchers: tuple[str, ...] = ()  # of machines with this scheduler
     site_commands: Mapping[str, str] = {}  # commands that one of its sites adds, and the name of that site

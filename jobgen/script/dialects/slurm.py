@@ -203,15 +203,16 @@ class SlurmDialect(Dialect):
     zeros = frozenset({"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID"})
     show_job = ("scontrol", "show", "job", '"$SLURM_JOB_ID"')
     host_list = ("scontrol", "show", "hostnames")
-    node_file_command = "generate_pbs_nodefile"
+    node_file_commands = ("generate_pbs_nodefile", "generate_pbs_nodefile.pl")
     commands = (
         *("scontrol", "sbatch", "scancel", "squeue", "sacct", "sinfo", "sbcast", "sstat", "salloc", "seff"),
         *("sattach", "sprio", "sshare", "sreport", "sacctmgr", "strigger", "scrontab", "sgather"),
         *("sdiag", "sview", "smap", "sjstat", "scrun"),
-        "generate_pbs_nodefile",
+        *node_file_commands,
     )
     site_commands = {
         "jutil": "JSC",
+        "socker": "the University of Oslo",
         **dict.fromkeys(("savefile", "chkfile"), "Sigma2"),
         "my-job-stats": "the University of Melbourne",
     }
