@@ -459,6 +459,8 @@ FIRST_OPTIONS = {
     "a file that is read if it is there": "if [ -f /a ]; then . /a; fi\nmodule load b",
     "a library before a module": "export PYTHONPATH=$HOME/b:$PYTHONPATH\nmodule load a",
     "no library before a module": "unset PYTHONPATH\nmodule purge",
+    "a module behind the end of an environment": "conda deactivate\nmodule load a",
+    "a module behind the end of an environment and a program": "./b\nsource deactivate\nmodule load a",
     "a module with the name of a variable in a variable": "CUDA_VERSION=cuda90\nmodule load $CUDA_VERSION/blas",
     "a module with the name of a variable": "export NETCDF=/a\nmodule load netcdf/4",
     "a file with other values": "N=6\nsource ./config.sh",

@@ -137,6 +137,7 @@ class Body:
         # If a condition of the program fails, the script goes on with the commands after the program.
         ending = [one for one in options if after or one not in conditions]
         self.file.remarks += processes.options(ending, strict, self.script.asks_for_sh)
+        self.file.remarks += processes.failures_of_files(self.script, options)
         why = "if it fails, the job ends here, and the script goes on"
         self.file.remarks += [remark_on(one, why) for one in self.conditions if after]
         self.file.remarks += processes.in_blocks(before, behind, self.parts.after)

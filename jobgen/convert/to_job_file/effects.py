@@ -133,7 +133,7 @@ _FOLDER = re.compile(r"\$\{?(HOME|(?:SLURM_)?TMPDIR|PBS_O_WORKDIR|SLURM_SUBMIT_D
 # For each option, what a statement may do that the script runs before it, and the job after it.
 _MAY_FOLLOW = {
     "workdir": _OTHERS | {"elsewhere", "packages"},
-    "module": _HARMLESS | _HERE | _COPIES | {"append", "append_path", "deactivation"},
+    "module": _HARMLESS | _HERE | _COPIES | {"append", "append_path"},
     "source": _HARMLESS - {"variable", "export", "product"},  # the file may read them
     "source of a login": (_HARMLESS | _HERE | _COPIES) - {"export", "product"},
     "source of a product": (_HARMLESS | _HERE) - {"product"},

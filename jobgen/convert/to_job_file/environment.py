@@ -174,7 +174,7 @@ class Environment:
         read = {name for _, value in settings for name in names([value])}
         early |= any(_sets(one.node, name) for one in self.block for name in read)
         fits = not early and all(self._fits(*setting, later) for setting in settings)
-        if of_stage and statement.start >= self.start and not (fits or self.refusal):
+        if of_stage and statement.start > self.start and not (fits or self.refusal):
             self.refusal = self.group if self.block and self.group > self.start else statement.start
         return fits
 

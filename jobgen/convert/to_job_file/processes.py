@@ -384,6 +384,17 @@ def options(statements: Sequence[Node], strict: bool, of_sh: bool) -> Iterator[R
             yield hint(which[0].line, what, f"if {failure}, the job ends here, and the script goes on")
 
 
+def failures_of_files(script: Script, statements: Sequence[Node]) -> Iterator[Remark]:
+    """Yield a remark on each file that became an option, and in which a failure ends the script."""
+    for one in (command for statement in statements for command in commands(statement)):
+        given = any(
+            script.has_option(*option, one.node.start) for option in (("e", "errexit"), ("u", "nounset"))
+        )
+        ends = given or any(above.type == "list" and "||" in above.text for above in one.node.above())
+        if ends and inherited.is_own_file(one):
+            yield remark_on(one, "a failure in this file ends the script, and not the job")
+
+
 def _activates(command: Command) -> bool:
     """Return whether ``source`` activates an environment of conda: ``source [DIR/]activate NAME``."""
     words = [word.text.strip("\"'") for word in command.arguments]
@@ -394,10 +405,14 @@ def in_blocks(before: Sequence[Node], setup: Sequence[Node], after: Sequence[Nod
     """Yield remarks on commands that do something else in a block of a job file."""
     ending = "ends the script; in setup it ends the job, too, without a record of jobgen in its run directory"
     for block, why in ((setup, ending), (before, "ends the script, and the job goes on with its program")):
-        for one in (command for statement in block for command in commands(statement)):
-            inside = one.node.under("function_definition", "subshell", "command_substitution")
-            if not inside and one.name == "exit" and not re.match("[1-9]", "".join(one.literals)):
+        found = [command for statement in block for command in commands(statement)]
+        for one in found:
+            shell = one.node.under("subshell", "command_substitution")
+            function = one.node.around("function_definition")
+            called = function is None or any(other.name == function.name for other in found)
+            if called and not shell and one.name == "exit" and one.literals != ["1"]:
                 yield hint(one.line, one.node.text, "before the program, the job ends with status 71 instead")
+            inside = shell or function is not None
             if not inside and one.name == "exec" and one.arguments:
                 yield remark_on(one, why, lost=block is before)
     for statement in setup:

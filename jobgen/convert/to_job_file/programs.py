@@ -72,7 +72,7 @@ def without_directives(script: Script) -> Iterator[Remark]:
 def timed(_: Script, file: JobFile, program: Command) -> Iterator[Remark]:
     """Yield a remark on a ``time`` that the program loses."""
     texts = [program.name, *map(os.path.basename, program.literals)]
-    if texts.count("time") > len(re.findall(r"(?:^|[\s;|&])(?:/\S*/)?time\s", " ".join(file.program))):
+    if texts.count("time") > len(re.findall(r"(?:^|[\s;|&])(?:\S*/)?time\s", " ".join(file.program))):
         why = "is left out: the log of the job ends with the time of the whole job"
         yield hint(program.line, "time", why)
 
