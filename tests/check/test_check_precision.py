@@ -153,6 +153,7 @@ def levels(text: str, rule: str) -> list[str]:
         ("download-in-job", f"{TWO}pip install a-1.0-py3-none-any.whl\nsrun ./a"),
         # Files and processes
         ("appended-hostfile", f"{HEAD}rm -rf ./hosts.txt\nfor i in 1; do hostname >> hosts.txt; done"),
+        ("appended-hostfile", f'{HEAD}F=$(mktemp "$PWD/hosts.XX")\nhostname >> "$F"'),
         ("appended-hostfile", f'{HEAD}F=hosts.txt\nrm -f hosts.txt\nhostname >> "$F"'),
         ("shared-hostfile", f"{HEAD}echo node count > active_nodes.txt"),
         ("unwaited-background", f"{HEAD}srun server &\nwhile sleep 1; do ./done && break; done"),
