@@ -330,6 +330,8 @@ def test_what_is_right_is_not_reported(rule: str, text: str) -> None:
         ("bad-select", "#!/bin/bash\n#PBS -l place=excl", "warning"),
         ("foreign-variable", f"{PBS}#PBS -P project\necho $PBS_NP", "note"),
         ("foreign-variable", f"{PBS}#PBS -P project\n./a $PBS_NP", "error"),
+        ("foreign-variable", f"{PBS}#PBS -P project\n./a $((PBS_NP + 1))", "error"),
+        ("foreign-variable", f"{PBS}#PBS -P project\n((n = PBS_NP * 2))\n./a $n", "error"),
         ("foreign-variable", f"{PBS}#PBS -P project\nN=$(echo $PBS_NP)\n./a $N", "error"),
         ("foreign-variable", f"{PBS}#PBS -P project\n./a $PBS_NUM_PPN", "warning"),
         ("ssh-eats-list", f'{TWO}while read -r h; do srun -n 1 -w "$h" date; done < hosts', "warning"),
