@@ -49,14 +49,16 @@ def is_own(script: Script, path: Node) -> bool:
     """Return whether a word contains something of this job only, also through other variables."""
     todo, seen = [path], set[str]()
     while todo and len(seen) < _CHAIN:
-        for name, expansion in expansions(todo.pop()):
-            own = name in _JOB_ID or "mktemp" in expansion.text
-            if own or re.search(r"job|tmp|id\b|run|uniq", name, re.I):
+        node = todo.pop()
+        if "mktemp" in node.text:
+            return True
+        for name, _ in expansions(node):
+            if name in _JOB_ID or re.search(r"job|tmp|id\b|run|uniq", name, re.I):
                 return True
             if name not in seen:
                 seen.add(name)
                 todo += script.values.get(name, [])
-    return "mktemp" in path.text
+    return False
 
 
 def may_have_reader(script: Script, node: Node) -> bool:

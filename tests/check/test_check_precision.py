@@ -153,6 +153,7 @@ def levels(text: str, rule: str) -> list[str]:
         ("download-in-job", f"{TWO}pip install a-1.0-py3-none-any.whl\nsrun ./a"),
         # Files and processes
         ("appended-hostfile", f"{HEAD}rm -rf ./hosts.txt\nfor i in 1; do hostname >> hosts.txt; done"),
+        ("appended-hostfile", f'{HEAD}F=$(mktemp "$PWD/hosts.XX")\nhostname >> "$F"'),
         ("appended-hostfile", f'{HEAD}F=hosts.txt\nrm -f hosts.txt\nhostname >> "$F"'),
         ("shared-hostfile", f"{HEAD}echo node count > active_nodes.txt"),
         ("unwaited-background", f"{HEAD}srun server &\nwhile sleep 1; do ./done && break; done"),
@@ -329,6 +330,8 @@ def test_what_is_right_is_not_reported(rule: str, text: str) -> None:
         ("bad-select", "#!/bin/bash\n#PBS -l place=excl", "warning"),
         ("foreign-variable", f"{PBS}#PBS -P project\necho $PBS_NP", "note"),
         ("foreign-variable", f"{PBS}#PBS -P project\n./a $PBS_NP", "error"),
+        ("foreign-variable", f"{PBS}#PBS -P project\n./a $((PBS_NP + 1))", "error"),
+        ("foreign-variable", f"{PBS}#PBS -P project\n((n = PBS_NP * 2))\n./a $n", "error"),
         ("foreign-variable", f"{PBS}#PBS -P project\nN=$(echo $PBS_NP)\n./a $N", "error"),
         ("foreign-variable", f"{PBS}#PBS -P project\n./a $PBS_NUM_PPN", "warning"),
         ("ssh-eats-list", f'{TWO}while read -r h; do srun -n 1 -w "$h" date; done < hosts', "warning"),

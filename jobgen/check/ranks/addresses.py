@@ -55,7 +55,12 @@ _DRAWN_PORT = re.compile(
 _DRAWN = r"(?<!\w)RANDOM\b|\bshuf\b|\buuidgen\b|\bmktemp\b|/random/uuid|\$\(date\b|\$\$|\brandint\b|bind\(\("
 _OF_TASK = re.compile(r"SLURM_(PROCID|LOCALID|NODEID)|OMPI_COMM_WORLD_(LOCAL_)?RANK|PMI_RANK|SLURMD_NODENAME")
 EXPANSIONS = ("simple_expansion", "expansion", "command_substitution", "arithmetic_expansion")
-_DRAWN_OPTIONS = r"--(rdzv[-_](?:id|endpoint)|(?:master|main[-_]process)[-_]port)(=|$)(.*)"
+_DRAWN_OPTIONS = (
+    r"--(rdzv[-_](?:id|endpoint)|(?:master|main[-_]process)[-_](?:port|addr|ip)|coordinator[-_](?:address|port)"
+    r"|dist[-_](?:url|port|init[-_]addr)|init[-_]method)(=|$)(.*)"
+)
+_DRAWN_VARIABLES = ("MASTER_PORT", "MASTER_ADDR", "RDZV_ID", "COORDINATOR_ADDRESS", "JAX_COORDINATOR_ADDRESS")
+_OWN_HOST = re.compile(r"\blocalhost:|\b127\.0\.0\.1:|\bfile://")  # each task may train alone there
 
 
 class Address(NamedTuple):
@@ -267,7 +272,7 @@ def drawn_in(tree: Node, text: Node | None = None) -> Iterator[tuple[int, str]]:
         name = node.text.partition("=")[0]
         value = own(node.text)
         of_task = joins and _OF_TASK.search(value)
-        if name in ("MASTER_PORT", "MASTER_ADDR", "RDZV_ID") and (drawn(value) or of_task):
+        if name in _DRAWN_VARIABLES and (drawn(value) or of_task):
             yield node.line, name
     names = {name for name, value, _ in assignments(tree) if drawn(own(value.text.replace('\\"', '"')))}
     for command in commands(tree):
@@ -275,6 +280,7 @@ def drawn_in(tree: Node, text: Node | None = None) -> Iterator[tuple[int, str]]:
         for at, word in enumerate(words):
             match = re.match(_DRAWN_OPTIONS, word, re.S)
             value = own(match[3] or (*words, "")[at + 1]) if match else ""
+            value = "" if _OWN_HOST.search(value) and "rdzv" not in word else value
             of_task = _OF_TASK.search(value) if together else None
             if match and (drawn(value) or of_task or names.intersection(re.findall(r"\$\{?(\w+)", value))):
                 yield command.line, f"--{match[1]}"

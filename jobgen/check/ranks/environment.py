@@ -135,9 +135,15 @@ class RankEnvironment:
     def passed(self, launch: Launch) -> frozenset[str] | None:
         """Return the variables of the script that srun passes to its tasks; None for all, or if unknown."""
         if launch.has("--export"):
-            value = launch.options["--export"]
-            return _names(value) if value is not None else None
+            value = self.export_of(launch)
+            return _names(_EXPANDED.sub("$", value)) if value else None
         return self._passed_by_directive
+
+    def export_of(self, launch: Launch) -> str:
+        """Return the value of ``--export`` its text if that has unknown values."""
+        node = launch.nodes.get("--export")
+        text = launch.text("--export") or (node.text if node is not None else "")
+        return text.removeprefix("--export=").strip("\"'")
 
     @cached_property
     def _passed_by_directive(self) -> frozenset[str] | None:
@@ -167,6 +173,9 @@ class RankEnvironment:
 def only_printed(expansion: Node) -> bool:
     """Return whether an expansion is an argument of echo and the like, whose output nothing reads."""
     return is_printed(expansion, _PRINTS)
+
+
+_EXPANDED = re.compile(r"\"?(?:\$\{[^}]*\}|\$\([^)]*\)|`[^`]*`)\"?")  # whose commas are no others of the list
 
 
 def _names(value: str) -> frozenset[str] | None:

@@ -286,11 +286,15 @@ def ranks_of_node(launch: Launch) -> int | None:
 def ranks_of_machine(launch: Launch) -> int | None:
     """Return the ranks on a node that accelerate starts, which gets the number of those on all machines."""
     total, machines = launch.number("--num-processes"), launch.number("--num-machines") or 1
-    counts_all = launch.row.line.same.get("--num-processes") == "ranks" and not launch.has("--cpu", "--tpu")
     in_file = launch.has("--config-file") and not launch.has("--num-machines")
-    if not counts_all or total is None or in_file:
+    if not counts_all_ranks(launch) or total is None or in_file:
         return None
     return total // machines if total % machines == 0 else None
+
+
+def counts_all_ranks(launch: Launch) -> bool:
+    """Return whether ``--num-processes`` of a launcher is the number of the ranks on all machines."""
+    return launch.row.line.same.get("--num-processes") == "ranks" and not launch.has("--cpu", "--tpu")
 
 
 def cores_of_option(launch: Launch) -> int | None:

@@ -109,9 +109,10 @@ def _of_remote(script: Script, group: RankGroup, start: str) -> Filter | None:
 
 
 def _of_step(script: Script, launch: Launch) -> Iterator[Filter]:
-    passed = RankEnvironment.of(script).passed(launch) if launch.has("--export") else None
+    environment = RankEnvironment.of(script)
+    passed = environment.passed(launch) if launch.has("--export") else None
     if passed is not None and (not passed or "PATH" in passed):  # else see export-names
-        value = launch.options["--export"]
+        value = environment.export_of(launch)
         others = "none but these variables" if passed else "no variables of the script"
         yield Filter(f"--export={value} passes {others} to the tasks", "write --export=ALL", passed)
 

@@ -211,7 +211,8 @@ def export_none(script: Script) -> Iterator[Hit]:
     WARNING,
     "srun --export without ALL",
     """`srun --export=NAME` passes the named variables, and those of Slurm, and nothing else: `PATH`,
-    `LD_LIBRARY_PATH` and all that modules set are missing in the tasks. `--export=ALL,NAME=VALUE` adds to the
+    `LD_LIBRARY_PATH` and all that modules set are missing in the tasks. `--export=NONE` passes none (it is reported below a
+    command that loads a module or an environment). `--export=ALL,NAME=VALUE` adds to the
     environment.""",
     bad="""
     #!/bin/bash
@@ -229,10 +230,18 @@ def export_names(script: Script) -> Iterator[Hit]:
     environment = RankEnvironment.of(script)
     for launch in script.launched("srun"):
         passed = environment.passed(launch) if launch.has("--export") else None
-        if passed and not {"PATH", "LD_LIBRARY_PATH"} & passed and is_work(script, launch):
-            value = launch.options["--export"]
-            reason = "the tasks get the variables in --export and those of Slurm only: PATH, LD_LIBRARY_PATH and all that modules set are missing"
-            yield Hit(launch.line, reason, f"write --export=ALL,{value}")
+        if passed is None or {"PATH", "LD_LIBRARY_PATH"} & passed or not is_work(script, launch):
+            continue
+        loads = any(" " in name for at, name in environment.changes if at < launch.command.node.start)
+        own, fix = (
+            "the variables in --export and those",
+            f"write --export=ALL,{environment.export_of(launch)}",
+        )
+        if not passed:  # see unpassed-variable for the variables that the script exports
+            own, fix = "the variables", "write --export=ALL"
+        if passed or loads:
+            reason = f"the tasks get {own} of Slurm only: PATH, LD_LIBRARY_PATH and all that modules set are missing"
+            yield Hit(launch.line, reason, fix)
 
 
 @rule_once(

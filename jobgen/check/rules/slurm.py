@@ -192,7 +192,7 @@ _OTHERS = ("--time", "--array")  # whose values other rules test, too
     ERROR,
     "The whole message of sbatch as the id of a job",
     """sbatch prints "Submitted batch job 1234". With `--parsable` it prints the number alone, which `--dependency` needs: a
-    dependency with the whole text is refused.""",
+    dependency with the whole text, or another field of it than the fourth, is refused.""",
     fix="write sbatch --parsable",
     bad="""
     #!/bin/bash
@@ -212,13 +212,32 @@ def submission_text(script: Script) -> Iterator[Hit]:
             names = re.findall(r"(?:after\w*|--dependency).*?[:=]\"?\$(?:(\w+)|\{(\w+)\})", word.text)
             for name in filter(None, (one for pair in names for one in pair)):
                 values = script.values.get(name, []) if name not in script.changed else []
-                if len(values) == 1 and re.fullmatch(_WHOLE_TEXT, values[0].text):
+                text = values[0].text if len(values) == 1 else ""
+                field = re.fullmatch(_FIELD_OF_TEXT, text)
+                number = int(next(filter(None, field.groups()))) if field else _NUMBER
+                if re.fullmatch(_WHOLE_TEXT, text):
                     reason = f"${name} is the whole message of sbatch, such as Submitted batch job 1234, and not the number"
                     yield Hit.at(word, reason)
+                elif number != _NUMBER:
+                    part = (*_MESSAGE, "")[min(number, _NUMBER) - 1]
+                    part = f"the word {part!r}" if part else "empty"
+                    reason = (
+                        f"field {number} of Submitted batch job 1234 is {part}: ${name} is not the number"
+                    )
+                    yield Hit.at(word, reason, f"write field {_NUMBER}, or sbatch --parsable")
 
 
 # A call whose output is used as it is. A name of a function may be in its place.
-_WHOLE_TEXT = r"[\"']?(?:\$\(|`)\s*sbatch\s(?!.*--parsable)[^|;&]*(?:\)|`)[\"']?"
+_CALL = r"[\"']?(?:\$\(|`)\s*sbatch\s(?!.*--parsable)[^|;&]*"
+_WHOLE_TEXT = rf"{_CALL}(?:\)|`)[\"']?"
+_MESSAGE = ("Submitted", "batch", "job")  # and the number behind them
+_NUMBER = len(_MESSAGE) + 1
+# A pipe that cuts one field from the message.
+_DELIMITER = r"(?:-d *(?:\\ |\" \"|' ')|--delimiter=(?:\\ |\" \"|' '))"
+_FIELD_OF_TEXT = (
+    rf"{_CALL}(?:2>&1\s*)?\|\s*(?:cut\s+{_DELIMITER}\s+-f\s*(\d)|cut\s+-f\s*(\d)\s+{_DELIMITER}"
+    r"|awk\s+'\{\s*print\s*\(?\$(\d)\)?;?\s*\}')\s*(?:\)|`)[\"']?"
+)
 
 
 @rule(

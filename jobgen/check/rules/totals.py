@@ -19,6 +19,7 @@ from jobgen.check.ranks.model import (
     code_of_tasks,
     cores_of_option,
     cores_of_script,
+    counts_all_ranks,
     ignores_tasks_of_node,
     kind_of,
     ranks,
@@ -195,7 +196,8 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
         yield from _of_server(script, one, gpus) if gpus else ()
         yield from _of_workers(script, one, gpus) if _RAY.search(script.tree.text) else ()
     seen = {one.start: len(found.numbers) for one in ranks(script) if (found := visible(environment, one))}
-    background = any(one.command.background for one in ranks(script))
+    own_devices = (one for one in script.commands if "CUDA_VISIBLE_DEVICES=" in one.node.text)
+    background = any(one.background for one in (*own_devices, *(one.command for one in ranks(script))))
     together = {one.start for group in beside(script, calls=True) for one in group}
     most = max((one.number(*one.row.line.ranks) or 1 for one in launches(script)), default=1)
     for launch in launches(script):
@@ -219,12 +221,23 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
             if ranks_of_machine(launch) is not None:
                 fix = "--num_processes is the number of all ranks: the machines times the GPUs of each"
             yield Hit(launch.line, reason, fix, place=launch.place(*launch.row.line.local_ranks))
+        yield from _uneven(launch, has)
         yield from _beyond_slots(script, launch, most)
         yield from _beyond_cores(script, launch)
         yield from _beyond_devices(script, launch)
     yield from _of_horovodrun(script, of_node)
     yield from _of_msrun(script, gpus)
     yield from _of_ray(script, gpus)
+
+
+def _uneven(launch: Launch, has: int | None) -> Iterator[Hit]:
+    """Yield accelerate with a total of ranks that its machines cannot share evenly."""
+    total, machines = launch.number("--num-processes"), launch.number("--num-machines")
+    if total and machines and total % machines and counts_all_ranks(launch):
+        reason = f"--num_processes is the number of all ranks, and {total} is not a multiple of {counted(machines, 'machine')}"
+        product = f"{machines * has}, " if has else ""
+        fix = f"write {product}the machines times the GPUs of each"
+        yield Hit(launch.line, reason, fix, place=launch.place("--num-processes"))
 
 
 # Options with which one rank has several GPUs.

@@ -45,10 +45,11 @@ def foreign_variable(script: Script) -> Iterator[Hit]:
     seen: set[str] = set()
     own = {name for name, _, _ in script.assignments}
     foreign = script.dialect.foreign_variables if script.is_batch else {}
-    printed = {name for name, _ in script.expansions} - {
-        name for name, node in script.expansions if not is_printed(node) or node.under("command_substitution")
+    reads = sorted([*script.expansions, *_in_arithmetic(script)], key=lambda one: one[1].start)
+    printed = {name for name, _ in reads} - {
+        name for name, node in reads if not is_printed(node) or node.under("command_substitution")
     }
-    for name, node in script.expansions:
+    for name, node in reads:
         prefixed = name.startswith(script.dialect.foreign_prefixes)
         safe = node.type == "expansion" and any(sign in node.text for sign in (":-", ":+", "-", "+", ":="))
         inside = next(expansions(node), ("", node))[1] is not node or node.under(*_CHOICES)
@@ -69,6 +70,16 @@ def foreign_variable(script: Script) -> Iterator[Hit]:
             level = NOTE if script.for_another_scheduler or name in printed else WARNING if unsure else None
             reason = f"{script.dialect.title} does not set {name}"
             yield Hit.at(node, reason, f"use {foreign.get(name, counterpart)}", level)
+
+
+def _in_arithmetic(script: Script) -> Iterator[tuple[str, Node]]:
+    """Yield the variables that arithmetic reads without ``$``."""
+    places = [*script.tree.all("arithmetic_expansion")]
+    places += [one for one in script.tree.all("compound_statement") if one.text.startswith("((")]
+    for place in places:
+        for node in place.all("variable_name"):
+            if not node.under("simple_expansion", "expansion"):
+                yield node.text, node
 
 
 _NEAR = {"cpus_per_rank": "cpus_per_chunk"}  # another meaning that has the same value in most jobs
