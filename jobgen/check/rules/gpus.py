@@ -87,6 +87,13 @@ def forced_devices(script: Script) -> Iterator[Hit]:
                 "the scheduler may have allocated other devices, and the job then uses those of another job"
             )
             reason = f"{name} is set by hand: {effect}"
+        if requested and not own and script.dialect.hides_devices:
+            there = (
+                f"the devices of the job are 0 to {requested - 1}"
+                if requested > 1
+                else "the job has device 0 only"
+            )
+            reason = f"{name} is set by hand: {there}, {max(numbers)} is none of them, or one of another job"
         fix = "" if given else "request the devices: the scheduler sets it"
         if own and requested and script.dialect.hides_devices:
             reason = f"{name} is set by hand: of the {requested} devices of the job this uses {len(numbers)}"
