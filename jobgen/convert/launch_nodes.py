@@ -23,6 +23,7 @@ from jobgen.script.dialects.script_request import ScriptRequest
 from jobgen.script.launches import Launch
 from jobgen.script.script import Script
 from jobgen.script.syntax import LOOPS, Node, function_of, in_background, on_condition
+from jobgen.script.word_lists import words_of_loop
 from jobgen.sites.site_file import Site
 from jobgen.values.parsers import number
 
@@ -327,21 +328,7 @@ def _turns(node: Node, script: Script) -> int:
         waits = [one for one in script.named("wait", "jobs") if one.node in loop]
         if waits and not any(one.name == "jobs" or on_condition(one.node) for one in waits):
             return found
-        found *= 0 if waits else _words_of_loop(loop, script)
-    return found
-
-
-def _words_of_loop(loop: Node, script: Script) -> int:
-    """Return the number of the words of ``for A in WORDS``; 0 if it is not known."""
-    words = [one for one in loop.children if one.field == "value"]
-    found = 0
-    for word in words:
-        text = script.constants.text(word)
-        range_ = re.fullmatch(r"\{(\d+)\.\.(\d+)\}|(?:\$\(|`)seq (?:(\d+) )?(\d+)[)`]", text)
-        if range_ is None and (re.search(r"[$`*?{]", text) or len(text.split()) != 1):
-            return 0
-        first, last = (range_[1] or range_[3] or "1", range_[2] or range_[4]) if range_ else ("1", "1")
-        found += max(int(last) - int(first) + 1, 0)
+        found *= 0 if waits else len(words_of_loop(loop, script.constants))
     return found
 
 

@@ -68,6 +68,19 @@ def runs_once(loop: Node, constants: Constants) -> bool:
     return text is not None and not re.search(r"[\s*?\[{]", text)
 
 
+def words_of_loop(loop: Node, constants: Constants) -> list[str]:
+    """Return the words of ``for A in WORDS``, and the numbers of a range or of seq; empty if unknown."""
+    found: list[str] = []
+    for word in (one for one in loop.children if one.field == "value"):
+        text = constants.text(word)
+        range_ = re.fullmatch(r"\{(\d{1,4})\.\.(\d{1,4})\}|(?:\$\(|`)seq (?:(\d{1,4}) )?(\d{1,4})[)`]", text)
+        if range_ is None and (re.search(r"[$`*?{]", text) or len(text.split()) != 1):
+            return []
+        first, last = (range_[1] or range_[3] or "1", range_[2] or range_[4]) if range_ else ("", "")
+        found += map(str, range(int(first), int(last) + 1)) if range_ else [text]
+    return found
+
+
 def _differs(value: Node, part: Part, word: Node, constants: Constants) -> bool:
     """Return whether a value that a part has given may be another one at the place of a word."""
     end = word.start if word.source is part.assignment.source else None

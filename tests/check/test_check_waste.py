@@ -39,6 +39,21 @@ FOUND = [
         SLURM + "CUDA_VISIBLE_DEVICES=-1\nexport CUDA_VISIBLE_DEVICES\npython t.py\n",
     ),
     ("visible-devices", "warning", SLURM + "export CUDA_VISIBLE_DEVICES=0,1\npython t.py\n"),
+    (
+        "visible-devices",
+        "warning",
+        SLURM + "for g in 1 2 3 4; do CUDA_VISIBLE_DEVICES=$g python t.py &\ndone\nwait\n",
+    ),
+    (
+        "visible-devices",
+        "warning",
+        SLURM + "for g in {1..4}; do\nexport CUDA_VISIBLE_DEVICES=${g}\npython t.py &\ndone\nwait\n",
+    ),
+    (
+        "visible-devices",
+        "warning",
+        SLURM + "for g in $(seq 1 4); do python t.py --device cuda:$g &\ndone\nwait\n",
+    ),
     ("visible-devices", "error", SLURM + f"export CUDA_VISIBLE_DEVICES=$SLURM_LOCALID\n{RUN}\n"),
     ("ranks-mismatch", "warning", SLURM + "python t.py fit --trainer.devices=8\n"),
     ("ranks-mismatch", "warning", SLURM + "python t.py --num-gpus 8\n"),
@@ -136,6 +151,15 @@ RIGHT = [
     ("shared-devices", SLURM + f"{RUN} &\nwait $!\n{RUN} &\nwait $!\n"),
     ("shared-devices", SLURM + "for g in 0 1 2 3; do CUDA_VISIBLE_DEVICES=$g python t.py &\ndone\nwait\n"),
     ("shared-devices", SLURM + "for g in 0 1 2 3; do python t.py --device cuda:$g &\ndone\nwait\n"),
+    ("visible-devices", SLURM + "for g in {0..3}; do python t.py --device cuda:$g &\ndone\nwait\n"),
+    (
+        "visible-devices",
+        SLURM + "for g in 1 2 3 4; do CUDA_VISIBLE_DEVICES=$((g - 1)) python t.py &\ndone\nwait\n",
+    ),
+    (
+        "visible-devices",
+        SLURM + "for g in 1 2 3 4; do\ng=$((g - 1))\nCUDA_VISIBLE_DEVICES=$g python t.py &\ndone\nwait\n",
+    ),
     (
         "shared-devices",
         SLURM + "for i in 1 2; do for g in 0 1 2 3; do python t.py --gpu $g &\ndone; done\nwait\n",

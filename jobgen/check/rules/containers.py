@@ -12,6 +12,7 @@ from jobgen.check.rule import WARNING, rule_once
 from jobgen.check.rules.launcher_options import idle_others
 from jobgen.launch.containers import RUNTIMES
 from jobgen.launch.wrappers import wrappers
+from jobgen.script.launches import Launch
 from jobgen.script.script import Hit, Script
 
 # File systems of clusters, which no image has.
@@ -155,3 +156,44 @@ def container_shm(script: Script) -> Iterator[Hit]:
 
 
 _OWN_SHM = ("docker", "podman")
+
+
+@rule_once(
+    "container-network",
+    WARNING,
+    "A container that other nodes do not reach",
+    """docker and podman give a container a network of its own. The ranks in it connect to other nodes, but no other node
+    reaches their ports: a launcher on several nodes waits for the others until it times out.""",
+    fix="add --network=host",
+    bad="""
+    #!/bin/bash
+    #SBATCH --nodes=2
+    #SBATCH --ntasks-per-node=1
+    #SBATCH --gpus-per-node=4
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    HEAD=$(scontrol show hostnames | head -n 1)
+    srun docker run --rm --gpus all --ipc=host -v "$PWD:/work" -w /work pytorch:2.5 torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-id="$SLURM_JOB_ID" --rdzv-endpoint="$HEAD:$((20000 + SLURM_JOB_ID % 10000))" train.py
+    """,
+    good={
+        'srun docker run --rm --gpus all --ipc=host -v "$PWD:/work" -w /work pytorch:2.5 torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-id="$SLURM_JOB_ID" --rdzv-endpoint="$HEAD:$((20000 + SLURM_JOB_ID % 10000))" train.py': 'srun docker run --rm --gpus all --ipc=host --network=host -v "$PWD:/work" -w /work pytorch:2.5 torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-id="$SLURM_JOB_ID" --rdzv-endpoint="$HEAD:$((20000 + SLURM_JOB_ID % 10000))" train.py'
+    },
+)
+def container_network(script: Script) -> Iterator[Hit]:
+    for one in ranks(script):
+        names = one.inner.row.line.nodes if one.inner is not None and one.sets_ranks else ()
+        several = one.inner is not None and any(_is_several(script, one.inner, name) for name in names)
+        for container in containers(script, one) if several else ():
+            open_ = container.values("--network", "--net", "-p", "--publish", "-P", "--publish-all")
+            if container.name in _OWN_NETWORK and container.is_known and container.is_new and not open_:
+                reason = f"{container.name} gives the container a network of its own: other nodes do not reach its ranks"
+                yield Hit(one.line, reason)
+
+
+def _is_several(script: Script, launch: Launch, option: str) -> bool:
+    """Return whether an option of a launcher has a number of nodes above one, also that of the job by its variable."""
+    count = launch.number(option)
+    return count > 1 if count is not None else launch.has(option) and bool(script.request.several)
+
+
+_OWN_NETWORK = ("docker", "podman")  # podman-hpc has that of its site

@@ -15,8 +15,10 @@ from jobgen.check.ranks.model import RankGroup, beside, code_of_tasks, ranks, tr
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.check.rules.rank_numbers import COPES, NUMBERS
 from jobgen.errors import counted
+from jobgen.schedulers.request import GPUS_OF_NODE
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import LATER, Node, assignments, exported, is_prefix
+from jobgen.script.syntax import LATER, Node, assignments, exported, is_prefix, on_condition
+from jobgen.script.word_lists import words_of_loop
 
 _CHOOSES = re.compile(r"set_device|cuda:|device_ids|\.to\(|torch\.device\(|\.cuda\(")
 _LOCAL_IDS = ("LOCAL_RANK", "SLURM_LOCALID")
@@ -161,7 +163,8 @@ _BY_LIGHTNING = "Lightning counts its devices by the local rank"
     """`CUDA_VISIBLE_DEVICES` names the devices that the ranks see, and `srun --gpus-per-task` the number of those that the
     ranks of a launcher behind it see. A rank whose number is beyond them fails with "invalid device ordinal". Of several
     instances of a divided GPU (MIG) a process opens the first one only. `HIP_VISIBLE_DEVICES` counts within the devices of
-    `ROCR_VISIBLE_DEVICES`: with one index in both all ranks but the first one see no device.""",
+    `ROCR_VISIBLE_DEVICES`: with one index in both all ranks but the first one see no device. Where the scheduler hides
+    the devices of others, those of a job count from 0: a loop over `1 2 3 4` names one that is not there.""",
     fix="remove the variable or the option: the scheduler gives the devices of the job",
     bad="""
     #!/bin/bash
@@ -206,6 +209,44 @@ def visible_devices(script: Script) -> Iterator[Hit]:
             return
     yield from _unseen(script, groups)
     yield from _beyond_rocr(script)
+    yield from _beyond_job(script)
+
+
+def _beyond_job(script: Script) -> Iterator[Hit]:
+    """Yield a device of the number that a loop counts, which ends beyond those of the job: ``for i in 1 2 3 4``."""
+    request = script.request
+    has = request.gpus_per_node or (request.gpus if request.nodes == 1 else None)
+    other = script.has_whole_nodes and (has or 0) < GPUS_OF_NODE
+    if not has or other or not script.is_batch or not script.dialect.hides_devices:
+        return
+    for loop in script.tree.all("for_statement"):
+        variable, words = loop.get("variable"), words_of_loop(loop, script.constants)
+        known = words and all(re.fullmatch(r"\d{1,3}", word, re.ASCII) for word in words)
+        if variable is None or not known or variable.text in script.values:
+            continue
+        name, used = variable.text, set(map(int, words))
+        unseen, idle = sorted(used - set(range(has))), sorted(set(range(has)) - used)
+        node = _numbered(script, loop, name) if unseen else None
+        if node is not None and not on_condition(node):
+            own = f"the devices of the job are 0 to {has - 1}" if has > 1 else "the job has device 0 only"
+            runs = f"run with {unseen[0]} sees" if len(unseen) == 1 else f"runs from {unseen[0]} on see"
+            reason = f"{own}: the {runs} none"
+            if idle:
+                stay = "device {} stays" if len(idle) == 1 else "devices {} stay"
+                reason += f", and {stay.format(', '.join(map(str, idle)))} idle"
+            shift = min(used)
+            right = f"{name} - {shift}" if max(used) - shift < has else f"{name} % {has}"
+            yield Hit.at(node, reason, f"write $(({right}))", WARNING)
+
+
+def _numbered(script: Script, loop: Node, name: str) -> Node | None:
+    """Return where a loop names a device by its variable: in CUDA_VISIBLE_DEVICES, or in words such as ``cuda:$i``."""
+    own = rf"[\"']?\$(?:{name}|\{{{name}\}})[\"']?"
+    for key, value, node in script.assignments:
+        if key in VISIBLE and node in loop and re.fullmatch(own, value.text):
+            return node
+    words = (one.node for one in script.commands if one.node in loop and one.works)
+    return next((one for one in words if re.search(rf"(?<!\S)(\S*=)?[\"']?cuda:{own}(?!\S)", one.text)), None)
 
 
 _ROCR, _OF_HIP = "ROCR_VISIBLE_DEVICES", ("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")

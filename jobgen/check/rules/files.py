@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
+from jobgen.check.ranks.model import ranks
 from jobgen.check.rule import NOTE, WARNING, rule, rule_once
 from jobgen.errors import shown
 from jobgen.schedulers.directive_options import read_options
 from jobgen.schedulers.request import DirectiveOption
 from jobgen.script.commands import Command
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import Node, expansions
+from jobgen.script.syntax import Node, expansions, on_condition
 from jobgen.script.written_files import is_shared, may_have_reader, target, written
 
 
@@ -76,6 +77,71 @@ def requeue_log(script: Script) -> Iterator[Hit]:
         return
     if (option := flags.get("--requeue")) is not None:
         yield Hit.at(option)
+
+
+@rule_once(
+    "requeue-folder",
+    WARNING,
+    "A folder that a second start does not find",
+    """A job with `--requeue`, or `-r y` of PBS, starts its script again from the first line. The time, `$RANDOM`, `$$` and `mktemp`
+    then make another name: the script looks for its checkpoint in a new folder, and the training starts from the beginning. The
+    number of the job is the same in each start.""",
+    bad="""
+    #!/bin/bash
+    #SBATCH --requeue
+    #SBATCH --open-mode=append
+    #SBATCH --time=01:00:00
+    set -euo pipefail
+    out=runs/$(date +%Y%m%d-%H%M%S)
+    resume=()
+    if [ -e "$out/last.pt" ]; then resume=(--resume "$out/last.pt"); fi
+    srun python3 train.py --out "$out" "${resume[@]}"
+    """,
+    good={"out=runs/$(date +%Y%m%d-%H%M%S)": "out=runs/$SLURM_JOB_ID"},
+)
+def requeue_folder(script: Script) -> Iterator[Hit]:
+    rerun = script.heeded.get("-r")
+    again = "--requeue" in script.heeded or (rerun is not None and rerun.value == "y")
+    again |= re.search(r"\bscontrol\s+requeue\s", script.tree.text) is not None
+    if not script.is_batch or not again or "RESTART_COUNT" in script.tree.text:
+        return
+    starts = sorted(one.start for one in ranks(script))
+    for name, value, node in script.assignments:
+        varies = _AT_START.search(" ".join([value.text, *(one.text for one in script.values_in([value]))]))
+        if not varies or len(script.values.get(name, ())) != 1 or on_condition(node):
+            continue
+        end = next((start for start in starts if start > node.end), node.end)
+        line = _looks_into(script, name, node.end, end)
+        if line:
+            number = script.dialect.variable("job_id") or "the number of the job"
+            reason = f"a second start of the job has another {name}: line {line} does not find the checkpoint of the first"
+            yield Hit.at(node, reason, f"write ${number} into the name, and not {varies[0].strip('$(`')}")
+
+
+# What differs at each start; a date alone may be the same one.
+_AT_START = re.compile(r"(?:\$\(|`)\s*(?:date\b(?=[^)`]*(?:%[HMSsTNRXc]|[)`]$))|mktemp)|\$\{?RANDOM\b|\$\$")
+_CHECKPOINT = re.compile(r"(?i)ckpt|checkpoint|last|latest|resume|restart|snapshot|state|\.pth?\b|\.pkl\b")
+_FILLS = ("cp", "rsync", "ln", "mv", "tar")
+
+
+def _looks_into(script: Script, name: str, first: int, end: int) -> int | None:
+    """Return the line of the first test for a checkpoint below a folder, or of the option that gives it to the program,
+    before or at the first program; None if a command fills the folder."""
+    own = rf"\$(?:{name}\b|\{{{name}\}})"
+    found = None
+    for command in script.commands:
+        if not first < command.node.start <= end:
+            continue
+        text = command.node.text
+        if command.name in _FILLS and re.search(own, text):
+            return None
+        if re.search(rf"--?\w*resume[\w-]*[= ]+[\"']?{own}", text):
+            found = found or command.line
+    for test in script.tree.all("test_command"):
+        below = re.search(rf"-[efs]\s+[\"']?{own}[\"']?/(\S+)", test.text)
+        if first < test.start < end and below and _CHECKPOINT.search(below[1]):
+            found = found or test.line
+    return found
 
 
 # A date with a time, as a program writes it into the name of a log: 2024-05-01T12:30, 20240501_123000.

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from jobgen.check.ranks.containers import SEALED
 from jobgen.check.ranks.devices import VISIBLE
 from jobgen.check.rule import NOTE, WARNING, rule, rule_once
+from jobgen.errors import shown
 from jobgen.launch.accelerators import ACCELERATORS
 from jobgen.launch.command_line import is_python
 from jobgen.launch.launchers import LAUNCHERS
@@ -86,6 +87,13 @@ def forced_devices(script: Script) -> Iterator[Hit]:
                 "the scheduler may have allocated other devices, and the job then uses those of another job"
             )
             reason = f"{name} is set by hand: {effect}"
+        if requested and not own and script.dialect.hides_devices:
+            there = (
+                f"the devices of the job are 0 to {requested - 1}"
+                if requested > 1
+                else "the job has device 0 only"
+            )
+            reason = f"{name} is set by hand: {there}, {max(numbers)} is none of them, or one of another job"
         fix = "" if given else "request the devices: the scheduler sets it"
         if own and requested and script.dialect.hides_devices:
             reason = f"{name} is set by hand: of the {requested} devices of the job this uses {len(numbers)}"
@@ -99,7 +107,8 @@ def forced_devices(script: Script) -> Iterator[Hit]:
     "A container that sees no GPU",
     """apptainer and singularity put the driver of NVIDIA into a container only with `--nv`, that of AMD with
     `--rocm`, unless the site has set it for all containers, docker with `--gpus all`. Without it the program runs on the cores, or ends
-    with "no CUDA GPUs are available", while the GPUs of the job are idle.""",
+    with "no CUDA GPUs are available", while the GPUs of the job are idle. `--nv` beside an image or a module of ROCm, and
+    `--rocm` beside those of CUDA, find no driver.""",
     fix="add --nv, or --rocm for AMD",
     bad="""
     #!/bin/bash
@@ -114,8 +123,9 @@ def forced_devices(script: Script) -> Iterator[Hit]:
 )
 def container_driver(script: Script) -> Iterator[Hit]:
     request, text = script.request, script.tree.text
-    if not (request.gpus_per_node or request.gpus) or re.search(_HAVE_GPUS, text):
+    if not (request.gpus_per_node or request.gpus):
         return
+    have_gpus = re.search(_HAVE_GPUS, text) is not None
     for command in script.commands:
         words = _words(script, command)
         values = [script.constants.value(word) for word in words]
@@ -128,6 +138,10 @@ def container_driver(script: Script) -> Iterator[Hit]:
         between = zip(values[at:program], words[at:program], strict=True)
         unknown = any(value is None and _MAY_BE_OPTIONS.match(word.text) for value, word in between)
         before = " ".join(word.text for word in words[at:program])
+        if program is not None and (other := _other_driver(script, names[at], before, values[at:program])):
+            yield Hit(command.line, *other)
+        if have_gpus:
+            continue
         opens = _OPENS.search(before)
         unknown |= re.search(r"--nv|--rocm", before) is not None
         if program is None or unknown or (names[at] in SEALED and opens):
@@ -137,6 +151,30 @@ def container_driver(script: Script) -> Iterator[Hit]:
         if "-c" not in names[program + 1 : program + 2]:
             reason = f"{names[at]} has no {_DRIVERS[names[at]]}: {title} sees none of the GPUs of the job"
             yield Hit(command.line, reason, f"add {_DRIVERS[names[at]]}" if names[at] in SEALED else "")
+
+
+def _other_driver(
+    script: Script, name: str, options: str, values: Sequence[str | None]
+) -> tuple[str, str] | None:
+    """Return the reason and the remedy if apptainer gets the driver of one maker, and the image and the modules are for
+    the GPUs of the other one."""
+    flags = set(re.findall(r"(?<!\S)--(nv|rocm)(?!\S)", options))
+    if name in SEALED or len(flags) != 1:
+        return None
+    modules = (word for one in script.named("module", "ml") for word in one.literals)
+    names = [
+        *(one for one in values if one and not one.startswith("-")),
+        *modules,
+        script.request.gpu_type or "",
+    ]
+    of_amd, of_nvidia = ([one for one in names if sign.search(one)] for sign in (_AMD, _NVIDIA))
+    flag = flags.pop()
+    others, own = (of_amd, of_nvidia) if flag == "nv" else (of_nvidia, of_amd)
+    if own or not others:
+        return None
+    maker, user, right = ("NVIDIA", "AMD", "--rocm") if flag == "nv" else ("AMD", "NVIDIA", "--nv")
+    reason = f"--{flag} puts the driver of {maker} into the container, but {shown(others[0])} is for GPUs of {user}"
+    return reason, f"write {right}"
 
 
 def _words(script: Script, command: Command) -> list[Node]:
@@ -168,6 +206,8 @@ _OPENS = re.compile(
 )
 _IN_SHELL = re.compile(r"[\"'](?:.*[\s;&])?(python3?|torchrun|accelerate|deepspeed|vllm)\s", re.S)
 _MAY_BE_OPTIONS = re.compile(r"\$(?!.*(im|sif|cont|/))", re.I)  # and no image or path
+_AMD = re.compile(r"(?i)rocm|\bamd|\bmi\d00|gfx9")
+_NVIDIA = re.compile(r"(?i)cuda|nvidia|nvcr|\b[vahp]\d00|\b(rtx|gtx|tesla|volta|t4)")
 # Options and variables that give a container GPUs, and signs of AMD, whose devices need no option.
 _HAVE_GPUS = (
     r"(?i)--rocm|--nvccli|_NV(CCLI)?=|_ROCM=|/dev/(kfd|dri|nvidia)|rocm|\bamd|\blumi|\bhip|\bmi\d00|gfx9"
