@@ -221,7 +221,8 @@ def test_one_directive_alone(tmp_path: Path) -> None:
         (f"{JOB}<MODULES>\n#SBATCH --mem=1G\n./a", "job.sh", "note"),
         (f"{JOB}a=1\n#SBATCH --mem=1G\n./a", "job.inp", "note"),
         ('#!/bin/bash\ncd "$SLURM_SUBMIT_DIR"\n#PBS -N a\n./a', "job.sh", "note"),
-        ('#!/bin/bash\ncd "$PBS_O_WORKDIR"\n#PBS -N a\n./a', "job.sh", "error"),
+        ('#!/bin/bash\ncd "$PBS_O_WORKDIR"\n#PBS -q a\n./a', "job.sh", "error"),
+        ('#!/bin/bash\ncd "$PBS_O_WORKDIR"\n#PBS -N a\n./a', "job.sh", "note"),
         ("#!/bin/bash\n#PBS -N a\ncd b\n#PBS -o a.o$PBS_JOBID\n./a", "job.sh", "note"),
     ],
 )
@@ -267,15 +268,6 @@ def test_late_directives_of_a_script_with_arguments_of_qsub(tmp_path: Path) -> N
     script = "#!/bin/bash\necho {}\n#PBS -q long\n#PBS -l nodes=1\n./a"
     assert severities(tmp_path, script.format("a"))["late-directive"] == "error"
     assert severities(tmp_path, script.format('"$1"'))["late-directive"] == "note"
-
-
-@pytest.mark.parametrize(
-    ("body", "severity"), [("module load a\nmpirun ./a > log", "note"), ("export A=1\n./a", "warning")]
-)
-def test_a_script_of_pbs_that_all_shells_read(tmp_path: Path, body: str, severity: str) -> None:
-    text = f"#PBS -l walltime=1:00:00\n{body}\n"
-    assert severities(tmp_path, f"#PBS -N a\n{text}")["no-shebang"] == severity
-    assert severities(tmp_path, text)["no-shebang"] == "note"
 
 
 def test_repeated_directives_that_change_nothing(tmp_path: Path) -> None:

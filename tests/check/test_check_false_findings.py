@@ -557,16 +557,6 @@ def test_what_is_still_a_finding(rule: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("rule", "text", "level"),
     [
-        ("bashrc", f"{HEAD}source ~/.bashrc\n. /opt/p/bin/activate\nsrun ./a", "note"),
-        ("bashrc", f"{HEAD}source ~/.bashrc\n. ~/p/bin/activate\nsrun ./a", "note"),
-        ("bashrc", f"{HEAD}source ~/.bashrc\n. /opt/p/bin/activate x\nsrun ./a", "warning"),
-        ("bashrc", f"{HEAD}source ~/.bashrc\n. /opt/p/bin/activate\nconda activate a\nsrun ./a", "warning"),
-        ("download-in-job", f"{HEAD}case $1 in\nget) wget http://a.org/x ;;\nesac\nsrun ./a", "note"),
-        (
-            "download-in-job",
-            f"{HEAD}#SBATCH --gpus-per-node=1\npython -m pip install a\npip install -r b\npython setup.py install",
-            "note",
-        ),
         ("fixed-port", f"{HEAD}#SBATCH --nodes=4\n#SBATCH --gres=gpu:4\nMASTER_PORT=29500\nsrun ./a", "note"),
         (
             "fixed-port",
@@ -616,8 +606,6 @@ def test_what_is_still_a_finding(rule: str, text: str) -> None:
         ),
         ("no-errexit", f"{HEAD}make\nctest -D Nightly\nexit 0", "note"),
         ("mpi-options", f"{HEAD}module load intel-mpi\nconda activate a\nmpirun -npernode 4 ./a", "note"),
-        ("download-in-job", f"{HEAD}pip install --user --upgrade pip\nsrun ./a", "note"),
-        ("download-in-job", f"{HEAD}pip install -U pip\npip install a\nsrun ./a", "warning"),
         ("misspelt-variable", f"{TORQUE}echo `cat $PSB_NODEFILE`\n./a", "note"),
         ("misspelt-variable", f"{TORQUE}./a `cat $PSB_NODEFILE`", "warning"),
         ("nodes-mismatch", f"{PBS}#PBS -l nodes=100:ppn=4\nmpirun -np 376 ./a", "warning"),
@@ -688,10 +676,6 @@ def test_what_is_still_a_finding(rule: str, text: str) -> None:
             f"{HEAD}srun hostname > hostfile\nfor i in $(cat hostfile); do\na+=,$i\ndone\nmpirun ./a",
             "note",
         ),
-        ("bashrc", f"{HEAD}source /home/a/.bash_profile\n./a", "note"),
-        ("bashrc", f"{HEAD}source ~/.bash_profile\n./a", "note"),
-        ("bashrc", f"{HEAD}source ~/.bashrc\n. /opt/c/etc/profile.d/conda.sh\nconda activate a\n./a", "note"),
-        ("bashrc", f"{HEAD}source ~/.bashrc\n. $C/etc/profile.d/conda.sh\nconda activate a\n./a", "warning"),
         ("inert-directive", f"{HEAD}#SBTACH -J a\n./a", "note"),
         ("inert-directive", f"{HEAD}#BATCH --ntasks=1\n./a", "note"),
         ("inert-directive", f"{HEAD}#BATCH --mem=8G\n./a", "warning"),
@@ -711,7 +695,6 @@ def test_what_is_still_a_finding(rule: str, text: str) -> None:
             f"{PBS}#PBS -l select=2\nsort -u $PBS_NODEFILE > hosts\n./a --hosts hosts",
             "warning",
         ),
-        ("bashrc", f"{HEAD}source /home/a/.bashrc\n./a", "warning"),
         ("repeated-directive", f"{HEAD}#SBATCH -o a.out\n#SBATCH -o a.err\n./a", "note"),
         ("repeated-directive", f"{HEAD}#SBATCH -o a.out\n#SBATCH -o terra.out\n./a", "note"),
         ("repeated-directive", f"{HEAD}#SBATCH -p a\n#SBATCH -p b\n./a", "warning"),
@@ -733,20 +716,10 @@ def test_what_is_still_a_finding(rule: str, text: str) -> None:
             f"{HEAD}if [ $SLURM_PARTITION = a ]; then b; fi\n./$SLURM_PARTITION",
             "warning",
         ),
-        ("download-in-job", f"{HEAD}pip install google\nsrun ./a", "note"),
-        ("download-in-job", f"{HEAD}pip install google-auth\nsrun ./a", "warning"),
         ("shared-hostfile", f"{HEAD}srun hostname > hostfile\njulia t.jl", "note"),
         ("shared-hostfile", f"{HEAD}srun hostname > hostfile\njulia --machine-file hostfile t.jl", "warning"),
         ("misspelt-variable", f"{HEAD}a=$(scontrol show hostnames $SLURM_JOB_NODELIS)\n./a $a", "note"),
         ("misspelt-variable", f"{HEAD}./a $SLURM_JOB_NODELIS", "warning"),
-        ("download-in-job", f"{HEAD}pip install a\nwandb login\nsrun ./a", "note"),
-        (
-            "download-in-job",
-            f"{HEAD}pip install a\nexport WANDB_MODE=offline\nwandb login\nsrun ./a",
-            "warning",
-        ),
-        ("download-in-job", f"{HEAD}pip install a\npython3 -m shellbot c.json", "note"),
-        ("download-in-job", f"{HEAD}pip install a\npython3 robot.py", "warning"),
     ],
 )
 def test_the_level_of_a_finding(rule: str, text: str, level: str) -> None:
@@ -769,20 +742,6 @@ def test_the_counterpart_of_a_variable(name: str, fix: str) -> None:
 def test_the_hook_of_another_shell() -> None:
     (only,) = found("#!/bin/zsh\n#SBATCH --time=01:00:00\nmamba activate a\n./a", "conda-hook")
     assert only.fix == 'write eval "$(conda shell.zsh hook)" before it, and conda in its place'
-
-
-def test_an_installation_by_its_name() -> None:
-    text = f"{HEAD}#SBATCH --gpus-per-node=1\npip install a\nsrun ./b\n".encode()
-    levels = {
-        name: [one.severity for one in check(text, name) if one.rule == "download-in-job"]
-        for name in ("install_requirements.sh", "setup.sh", "train.sh", "reinstall_later.py")
-    }
-    assert levels == {
-        "install_requirements.sh": ["note"],
-        "setup.sh": ["note"],
-        "train.sh": ["warning"],
-        "reinstall_later.py": ["warning"],
-    }
 
 
 @pytest.mark.parametrize(
@@ -895,17 +854,11 @@ def test_a_signal_that_a_trap_cannot_catch_among_others() -> None:
     assert (only.severity, only.fix) == ("note", "remove KILL")
 
 
-def test_a_job_that_only_installs() -> None:
-    gpus = f"{HEAD}#SBATCH --gpus=1\nnvidia-smi\nmodule load a\nconda create -n a\npip install d\nmkdir b\ncp c b"
-    assert [one.severity for one in found(gpus, "download-in-job")] == ["note"]
-    assert [one.severity for one in found(f"{gpus}\n./train.sh", "download-in-job")] == ["warning"]
-
-
 def test_late_directives_that_change_nothing() -> None:
     (error,) = found(f"{TORQUE}#PBS -j oe\ncd /a || exit\n#PBS -e log\n./a", "late-directive")
     assert error.severity == "note"
     (name,) = found(f"{TORQUE}a=1\n#PBS -N $a\n./a", "late-directive")
-    assert (name.severity, name.fix.startswith("give it to qsub"), name.edits) == ("error", True, ())
+    assert (name.severity, name.fix.startswith("give it to qsub"), name.edits) == ("note", True, ())
     (log,) = found(f"{TORQUE}a=1\n#PBS -o $PBS_JOBID.log\n./a", "late-directive")
     assert (log.fix, len(log.edits)) == ("move it above the first command", 2), (
         "Torque replaces the id of the job"
@@ -1643,7 +1596,8 @@ def test_a_new_search_path_with_the_directories_of_the_modules(above: str, value
     [
         ("#SBATCH --array=1-9\n#SBATCH -J a\n./a $SLURM_ARRAY_TASK_ID", ["note"]),
         ("#SBATCH -N 1 -n 64\n#SBATCH -J a\nsrun ./a", ["note"]),
-        ("#SBATCH -N 1 --gres=gpu:1\n#SBATCH -J a\nsrun ./a", ["warning"]),
+        ("#SBATCH -N 1 --gres=gpu:1\n#SBATCH -J a\nsrun ./a", ["note"]),
+        ("#SBATCH -N 1 --gres=gpu:1\n#SBATCH -J a\nsrun python train.py", ["warning"]),
         ("#SBATCH -N 2\n#SBATCH -J a\nsrun ./a", ["warning"]),
         ("#SBATCH -p short-gpu\n## PartitionName=short-gpu Default=NO MaxTime=30:00\n./a", []),
         ("#SBATCH -p short\n## PartitionName=short-gpu Default=NO MaxTime=30:00\n./a", ["note"]),
