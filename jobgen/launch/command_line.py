@@ -139,6 +139,10 @@ def read_options(
         else:
             follows = at + 1 < len(texts) and not (texts[at + 1] or "").startswith("-")
             options[key] = (texts[at + 1], at + 1) if follows else (None, at)
+    for names in (line.ranks, line.nodes):  # of two spellings of an option the last one holds
+        given = sorted((options[name][1], name) for name in names if name in options)
+        for _, name in given[:-1]:
+            del options[name]
     return options
 
 

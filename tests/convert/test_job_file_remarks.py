@@ -535,3 +535,9 @@ def test_mail_of_each_task_stays_in_a_job_file() -> None:
         assert [one.why for one in done.remarks if one.what.startswith("--mail-type")] == [why]
     torque = job_file("#PBS -t 1-4\n#PBS -m ae\n#PBS -l nodes=1:ppn=2\n./run $PBS_ARRAYID\n")
     assert (False, 2, "-m ae") in remarks(torque)
+
+
+@pytest.mark.parametrize("name", ["ibrun", "jsrun", "prun"])
+def test_a_launcher_that_becomes_mpirun(name: str) -> None:
+    done = job_file(f"#!/bin/bash\n#SBATCH -N 1 -n 8\n{name} ./a\n")
+    assert (False, 3, name) in remarks(done)

@@ -30,7 +30,7 @@ from jobgen.script.syntax import Node, expansions, without_parts
 from jobgen.topology.binding import of_option
 from jobgen.values.parsers import number
 
-OTHERS = (aprun.NAME, "jsrun", "ibrun")  # read as mpirun, with options of their own
+OTHERS = (aprun.NAME, "jsrun", "ibrun", "prun")  # read as mpirun, with options of their own
 _OF_MPI = re.compile(r"mpi4py|horovod|hvd|\[mpi\]")  # of Python
 # Variables of each rank that jobgen sets.
 OF_RANKS = ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK")
