@@ -790,4 +790,5 @@ def test_a_container_without_the_threads_of_the_job(
     [("-n $SLURM_NTASKS --ntasks 1", 1), ("-n 8 --ntasks=1", 1), ("--ntasks=1 -n 8", 8), ("-n 8 -n 1", 1)],
 )
 def test_of_two_spellings_of_an_option_the_last_holds(options: str, ranks: int) -> None:
-    assert values(f"#!/bin/bash\n#SBATCH -N 1 -n 8\nsrun {options} ./a\n")["ranks_per_node"] == ranks
+    done = job_file(f"#!/bin/bash\n#SBATCH -N 1 -n 8\nsrun {options} ./a\n")
+    assert values(done.text)["ranks_per_node"] == ranks
