@@ -34,7 +34,7 @@ INFORM = {
     "head", "tail", "nvcc", "ulimit", "umask", "uptime", "true", "false", ":", "[", "test", "let", "read",
     "clear", "deactivate", "sinfo", "sacct", "seff", "sprio", "sshare", "sreport", "qstat", "pbsnodes",
     "rocminfo", "clinfo", "lshw", "gpustat", "ibstat", "ibv_devinfo", "ds_report", "hostnamectl", "checkjob",
-    "nodeset", "pidof", "ps", "groups", "deviceQuery",
+    "nodeset", "pidof", "ps", "groups", "deviceQuery", "locale",
 }  # fmt: skip
 # Tools that measure, send a message, or change jobs, keys, devices and text: they are not the work of a job.
 _ASIDE = {
@@ -127,7 +127,10 @@ def run(script: Script) -> list[Command]:
     error = next(script.tree.all("ERROR"), None) if script.tree.damaged else None
     end = script.last_line if error is None else min(script.last_line, error.line - 1)
     found = [one for one in script.commands if one.line <= end and not is_template(one.words[0].text)]
-    return [one for one in found if not script.constants.is_dead(one.node)]
+    return [one for one in found if one.name not in _MISREAD and not script.constants.is_dead(one.node)]
+
+
+_MISREAD = {"if", "then", "elif", "else", "fi", "do", "done", "case", "esac"}  # no names of commands
 
 
 def named(command: Command) -> set[str]:

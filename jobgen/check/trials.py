@@ -35,7 +35,7 @@ _WORDS = (
 )
 # In the name of the script, of the job, of its queue or its QoS.
 _NAME = re.compile(
-    rf"(?i)(?<![a-z])(?:{_WORDS}|examples?|quick(?:start)?|plots?|counts?|analy(?:[sz]e|sis))(?![a-z])|"
+    rf"(?i)(?<![a-z])(?:{_WORDS}|examples?|quick(?:start)?|plots?|visuali[sz](?:e|ing|ations?)|counts?|analy(?:[sz]e|sis))(?![a-z])|"
     r"[cg]putest"
 )
 _FOLDER = re.compile(rf"(?i)(?!test_)\.?(?:[a-z\d.]+[-_])?(?:{_WORDS}|ci)(?:\d+|[-_][a-z\d]+)?")

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.ranks.model import HOSTFILES
-from jobgen.check.rule import ERROR, WARNING, rule, rule_once
+from jobgen.check.rule import ERROR, NOTE, WARNING, rule, rule_once
 from jobgen.check.rules.hostfile import hostfile_statements
 from jobgen.errors import counted
 from jobgen.script.launches import Launch
@@ -325,7 +325,7 @@ def mpich_runner(script: Script) -> Iterator[Hit]:
 
 @rule(
     "deepspeed-openmpi",
-    WARNING,
+    NOTE,
     "DeepSpeed's Open MPI runner",
     """DeepSpeed's Open MPI runner sets `btl ^openib`, `UCX_TLS=tcp` and the interface `eth0`, unless
     `--launcher_args` overrides them: the fast network is not used, or no interface is found.""",

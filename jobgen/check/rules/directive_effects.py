@@ -549,7 +549,7 @@ _JOINED = {
     "-m": ", or write the letters of both in one",
     **dict.fromkeys(("-l select", "-l nodes"), ", or write the parts of both in one"),
 }
-_LABELS = ("--comment", "--mail-type", "--mail-user", "-m", "-M", "--verbose")
+_LABELS = ("--comment", "--mail-type", "--mail-user", "-m", "-M", "--verbose", "-j")
 
 
 def _is_label(script: Script, *keys: str) -> bool:

@@ -117,7 +117,7 @@ def _deletion(after: list[Command]) -> str:
         words = [word.text for word in one.arguments]
         if one.name == "rm" and {"*", "./*", "*.*"} & set(words):
             return one.node.text
-        if one.name == "find" and _REMOVES.match(" ".join(words)):
+        if one.name == "find" and "-empty" not in words and _REMOVES.match(" ".join(words)):
             return one.node.text
     return ""
 

@@ -216,8 +216,13 @@ def _directives(script: Script, head: list[str]) -> list[Edit]:
 
 
 def _first_line(script: Script, target: Dialect) -> Iterator[Edit | Remark]:
-    """Yield the first line that a scheduler demands, and a remark on it."""
-    if target.needs_shebang and not has_first_line(script):
+    """Yield the first line that a scheduler demands, and a remark on one that is not there."""
+    if has_first_line(script) or target.needs_shebang == script.dialect.needs_shebang:
+        return
+    if not target.needs_shebang:
+        why = f"has no #!: {script.dialect.title} refuses the script, {target.title} runs it with the login shell"
+        yield hint(1, "the first line", why)
+    else:
         given = (one.value for one in script.options if one.flag == script.dialect.shell_option)
         shell = next(given, "/bin/bash")
         yield Edit(0, 0, f"#!{shell}\n")
