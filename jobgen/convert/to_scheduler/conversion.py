@@ -220,8 +220,8 @@ def _first_line(script: Script, target: Dialect) -> Iterator[Edit | Remark]:
     if has_first_line(script) or target.needs_shebang == script.dialect.needs_shebang:
         return
     if not target.needs_shebang:
-        why = f"has no #!: {script.dialect.title} refuses the script, {target.title} runs it with the login shell"
-        yield hint(1, "the first line", why)
+        refusal = f"has no #!: {script.dialect.title} refuses the script"
+        yield hint(1, "the first line", f"{refusal}, {target.title} runs it with the login shell")
     else:
         given = (one.value for one in script.options if one.flag == script.dialect.shell_option)
         shell = next(given, "/bin/bash")
