@@ -854,6 +854,12 @@ def test_a_signal_that_a_trap_cannot_catch_among_others() -> None:
     assert (only.severity, only.fix) == ("note", "remove KILL")
 
 
+def test_a_find_that_deletes_no_file_behind_a_cd() -> None:
+    for words, deletes in (("-type f", True), ("-type d -empty", False)):
+        (one,) = found(f"{HEAD}cd a\nfind . {words} -delete", "unchecked-cd")
+        assert ("deletes the files" in one.reason) == deletes
+
+
 def test_late_directives_that_change_nothing() -> None:
     (error,) = found(f"{TORQUE}#PBS -j oe\ncd /a || exit\n#PBS -e log\n./a", "late-directive")
     assert error.severity == "note"

@@ -27,6 +27,7 @@ def trial(body: str, name: str = "job.sh", folder: str = "/data/net/scripts") ->
         # Names of the job and its queue
         (f"{GPU}#SBATCH --job-name=gpu_test\nsrun ./a", True),
         (f"{GPU}#SBATCH --job-name=latest\nsrun ./a", False),
+        (f"{GPU}#SBATCH --job-name=a_visualization\nsrun ./a", True),
         (f"{GPU}#SBATCH --job-name=test --time=24:00:00\nsrun ./a", False),
         (f"{GPU}#SBATCH --partition=gputest\nsrun ./a", True),
         (f"{GPU}#SBATCH --qos=debug\nsrun ./a", True),

@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 from convert.conversions import body, convert, job_file, remarks, values
 
+from jobgen.convert.to_scheduler import conversion
+from jobgen.script.script import Script
+
 TORQUE = "-l nodes=2:ppn=48"
 
 
@@ -330,3 +333,10 @@ def test_launchers_at_the_same_time_share_the_job(code: str, shared: int) -> Non
     done = convert(f"#PBS -l nodes=1:ppn=8\n{code}", "slurm", "torque")
     assert done.text.count(" --overlap ") == shared
     assert len([one for one in done.remarks if "beside other launchers" in one.why]) == bool(shared)
+
+
+def test_a_script_of_slurm_without_a_first_line() -> None:
+    for line, expected in (("", [(False, 1, "the first line")]), ("#!/bin/bash\n", [])):
+        script = Script(f"{line}#SBATCH -N 1 -c 4\n./a\n".encode(), "slurm")
+        done = conversion.convert(script, "pbspro")
+        assert [one for one in remarks(done) if one[2] == "the first line"] == expected
