@@ -95,7 +95,7 @@ def run(
 ) -> tuple[int, str, str]:
     """Run `ranks` ranks on this host and return the first status that is not 0, and what all wrote."""
     with world(argv, env, cwd, ranks, like, server) as started:
-        statuses, out, err = finish(started, 500)
+        statuses, out, err = finish(started, 1500)  # sixty trainings, which give way to other tests
     return next(filter(None, statuses), 0), out, err
 
 

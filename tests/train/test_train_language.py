@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import json
 import math
+import re
 import sysconfig
 import time
 from collections import Counter
@@ -208,9 +209,16 @@ def test_killed_resumed_and_exported(engine: str, corpus: Path, tmp_path: Path) 
     assert float(evaluated.stdout.split()[-1]) == pytest.approx(perplexity, rel=1e-4)
     both = start(tmp_path, "warm", ["evaluate", str(place)], ranks=2)
     assert both.returncode == 0, both.stderr
-    assert both.stdout == evaluated.stdout
+    # Two ranks add the losses in another order, which can round the last digit otherwise.
+    assert numbers(both.stdout) == pytest.approx(numbers(evaluated.stdout), rel=5e-6)
     ask = ["sample", str(out), "--prompt", "The", "--tokens", "2"]
     assert start(tmp_path, "warm", ask, ranks=1).stdout.startswith("The")
+
+
+def numbers(line: str) -> list[float]:
+    """The loss and the perplexity of "test loss X, perplexity Y"."""
+    [found] = re.findall(r"^test loss (\S+), perplexity (\S+)\n$", line)
+    return [float(number) for number in found]
 
 
 def killed(asked: list[str], env: dict[str, str], until: Path, place: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import tempfile
@@ -20,18 +21,25 @@ def directory() -> Path:
 
 
 def load() -> Any:
-    """Build it where that is not done (torch lets one process build and the others wait), and load it."""
+    """Build it where that is not done, one process at a time, and load it.
+
+    torch's own lock is a file that a killed build leaves behind, and every later process waits for its removal.
+    The kernel releases this one with its process.
+    """
     from torch.utils import cpp_extension
 
     where = directory()
     where.mkdir(exist_ok=True)
     name = "simulated_npu"
-    if (where / "complete").exists():  # the way through ninja takes a second
-        return cpp_extension._import_module_from_library(name, str(where), True)
-    module = cpp_extension.load(
-        name, [str(SOURCE)], build_directory=str(where), extra_cflags=["-O1", "-w"], verbose=False
-    )
-    (where / "complete").touch()
+    with (where / "jobgen.lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        if (where / "complete").exists():  # the way through ninja takes a second
+            return cpp_extension._import_module_from_library(name, str(where), True)
+        (where / "lock").unlink(missing_ok=True)
+        module = cpp_extension.load(
+            name, [str(SOURCE)], build_directory=str(where), extra_cflags=["-O1", "-w"], verbose=False
+        )
+        (where / "complete").touch()
     return module
 
 
