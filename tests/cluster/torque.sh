@@ -111,19 +111,11 @@ start_server() {
     elif ! is_alive "$top/server_priv/server.lock"; then
         # qmgr leaves the last gpus= out of this file.
         for host in "${nodes[@]}"; do echo "$host np=8 gpus=2"; done >"$top/server_priv/nodes"
+        # The jobs of users that the cluster has outlived. qselect of some, with dependencies, ends the server.
+        rm -rf "$top"/server_priv/{jobs,arrays}/*
         on "$server" pbs_server
-        delete_jobs
     fi
     is_alive "$top/sched_priv/sched.lock" || on "$server" pbs_sched
-}
-
-delete_jobs() { # of users that the cluster has outlived
-    local job
-    for _ in {1..20}; do
-        on "$server" qmgr -c 'list server' &>/dev/null && break
-        sleep .5
-    done
-    for job in $(on "$server" qselect); do on "$server" qdel -p "$job" || true; done
 }
 
 prepare_queues() { # once
