@@ -31,7 +31,7 @@ _OF_VALUES = ("array-output", "literal-variable", "output-directory", "output-va
 
 # They warn of the loss of a run, which is a small one in a trial.
 _OF_RUNS = (
-    *("bare-wait", "home-directory", "lost-status", "no-errexit", "no-walltime"),
+    *("bare-wait", "home-directory", "lost-status", "no-errexit"),
     *("nodes-mismatch", "output-directory", "ranks-mismatch", "shared-hostfile", "sleep-as-sync"),
 )
 

@@ -252,7 +252,9 @@ def _needs(plan: Plan) -> list[str]:
         lines.append(f"job_pmi_library {plan.launch.pmi_library}")
     if box and box.needs:
         lines.append(f"job_need_inside {' '.join(box.needs)}")
-    return [*lines, *(["job_need_training"] if plan.program.is_ours else [])]
+    if plan.program.is_ours:
+        lines.append("job_need_training")
+    return lines
 
 
 def _needs_of_program(plan: Plan) -> list[str]:
@@ -260,5 +262,9 @@ def _needs_of_program(plan: Plan) -> list[str]:
     program = plan.program
     if plan.spec.expand and names([program.file or program.command or ""]):
         return []
-    lines = [f"job_need_file {sh(program.file)}"] if program.file else []
-    return [*lines, *([f"job_need_program {sh(program.command)}"] if program.command else [])]
+    lines = []
+    if program.file:
+        lines.append(f"job_need_file {sh(program.file)}")
+    if program.command:
+        lines.append(f"job_need_program {sh(program.command)}")
+    return lines

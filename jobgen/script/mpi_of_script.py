@@ -78,10 +78,12 @@ def _without_built(words: Sequence[str]) -> list[str]:
     """Return modules without those that only behind their version name the MPI for which they are built, as
     ``a/1.0-foss-2020a``, before compilers that may bring another one."""
     last = max((at for at, word in enumerate(words) if _COMPILERS.search(word)), default=0)
-    built = (_BUILT_BY_OTHERS.fullmatch(word) for word in words[:last])
-    return [word for word, one in zip(words, built, strict=False) if not one or _named_in([one[1]], None)] + [
-        *words[last:]
+    front = [
+        word
+        for word in words[:last]
+        if not (built := _BUILT_BY_OTHERS.fullmatch(word)) or _named_in([built[1]], None)
     ]
+    return [*front, *words[last:]]
 
 
 def _named_in(words: Sequence[str], target: str | None) -> str | None:

@@ -71,6 +71,11 @@ def _value(script: Script, value: Node | None) -> str | None:
     return "0" if zero else script.constants.value(value)
 
 
+def numbers_of_job(devices: int) -> str:
+    """Return the numbers of the devices of a job, which sees no others, as part of a message."""
+    return f"the devices of the job are 0 to {devices - 1}" if devices > 1 else "the job has device 0 only"
+
+
 def count(program: RankProgram) -> tuple[str, int] | None:
     """Return the option of a program with a number of devices, and the number."""
     for option, name, value in program.options:

@@ -140,7 +140,7 @@ class RankEnvironment:
         return self._passed_by_directive
 
     def export_of(self, launch: Launch) -> str:
-        """Return the value of ``--export`` its text if that has unknown values."""
+        """Return the value of ``--export``, or its text if that has unknown values."""
         node = launch.nodes.get("--export")
         text = launch.text("--export") or (node.text if node is not None else "")
         return text.removeprefix("--export=").strip("\"'")

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from jobgen.check.ranks.devices import VISIBLE, Visible, count, numbers, visible
+from jobgen.check.ranks.devices import VISIBLE, Visible, count, numbers, numbers_of_job, visible
 from jobgen.check.ranks.environment import RankEnvironment
 from jobgen.check.ranks.frameworks import FRAMEWORKS
 from jobgen.check.ranks.model import RankGroup, beside, code_of_tasks, ranks, trees_of_tasks
@@ -228,9 +228,8 @@ def _beyond_job(script: Script) -> Iterator[Hit]:
         unseen, idle = sorted(used - set(range(has))), sorted(set(range(has)) - used)
         node = _numbered(script, loop, name) if unseen else None
         if node is not None and not on_condition(node):
-            own = f"the devices of the job are 0 to {has - 1}" if has > 1 else "the job has device 0 only"
             runs = f"run with {unseen[0]} sees" if len(unseen) == 1 else f"runs from {unseen[0]} on see"
-            reason = f"{own}: the {runs} none"
+            reason = f"{numbers_of_job(has)}: the {runs} none"
             if idle:
                 stay = "device {} stays" if len(idle) == 1 else "devices {} stay"
                 reason += f", and {stay.format(', '.join(map(str, idle)))} idle"

@@ -53,7 +53,7 @@ def inert(script: Script) -> Iterator[Hit]:
         )
         fix = f"write {prefix} in front of its options, above the first command"
         words = read_options(command.node.text.removeprefix(prefix[1:]), dialect.scheduler, command.line)
-        label = words and all(_is_label(script, key) for key, _ in settings(words, dialect.scheduler))
+        label = words and _is_label(script, *(key for key, _ in settings(words, dialect.scheduler)))
         yield Hit(command.line, reason, fix, NOTE if label and not read.late else None)
     given = {_begin(line) for line in (*read.live, *read.late)}
     disabled = [line for line in read.inert if re.match(rf"\s*#\s+{prefix[1:]}\s", line.text, re.I)]

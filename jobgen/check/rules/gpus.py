@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from jobgen.check.ranks.containers import SEALED
-from jobgen.check.ranks.devices import VISIBLE
+from jobgen.check.ranks.devices import VISIBLE, numbers_of_job
 from jobgen.check.rule import NOTE, WARNING, rule, rule_once
 from jobgen.errors import shown
 from jobgen.launch.accelerators import ACCELERATORS
@@ -88,11 +88,7 @@ def forced_devices(script: Script) -> Iterator[Hit]:
             )
             reason = f"{name} is set by hand: {effect}"
         if requested and not own and script.dialect.hides_devices:
-            there = (
-                f"the devices of the job are 0 to {requested - 1}"
-                if requested > 1
-                else "the job has device 0 only"
-            )
+            there = numbers_of_job(requested)
             reason = f"{name} is set by hand: {there}, {max(numbers)} is none of them, or one of another job"
         fix = "" if given else "request the devices: the scheduler sets it"
         if own and requested and script.dialect.hides_devices:

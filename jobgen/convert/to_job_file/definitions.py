@@ -137,7 +137,7 @@ def _among_programs(script: Script) -> set[str]:
     """Return the arrays that a loop or a condition sets which also runs programs, counts, or changes the
     directory, those that a function sets for the rest of the script, those that a subshell or a function
     sets for itself, and those with the output of commands, or with values that an IFS splits."""
-    found = set()
+    found, splits = set(), splits_otherwise(script)
     for name, value, node in script.assignments:
         if value.type != "array":
             continue
@@ -150,7 +150,7 @@ def _among_programs(script: Script) -> set[str]:
                 is_among = body is not None and not _runs_programs(script, body)
         elif _in_other_shell(script, node) or any(value.all("command_substitution")):
             is_among = True
-        elif splits_otherwise(script) and any(expansions(value)):
+        elif splits and any(expansions(value)):
             is_among = True  # another IFS may split the values
         elif any(map(is_argument, expansions(value))):
             is_among = True  # the arguments of another shell are others

@@ -35,13 +35,7 @@ from jobgen.convert.to_job_file.function_calls import with_arguments
 from jobgen.convert.to_job_file.host_code import HostCode
 from jobgen.convert.to_job_file.main_command import last_launch, main_command, outermost
 from jobgen.convert.to_job_file.program_line import OfScript, ProgramWords
-from jobgen.convert.to_job_file.statements import (
-    Split,
-    reached,
-    redirections,
-    split,
-    without,
-)
+from jobgen.convert.to_job_file.statements import Split, reached, redirections, split, without
 from jobgen.convert.to_job_file.waiting import without_waiting
 from jobgen.convert.to_scheduler.component_scripts import scripts_of
 from jobgen.convert.variable_names import binds_threads

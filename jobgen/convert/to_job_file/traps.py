@@ -29,9 +29,13 @@ def take(script: Script, parts: Split) -> tuple[Split, list[Node]]:
     A shell of its own runs that block: a trap at its beginning runs at its end, with the variables and
     functions of the script.
     """
-    ending = [one for one in parts.before if one.type == "command" and _sets_end(one)]
-    found = [one for one in ending[-1:] if _is_of_end(script, one)]
+    found = [one for one in _end_traps(parts)[-1:] if _is_of_end(script, one)]
     return (parts._replace(before=tuple(without(parts.before, found))), found) if found else (parts, [])
+
+
+def _end_traps(parts: Split) -> list[Node]:
+    """Return the commands before the program that set or reset the trap of the end of the script."""
+    return [one for one in parts.before if one.type == "command" and _sets_end(one)]
 
 
 def _sets_end(statement: Node) -> bool:
@@ -43,9 +47,9 @@ def _sets_end(statement: Node) -> bool:
 
 def _is_of_end(script: Script, statement: Node) -> bool:
     """Return whether a statement is a trap for the end of the script whose commands another shell can run."""
-    command = next(commands(statement), None)
-    words = [word.text for word in command.arguments] if command is not None else []
-    if command is None or not all(map(_ENDINGS.fullmatch, words[1:])) or words[0] in _RESETS:
+    command = next(commands(statement))
+    words = [word.text for word in command.arguments]
+    if not all(map(_ENDINGS.fullmatch, words[1:])) or words[0] in _RESETS:
         return False
     read = {name for name, _ in expansions(command.arguments[0])}
     later = any(name in read and node.start > statement.start for name, _, node in script.assignments)
@@ -68,6 +72,7 @@ def remarks(
 
     ``moved``: those that are in the block after; ``left_out``: those that the job does not need.
     """
+    replaced = _end_traps(parts)[:-1]
     own = [*parts.after, *(one for one in parts.before if one.type == "subshell"), *left_out]
     for one in script.named("trap"):
         if one.node in moved:
@@ -78,8 +83,7 @@ def remarks(
             yield from [remark_on(one, OTHER_STATUS)] if any(map(_EXIT, texts)) else []
             continue
         words = [word.text for word in one.arguments]
-        ends = [two for two in parts.before if two.type == "command" and _sets_end(two)]
-        given = words[1:] and words[0] not in _RESETS and one.node not in ends[:-1]
+        given = words[1:] and words[0] not in _RESETS and one.node not in replaced
         works = any(one.node in statement for statement in own)
         if given and not works and one.node.text not in program:
             why = "acts in setup only: " * any(one.node in statement for statement in parts.before)
