@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from convert.conversions import ONE, convert, job_file, remarks, rendered, values
 
@@ -541,3 +543,18 @@ def test_a_resource_that_may_be_a_license(text: str, target: str) -> None:
 def test_mail_of_tasks_without_an_array() -> None:
     """The qsub of PBS Pro refuses a j without an array."""
     assert "#PBS -m ae\n" in convert("#PBS -m aej\n#PBS -l nodes=1:ppn=2", "pbspro").text
+
+
+@pytest.mark.parametrize(
+    ("options", "target", "memory"),
+    [
+        ("-l select=2:ncpus=8:mpiprocs=8\n#PBS -l place=scatter:excl", "slurm", ["--mem=0"]),
+        ("-l select=2:ncpus=8:mem=4gb\n#PBS -l place=scatter:excl", "slurm", ["--mem=4G"]),
+        ("-l select=2:ncpus=8:mpiprocs=8\n#PBS -l place=scatter", "slurm", []),
+        ("-l nodes=2:ppn=8\n#PBS -l naccesspolicy=singlejob", "slurm", ["--mem=0"]),
+        ("-l nodes=2:ppn=8\n#PBS -l naccesspolicy=singlejob\n#PBS -l pmem=2gb", "slurm", ["--mem=16G"]),
+    ],
+)  # fmt: skip
+def test_whole_nodes_have_all_their_memory(options: str, target: str, memory: list[str]) -> None:
+    done = convert(f"#PBS {options}\nmpirun ./a", target)
+    assert re.findall(r"--mem\S*", done.text) == memory

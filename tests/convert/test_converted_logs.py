@@ -157,6 +157,11 @@ def test_one_log_of_all_tasks_has_a_remark(directives: str, target: str, noted: 
         ("#PBS -l nodes=1\n#PBS -o /x/%J.log", "slurm", "#SBATCH --output=/x/%%J.log"),
         ("#PBS -l nodes=1\n#PBS -o /x/%J.log", "pbspro", "#PBS -o /x/%J.log"),
         ("#SBATCH -N 1\n#SBATCH -o /x/%%J.log", "torque", "#PBS -o /x/%J.log"),
+        ("#SBATCH -N 1\n#SBATCH -o l/%%log-file%%", "pbspro", "#PBS -o l/%%log-file%%"),
+        ("#SBATCH -N 1\n#SBATCH -e %%err%%.e", "torque", "#PBS -e %%err%%.e"),
+        ("#PBS -l nodes=1\n#PBS -o l/%%log%%", "slurm", "#SBATCH --output=l/%%log%%"),
+        ("#SBATCH -N 1\n#SBATCH -o <log>", "pbspro", "#PBS -o <log>"),
+        ("#SBATCH -N 1\n#SBATCH -o @log@", "pbspro", "#PBS -o @log@"),
     ],
 )
 def test_a_percent_sign_is_a_code_for_slurm_only(text: str, target: str, expected: str) -> None:

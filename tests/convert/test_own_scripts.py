@@ -156,3 +156,21 @@ def test_a_program_that_must_start_its_ranks_itself(nodes: int, code: str, names
     done = convert(f"#PBS -l select={nodes}:ncpus=4\n{code}", "slurm", "pbspro")
     found = [one for one in done.remarks if "no launcher starts it on the 2 nodes" in one.why]
     assert [(one.what, one.lost) for one in found] == [(name, False) for name in names]
+
+
+@pytest.mark.parametrize(
+    ("options", "line", "named"),
+    [
+        ("-N 1 -n 8", "julia run.jl", True),
+        ("-N 1 -n 8", "python run.py", True),
+        ("-N 1 --ntasks-per-node=8", "./model.exe", True),
+        ("-N 1 -n 8", "sort a", False),
+        ("-N 1 -n 1", "julia run.jl", False),
+        ("-N 1 -n 8", "mpirun ./model.exe", False),
+        ("-N 2 -n 8", "julia run.jl", True),
+    ],
+)
+def test_ranks_of_a_program_without_a_launcher(options: str, line: str, named: bool) -> None:
+    done = convert(f"#SBATCH {options}\n{line}", "pbspro")
+    whys = [one.why for one in done.remarks if "an mpirun in it may start another number of ranks" in one.why]
+    assert len(whys) == named

@@ -19,6 +19,8 @@ from jobgen.script.mpi_of_script import mpi_of
 from jobgen.script.script import Script
 from jobgen.script.syntax import parse
 
+# Programs of the user, and languages, that may start ranks themselves.
+_HAS_RANKS = re.compile(r"\.(py|jl|R|m|pl|c?sh|bash|exe|out)$|^(julia|matlab|Rscript|python[\d.]*)$")
 _DEEPEST = 3  # scripts that start each other
 # What starts programs on the other nodes of a job, or prints their names.
 _ON_NODES = re.compile(
@@ -64,17 +66,23 @@ def remarks(script: Script, target: Dialect, text: str) -> Iterator[Remark]:
 def alone(
     script: Script, target: Dialect, set_here: Collection[str], known: Collection[str]
 ) -> Iterator[Remark]:
-    """Yield a remark on a program without a launcher in a job of several nodes, which variables may name.
+    """Yield a remark on a program without a launcher in a job of several nodes, which variables may name, or
+    of several tasks on one node, which may have ranks of its own.
 
     The ``known`` files have another remark, and the new script sets the variables ``set_here``.
     """
     request = script.request  # of several nodes, or maybe so: of tasks without nodes
     several = request.several or (request.nodes is None and (request.ranks or 1) > 1)
     program = alone_on_nodes(script) if several else None
+    tasks = max(request.ranks or 1, request.ranks_per_node or 1)
+    if not several and tasks > 1:
+        program = alone_on_nodes(script)
+        program = program if program and _HAS_RANKS.search(program[1]) else None
     if program and program[1] not in known:
-        what = f"{script.request.nodes} nodes" if script.request.nodes else f"{script.request.ranks} tasks"
+        what = f"{request.nodes} nodes" if several and request.nodes else f"{tasks} tasks"
         why = f"no launcher starts it on the {what}"
         why += f": what it reads of {read_of(script, set_here)} and so on is not set by {target.title}"
+        why += ", and an mpirun in it may start another number of ranks" * (tasks > 1)
         yield hint(program[0], program[1], why)
 
 

@@ -66,12 +66,23 @@ def _values(
         "mail_user": request.mail_user,
         "directory": content.directory,
         "exclusive": request.exclusive and target.scheduler.forms.get("exclusive"),
+        "memory": "0" if _gives_all_memory(content, source, target) else None,
         "hold": content.hold,
         "requeue": request.rerun is True,
         "no_requeue": request.rerun is False and not must_rerun,
         "all_variables": content.all_variables,
         "names": ",".join(content.names),
     }
+
+
+def _gives_all_memory(content: ScriptRequest, source: Dialect, target: Dialect) -> bool:
+    """Return whether whole nodes have all their memory without a request of it: Slurm gives the default of
+    the site for each core."""
+    totals = content.request.totals.keys()
+    requested = content.request.mem or any("mem" in key for key in totals)
+    requested = requested or any("mem" in key for chunk in content.request.chunks for key in chunk)
+    alone = target.node_step is not None and source.node_step is None
+    return content.request.exclusive and alone and not requested
 
 
 def _queue(queue: str | None, target: Dialect, lost: Lost) -> str | None:
@@ -108,6 +119,9 @@ def _resources(request: Request, target: Dialect, chunk: str, lost: Lost, defaul
     return lines
 
 
+# A mark of a template, %%x%%, in which Slurm would read each %% as one %.
+_MARK = re.compile(r"(%%[A-Za-z][\w-]*%%)")
+_MARKS = re.compile(rf"%%{_MARK.pattern}%%")  # with each % for Slurm
 _LONGEST_LIST = 1000  # indices
 
 
@@ -191,6 +205,7 @@ def _logs(content: ScriptRequest, source: Dialect, target: Dialect, lost: Lost) 
         placed = _placed(log, key, content, source, target, lost)
         try:
             found[key] = target.scheduler.log(request.name or "job", placed)
+            found[key] = _MARKS.sub(r"\1", found[key]) if target.percent_codes else found[key]
             lost += numbered if target.task_suffix else []  # but of none that the script opens
         except ValueError as error:
             if not _by_script(content, key, log, target):
@@ -230,6 +245,7 @@ def default_log(source: Dialect, key: str, in_directory: bool, array: bool) -> s
 def _in_codes(path: str, content: ScriptRequest, source: Dialect, default: str) -> str:
     """Return a path with Slurm's filename patterns."""
     log = path if source.percent_codes or path == default else unpattern(path)
+    log = _MARK.sub(r"%%\1%%", log) if source.percent_codes else log
     log += default if log.endswith("/") and default else ""
     log = re.sub("%(.)", lambda code: source.batch_codes.get(code[1], code[0]), log)
     no_index = source.no_index and not content.request.array and not content.index_later

@@ -10,6 +10,7 @@
 #SBATCH --output=told-%j.out-%a
 #SBATCH --mail-type=NONE
 #SBATCH --exclusive
+#SBATCH --mem=0
 #SBATCH --constraint=a100&ib
 #SBATCH --qos=high
 #SBATCH --reservation=night.1
