@@ -81,6 +81,11 @@ def is_for_all(script: Script, name: str) -> bool:
     return (exports_all(script) and name in script.values) or name in _for_all(script)
 
 
+def is_own_export(script: Script, name: str) -> bool:
+    """Return whether a script names a variable that programs get: ``set -a`` alone names none."""
+    return is_for_all(script, name) or name in exported_names(script)
+
+
 # Variables by which OpenMP binds the threads of a program to the cores that it has.
 _OF_THREADS = ("OMP_PLACES", "OMP_PROC_BIND", "KMP_AFFINITY")
 

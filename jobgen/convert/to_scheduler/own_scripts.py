@@ -57,7 +57,7 @@ def remarks(script: Script, target: Dialect, text: str) -> Iterator[Remark]:
         return
     yield from unread_files.remark(script, unread, target.title, set_here - local)
     yield from alone(script, target, set_here, {os.path.basename(one.path) for one in unread})
-    if "export OMP_NUM_THREADS=" in text and not variable_names.is_exported(script, "OMP_NUM_THREADS"):
+    if "export OMP_NUM_THREADS=" in text and not variable_names.is_own_export(script, "OMP_NUM_THREADS"):
         for one in of_engines(script, "snakemake"):  # which sets it for its jobs
             why = f"{target.command} gives its jobs OMP_NUM_THREADS of this one"
             yield hint(one.line, one.path.rpartition(" ")[2], why)

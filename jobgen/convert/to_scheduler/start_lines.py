@@ -16,8 +16,8 @@ from jobgen.convert.unread_files import of_engines
 from jobgen.convert.variable_names import (
     binds_threads,
     inner_names,
-    is_exported,
     is_for_all,
+    is_own_export,
     kept,
     starts_workers,
 )
@@ -369,7 +369,7 @@ def _texts_of_programs(script: Script) -> list[str]:
 def _names_threads(script: Script, content: ScriptRequest) -> bool:
     """Return whether programs get the number of threads from the script, whatever its scheduler sets."""
     of_job = any(name == "OMP_NUM_THREADS" for name, _ in content.exports)
-    given = of_job or is_exported(script, "OMP_NUM_THREADS")
+    given = of_job or is_own_export(script, _THREADS)
     given &= "OMP_NUM_THREADS" not in script.values or "OMP_NUM_THREADS" in kept(script)
     return given and not re.search(r"\$\{OMP_NUM_THREADS:?=", script.tree.text)
 
