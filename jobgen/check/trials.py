@@ -19,6 +19,12 @@ def is_trial(script: Script) -> bool:
         return True
     if limit is not None and limit > _LONG:
         return False
+    return is_trial_by_name(script)
+
+
+def is_trial_by_name(script: Script) -> bool:
+    """Return whether a job is a trial by its names, folder or programs, whatever its limit."""
+    request = script.request
     names = (os.path.splitext(script.name)[0], request.name, request.queue)
     qos = (one.value for one in script.options_of("--qos"))
     return (

@@ -274,7 +274,10 @@ def test_repeated_directives_that_change_nothing(tmp_path: Path) -> None:
     for options, severity in (
         ("#SBATCH -w, --nodelist=a1", "note"),
         ("#SBATCH --mail-user=a\n#SBATCH --mail-user=b", "note"),
-        ("#SBATCH -p b", "warning"),
+        ("#SBATCH -p b", "note"),
+        ("#SBATCH --constraint=a\n#SBATCH --constraint=b", "note"),
+        ("#SBATCH --nodes=2\n#SBATCH --nodes=1", "warning"),
+        ("#SBATCH --nodes=2\n#SBATCH --nodes=3", "note"),
     ):
         assert severities(tmp_path, f"{JOB}{options}\n./a")["repeated-directive"] == severity
 

@@ -278,7 +278,7 @@ def test_a_job_file_with_a_mistake_names_its_line() -> None:
 
 
 def test_the_source_line_on_a_terminal() -> None:
-    script = b"#!/bin/bash\n#SBATCH --time=24:00\n"
+    script = b"#!/bin/bash\n#SBATCH --time=24:00\nsrun ./a\n"
     (found,) = (one for one in check(script, "job.sh") if one.rule == "short-walltime")
     lines = for_terminal([found], colours=True).splitlines()
     assert lines[0].startswith("job.sh:2: \x1b[33mwarning\x1b[0m: ")

@@ -224,10 +224,14 @@ def test_variables_of_slurm_in_a_script_with_directives_of_pbs() -> None:
         ('[[ -d $PBS_O_WORKDIR ]] && echo a && cd "$PBS_O_WORKDIR"', []),
         ('[ -d a ] && cd "$PBS_O_WORKDIR"', ["error"]),
         ('cd "$PBS_O_WORKDIR" || exit', ["error"]),
+        ('cd "$PBS_O_WORKDIR"\n/opt/a --in /data/b -o /data/c 4\nexit', ["warning"]),
+        ('cd "$PBS_O_WORKDIR"\n/opt/a --in /data/b > c.log\nexit', ["error"]),
+        ('cd "$PBS_O_WORKDIR"\n/opt/a --in=b /data/c\nexit', ["error"]),
     ],
 )
 def test_a_foreign_variable_that_a_test_guards(command: str, severities: list[str]) -> None:
-    text = f"{SLURM}#SBATCH --time=1:00:00\n{command}\nsrun ./a\n"
+    last = "" if command.endswith("\nexit") else "srun ./a\n"
+    text = f"{SLURM}#SBATCH --time=1:00:00\n{command}\n{last}"
     assert [one.severity for one in check(text.encode()) if one.rule == "foreign-variable"] == severities
 
 

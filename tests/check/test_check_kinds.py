@@ -686,6 +686,7 @@ VARIABLES = [
     (SLURM, "NAMES=a\nsource env.sh\n./a $NAME $NAMES $DEEP $line", set()),
     (SLURM, "NAMES=a\nsource /site/env.sh\n./a $NAME $NAMES", set()),
     (SLURM, "source ./env.sh\n./a $out_dri", {("unset-variable", "out_dir")}),
+    (SLURM, "$cores=1,2\n./a $cores", {("unset-variable", "write cores= without the dollar sign")}),
     (SLURM, "module load x\nsource $PWD/env.sh\n./a $outdir", {("misspelt-variable", "$out_dir")}),
 ]
 

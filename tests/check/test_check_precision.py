@@ -387,7 +387,7 @@ def test_what_is_right_is_not_reported(rule: str, text: str) -> None:
         ("srun-cpus", f"{ASKED}#SBATCH --cpus-per-task=8\nsrun python3 t.py", "note"),
         ("srun-cpus", f"{ASKED}#SBATCH --cpus-per-task=8\nml slurm/23.02.7\nsrun python3 t.py", "warning"),
         ("output-variable", f"{HEAD}#SBATCH --output=$HOME/x.log", "error"),
-        ("output-variable", f"{HEAD}#SBATCH --output=x-$USER.log", "warning"),
+        ("output-variable", f"{HEAD}#SBATCH --output=x-$USER.log", "note"),
         ("uneven-tasks", f"{ASKED}#SBATCH --nodes=3", None),
         ("uneven-tasks", f"{ASKED}#SBATCH --nodes=3\nmpirun ./a", "note"),
         ("unchecked-cd", f"{HEAD}cd <TMPL_VAR NAME=base>\n./run.sh <TMPL_VAR NAME=out>/a.log", None),

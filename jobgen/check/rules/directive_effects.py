@@ -491,9 +491,9 @@ def carriage_return(script: Script) -> Iterator[Hit]:
     """Slurm and Torque use the **last** one. PBS Pro uses the **first** one for each resource of `-l`, and
     the **last** one for all other options. One of the two values has no effect. (Some options add up:
     `-W depend` on PBS Pro, `-W stagein`, `-W stageout` and `-W x` on Torque, `--mail-type` on Slurm.
-    Options on the command line win over the script. It is a note if the job
-    runs in the same way, as with two names, comments, addresses of mail or logs, and if the value in effect is the larger time,
-    memory or number of ranks or cores, or the GPU with its type.)""",
+    Options on the command line win over the script. It is a note if
+    they differ in something else than time, nodes, ranks, cores, GPUs, memory or array, and if the value in effect is the
+    larger time, memory or number, or the GPU with its type.)""",
     fix="keep one of them",
     bad="""
     #!/bin/bash
@@ -514,7 +514,7 @@ def repeated(script: Script) -> Iterator[Hit]:
         once = which != "all" and option.value and grammar.takes_value(key)
         if once and seen.setdefault(key, option.value) != option.value:
             values = (seen[key], option.value) if which == "last" else (option.value, seen[key])
-            mild = _is_label(script, key) or re.search(r"\w", seen[key]) is None  # as of -w, --nodelist=NAME
+            mild = _SIZE.match(key) is None or re.search(r"\w", seen[key]) is None
             mild = mild or _covers(script, key, *values)
             fix = f"keep one of them{_JOINED.get(key, '')}"
             log, errors, *_ = (*script.dialect.log_options, "", "")
@@ -542,7 +542,11 @@ def _covers(script: Script, key: str, lost: str, used: str) -> bool:
     return few[2].lower() == many[2].lower() and int(few[1]) <= int(many[1])
 
 
-_AMOUNTS = ("--ntasks", "--cpus-per-task", "--mem", "--mem-per-cpu", "-l mem", "-l ncpus", "-l jobfs")
+_SIZE = re.compile(r"--(?:time|nodes|ntasks|cpus|mem|gres|gpus|array)|-l (?!place\b|software\b)|-[Jt]$")
+_AMOUNTS = (
+    *("--nodes", "--ntasks", "--ntasks-per-node", "--cpus-per-task", "--mem", "--mem-per-cpu"),
+    *("-l mem", "-l ncpus", "-l jobfs"),
+)
 _JOINED = {
     "--constraint": ", or join them with &",
     "--partition": ", or join them with a comma",

@@ -184,7 +184,7 @@ def remote_directory(script: Script) -> Iterator[Hit]:
     """A job runs a copy of its script in a spool folder of the node: `$0` and `${BASH_SOURCE[0]}` are
     `/var/spool/slurmd/job123/slurm_script` on Slurm and `mom_priv/jobs/123.server.SC` on PBS. The files beside the
     script are not there. (A use on a condition is silent, and a script that names the spool folder or asks
-    `scontrol show job` for its own path.)""",
+    `scontrol show job` for its own path. It is a note in `PYTHONPATH`: Python also looks elsewhere.)""",
     bad="""
     #!/bin/bash
     #SBATCH --nodes=1
@@ -204,7 +204,8 @@ def remote_directory(script: Script) -> Iterator[Hit]:
 def own_folder(script: Script) -> Iterator[Hit]:
     for node in uses_of_folder(script):
         start = f"${script.dialect.variable('submit_dir')}, where {script.dialect.command} was called"
-        yield Hit.at(node, COPY, f"write the path of the folder, or {start}")
+        level = NOTE if node.type == "variable_assignment" and node.name == "PYTHONPATH" else None
+        yield Hit.at(node, COPY, f"write the path of the folder, or {start}", level)
 
 
 _BODIES = (

@@ -32,9 +32,9 @@ def _outputs(script: Script) -> Iterator[DirectiveOption]:
     "A variable in the path of an output file",
     """Directives are not read by a shell: `-o $HOME/x` is a file with a dollar sign in its name, on PBS Pro
     and on Slurm (`src/slurmd/slurmstepd/fname.c`). PBS Pro supports only `^array_index^`; Slurm supports `%j`,
-    `%x`, `%A` and `%a`. Slurm does not start a job whose output is in a directory that does not exist. (For
-    a name without a directory, and on PBS, this is only a warning, and a note in a script that may be for Torque,
-    which expands variables.)""",
+    `%x`, `%A` and `%a`. Slurm does not start a job whose output is in a directory that does not exist. (It
+    is a warning on PBS, which runs the job and cannot deliver such a log, and a note if the variable is only in the name
+    of the file, and in a script that may be for Torque, which expands variables.)""",
     bad="""
     #!/bin/bash
     #SBATCH --time=01:00:00
@@ -47,19 +47,25 @@ def output_variable(script: Script) -> Iterator[Hit]:
     for option in _outputs(script):
         if not script.dialect.log_variables and re.search(r"\$\{?[A-Za-z_]", option.value):
             why = f"{script.dialect.command} {EXPANDS_NOTHING}: the file is called {shown(option.value)}"
-            fix = f"write the full path; the scheduler supports {script.dialect.log_words}"
+            what = "write the full path" if _FOLDER.search(option.value) else "remove the variable"
+            fix = f"{what}; the scheduler supports {script.dialect.log_words}"
             yield Hit.at(option, why, fix, _lost(script, option.value) if script.is_sure else NOTE)
         elif option.value.startswith("~"):
             reason = f"a directive does not expand ~: the file is called {shown(option.value)}"
             yield Hit.at(option, reason, "write the full path", _lost(script, option.value))
         elif not script.dialect.percent_codes and re.search(r"%[jJAaxNu]", option.value):
             reason = f"PBS does not expand Slurm's %j and the like: the file is called {shown(option.value)}"
-            yield Hit.at(option, reason, "remove the option: PBS names the file NAME.oJOBID", WARNING)
+            yield Hit.at(option, reason, "remove the option: PBS names the file NAME.oJOBID", NOTE)
 
 
 def _lost(script: Script, path: str) -> str | None:
-    """Return the level of an output with a literal variable: whether the job fails for its directory."""
-    return None if not script.dialect.copies_logs and re.search(r"[$~].*/", path) else WARNING
+    """Return the level of an output with a literal variable: whether its directory is missing, and the job fails."""
+    if not _FOLDER.search(path):
+        return NOTE
+    return WARNING if script.dialect.copies_logs else None
+
+
+_FOLDER = re.compile(r"[$~].*/")
 
 
 @rule(

@@ -31,7 +31,8 @@ from jobgen.script.syntax import LATER, LOOPS, Node, expansions, is_plain, liter
     with a default, as in `${PBS_ARRAYID:-0}`, and one under an `if` or a `case` are not reported: such a
     script may be for several schedulers. A note are a variable that the script only prints, and a script with
     variables of Slurm alone: sbatch reads `#PBS`, too. A warning is one that some sites set, such as `PBS_NUM_PPN`
-    (silent in a script with MetaCentrum's resources), and one in a script that does not show for which of the two it is.)""",
+    (silent in a script with MetaCentrum's resources), one in a script that does not show for which of the two it is, and a
+    `cd` to the directory of the submission before commands with absolute paths alone, which goes to the home directory.)""",
     bad="""
     #!/bin/bash
     #PBS -l select=1:ncpus=8
@@ -67,9 +68,25 @@ def foreign_variable(script: Script) -> Iterator[Hit]:
             )
             counterparts = map(script.dialect.variable, (meaning, _NEAR.get(meaning, "")))
             counterpart = next(filter(None, counterparts), "PBS_* variables, or write the value")
+            unsure = unsure or (meaning == "submit_dir" and _is_left(script, name, node))
             level = NOTE if script.for_another_scheduler or name in printed else WARNING if unsure else None
             reason = f"{script.dialect.title} does not set {name}"
             yield Hit.at(node, reason, f"use {foreign.get(name, counterpart)}", level)
+
+
+def _is_left(script: Script, name: str, node: Node) -> bool:
+    """Return whether a variable is only in a cd, and no command behind it has a relative path, or Python's -m."""
+    later = [one for one in script.commands if one.node.start > node.start]
+    inside = node.around("command")
+    if inside is None or inside.name != "cd" or sum(one == name for one, _ in script.expansions) > 1:
+        return False
+    words = [word for one in later for word in one.words[bool(one.arguments) :]]
+    words += [one for one in script.tree.all("file_redirect") if one.start > node.start]
+    texts = [script.constants.text(word).strip("<>&12 \"'") for word in words]
+    return any(text.startswith("/") for text in texts) and not any(map(_RELATIVE.match, texts))
+
+
+_RELATIVE = re.compile(r"\$|-m$|(?!/|-)\S*[./*]|[^/]*=(?![/\d])")  # or unknown
 
 
 def _in_arithmetic(script: Script) -> Iterator[tuple[str, Node]]:
@@ -420,14 +437,19 @@ def unknown_variable(script: Script) -> Iterator[Hit]:
             continue
         known.add(name)
         hint = nearest(name, islice(_assigned(script), 200), cutoff=0.75)
-        typo = hint or re.match(r"\$\w+\s*=", node.parent.text if node.parent is not None else "")
+        assigns = re.match(r"\$\w+=", node.parent.text if node.parent is not None else "")
+        typo = hint or assigns
         takers = (above.name for above in node.above() if above.type == "variable_assignment")
         takes = any(re.search(rf"\b{re.escape(one)}\b", hint) for one in takers if one)  # sshkey=$ssh_key
         if script.is_template or (hint and takes):
             typo = None
         where = "" if typo else " in this script: unless the submission sets it,"
         level = None if typo and not _is_only_printed(script, name) else NOTE
-        yield Hit.at(node, f"${name} is not set{where or ':'} it is empty{hint}", level=level)
+        reason, fix = f"${name} is not set{where or ':'} it is empty{hint}", ""
+        if assigns:
+            reason = f"${name}= is no assignment, but a command that does not exist: {name} stays empty"
+            fix = f"write {name}= without the dollar sign"
+        yield Hit.at(node, reason, fix, level)
 
 
 def _is_only_printed(script: Script, name: str) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from jobgen.check.ranks.model import ranks
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
 from jobgen.check.rules.variables import is_printed
-from jobgen.check.trials import is_trial
+from jobgen.check.trials import is_trial, is_trial_by_name
 from jobgen.errors import shown
 from jobgen.schedulers.directive_options import read_options
 from jobgen.schedulers.request import DirectiveOption, Request
@@ -213,12 +213,12 @@ def _says_minutes(script: Script, number: int, minutes: int) -> bool:
     WARNING,
     "Minutes that look like hours",
     """`24:00` is 24 **minutes**, on PBS and on Slurm. A bare number is seconds on PBS and minutes on Slurm.
-    (From 60 minutes on, as in `100:00`, this is only a note, and so is `--time=48` for Slurm. It is silent if minutes
+    (From 60 minutes on, as in `100:00`, this is only a note, and so are `--time=48` for Slurm and a short trial. It is silent if minutes
     are plausible, as in `30:00`, and if a comment says "24 minutes".)""",
     bad="""
     #!/bin/bash
     #SBATCH --time=24:00
-    hostname
+    srun python3 train.py
     """,
     good={"#SBATCH --time=24:00": "#SBATCH --time=24:00:00"},
 )
@@ -237,9 +237,10 @@ def short_walltime(script: Script) -> Iterator[Hit]:
             reason = f"{text} is {int(first)} minutes and {int(rest)} seconds, not hours and minutes"
             time = f"{int(first):02}:{int(rest):02}"
             fix = f"write {time}:00 for hours, 00:{time} for minutes"
-            yield Hit.at(option, reason, fix, None if hours else NOTE)
+            yield Hit.at(option, reason, fix, None if hours and not is_trial_by_name(script) else NOTE)
         elif script.dialect.bare_seconds and not colon and total < 300:
-            yield Hit.at(option, f"{text} is {total} seconds for PBS", "write HH:MM:SS")
+            level = NOTE if is_trial_by_name(script) else None
+            yield Hit.at(option, f"{text} is {total} seconds for PBS", "write HH:MM:SS", level)
         elif script.dialect.bare_seconds or text not in _DAYS:
             continue
         elif not _says_minutes(script, option.line, int(text)):
