@@ -76,7 +76,9 @@ KINDS = {
     "a sample of CUDA": ("/x/release/deviceQuery", ALL),
     "commands in front of others": ("export PATH=$HOME/bin:$PATH", "env workdir"),
     "commands behind others": ("export PATH=$PATH:$HOME/bin", f"{MODULES} env workdir"),
-    "libraries": ("export LD_LIBRARY_PATH=$HOME/lib:$LD_LIBRARY_PATH", "conda venv env workdir"),
+    "libraries": ("export LD_LIBRARY_PATH=$HOME/lib:$LD_LIBRARY_PATH", "venv env workdir"),
+    "libraries of Python": ("export PYTHONPATH=$HOME/lib:$PYTHONPATH", "conda venv env workdir"),
+    "a compiler": ("export CC=$HOME/gcc", "venv env workdir"),
     "libraries behind others": (
         "export LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$HOME/lib", f"{MODULES} conda venv env workdir",
     ),
@@ -439,6 +441,12 @@ STAY = {
 def test_lines_that_keep_their_place(name: str) -> None:
     body = STAY[name]
     assert body.split("\n")[-1].rstrip(" &") in found(body)["setup"]
+
+
+@pytest.mark.parametrize(("first", "stays"), [("./b", True), ("echo a", False)])
+def test_a_directory_whose_status_is_read_stays_behind_a_program(first: str, stays: bool) -> None:
+    got = found(f"{first}\ncd /a\necho $?")
+    assert ("cd /a" in (got.get("setup", "") + got.get("before", "")).split("\n")) == stays
 
 
 # The last of these lines is an option that does not pass those before it: these are in early_setup.
