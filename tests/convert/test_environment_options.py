@@ -616,6 +616,11 @@ def test_the_list_of_modules_is_that_of_its_place() -> None:
     assert "module list" in found(body)["early_setup"]
 
 
+def test_a_variable_that_a_module_sets_is_an_option_behind_it() -> None:
+    got = found("module load openmpi\nexport OMPI_MCA_btl=self\nmodule list")
+    assert (got["env"], "setup" in got) == ({"OMPI_MCA_btl": "self"}, False)
+
+
 def test_a_variable_of_one_module_is_none_of_another() -> None:
     got = found("module load wrf\nexport WRF_X=$HOME/x\nmodule load a")
     assert (got["module"], got["setup"]) == (["wrf", "a"], "set -e\nexport WRF_X=$HOME/x\n")
@@ -1134,6 +1139,14 @@ def test_a_file_behind_an_export_may_set_the_variable_again(body: str, stays: bo
         ("NETCDF", "openmpi", False),
         ("NCCL_DEBUG", "nccl", False),
         ("CUDA_VISIBLE_DEVICES", "cuda", False),
+        ("I_MPI_PIN", "intel/2021", True),
+        ("I_MPI_FABRICS", "mpi/intelmpi/2018", True),
+        ("MKLROOT", "intel-oneapi-mkl", True),
+        ("MKL_NUM_THREADS", "mkl", False),
+        ("OMPI_MCA_btl", "openmpi4/4.1", True),
+        ("OMPI_MCA_btl", "gcc", False),
+        ("MV2_SMP_USE_CMA", "mvapich2", True),
+        ("MPICH_ENV_DISPLAY", "cray-mpich", True),
     ],
 )
 def test_a_module_with_the_name_of_a_variable_stays_behind_it(name: str, module: str, stays: bool) -> None:

@@ -384,7 +384,7 @@ class Environment:
         """Return whether all statements that the job runs after an option may do so."""
         sets = {name for one in self.block for name, _, _ in assignments(one.node)}
         of_module = kind in ("module", "module of a tool")
-        if of_module and any(inherited.has_name_of_module(value, name) for name in sets):
+        if of_module and any(inherited.has_name_of_module(value.split(), name) for name in sets):
             return False
         behind = self.staying if kind.startswith("env") or kind == "workdir" else self.block
         return all(may_follow(self._without_kept(one), kind) for one in behind)
