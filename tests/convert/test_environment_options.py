@@ -76,7 +76,9 @@ KINDS = {
     "a sample of CUDA": ("/x/release/deviceQuery", ALL),
     "commands in front of others": ("export PATH=$HOME/bin:$PATH", "env workdir"),
     "commands behind others": ("export PATH=$PATH:$HOME/bin", f"{MODULES} env workdir"),
-    "libraries": ("export LD_LIBRARY_PATH=$HOME/lib:$LD_LIBRARY_PATH", "conda venv env workdir"),
+    "libraries": ("export LD_LIBRARY_PATH=$HOME/lib:$LD_LIBRARY_PATH", "venv env workdir"),
+    "libraries of Python": ("export PYTHONPATH=$HOME/lib:$PYTHONPATH", "conda venv env workdir"),
+    "a compiler": ("export CC=$HOME/gcc", "venv env workdir"),
     "libraries behind others": (
         "export LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$HOME/lib", f"{MODULES} conda venv env workdir",
     ),
@@ -441,6 +443,12 @@ def test_lines_that_keep_their_place(name: str) -> None:
     assert body.split("\n")[-1].rstrip(" &") in found(body)["setup"]
 
 
+@pytest.mark.parametrize(("first", "stays"), [("./b", True), ("echo a", False)])
+def test_a_directory_whose_status_is_read_stays_behind_a_program(first: str, stays: bool) -> None:
+    got = found(f"{first}\ncd /a\necho $?")
+    assert ("cd /a" in (got.get("setup", "") + got.get("before", "")).split("\n")) == stays
+
+
 # The last of these lines is an option that does not pass those before it: these are in early_setup.
 FIRST_OPTIONS = {
     "a file of a home that the script sets": "HOME=/x\nsource $HOME/a.sh",
@@ -606,6 +614,11 @@ def test_only_what_an_option_does_not_pass_is_early(body: str, early: str, optio
 def test_the_list_of_modules_is_that_of_its_place() -> None:
     body = "module list\n. /b/$SLURM_JOB_PARTITION.sh\nmodule load a\nmodule load b"
     assert "module list" in found(body)["early_setup"]
+
+
+def test_a_variable_that_a_module_sets_is_an_option_behind_it() -> None:
+    got = found("module load openmpi\nexport OMPI_MCA_btl=self\nmodule list")
+    assert (got["env"], "setup" in got) == ({"OMPI_MCA_btl": "self"}, False)
 
 
 def test_a_variable_of_one_module_is_none_of_another() -> None:
@@ -1126,6 +1139,14 @@ def test_a_file_behind_an_export_may_set_the_variable_again(body: str, stays: bo
         ("NETCDF", "openmpi", False),
         ("NCCL_DEBUG", "nccl", False),
         ("CUDA_VISIBLE_DEVICES", "cuda", False),
+        ("I_MPI_PIN", "intel/2021", True),
+        ("I_MPI_FABRICS", "mpi/intelmpi/2018", True),
+        ("MKLROOT", "intel-oneapi-mkl", True),
+        ("MKL_NUM_THREADS", "mkl", False),
+        ("OMPI_MCA_btl", "openmpi4/4.1", True),
+        ("OMPI_MCA_btl", "gcc", False),
+        ("MV2_SMP_USE_CMA", "mvapich2", True),
+        ("MPICH_ENV_DISPLAY", "cray-mpich", True),
     ],
 )
 def test_a_module_with_the_name_of_a_variable_stays_behind_it(name: str, module: str, stays: bool) -> None:

@@ -119,7 +119,7 @@ LOGIN = re.compile(
 _HARMLESS = frozenset(
     {"text", "report", "report of here", "shell", "variable", "export", "product", "function"}
 )
-_LIBRARIES = {"append", "library", "product of others"}
+_LIBRARIES = {"append", "library", "library of Python", "product of others"}
 _OTHERS = _HARMLESS | _LIBRARIES | {
     "copies elsewhere", "state", "path", "append_path", "environment", "deactivation",
 }  # fmt: skip
@@ -137,7 +137,7 @@ _MAY_FOLLOW = {
     "source": _HARMLESS - {"variable", "export", "product"},  # the file may read them
     "source of a login": (_HARMLESS | _HERE | _COPIES) - {"export", "product"},
     "source of a product": (_HARMLESS | _HERE) - {"product"},
-    "conda": _HARMLESS | _HERE | _LIBRARIES,
+    "conda": _HARMLESS | _HERE | {"append", "library of Python"},  # its packages may set the others
     "venv": _HARMLESS | _LIBRARIES | {"here", "files", "elsewhere"},
     "env": _OTHERS | _HERE | {"copies", "install", "packages"},
     "env of ranks": _OTHERS | _HERE | {"copies", "install", "packages", "build"},
@@ -204,7 +204,8 @@ def _kinds(script: Script, statement: Node, depth: int) -> Iterator[str]:
         plain = not exported(node) and not is_path
         if not plain and (name == "HOME" or PATHS.fullmatch(name)):
             whole = name == "HOME" or re.fullmatch(r"PATH|PYTHONHOME|CONDA\w*", name)
-            yield "path" if whole else "product of others" if _OF_OTHERS.fullmatch(name) else "library"
+            other = "product of others" if _OF_OTHERS.fullmatch(name) else "library"
+            yield "path" if whole else "library of Python" if name == "PYTHONPATH" else other
         else:
             yield "variable" if plain else "export"
         if not plain and _READ_BY_PRODUCTS.fullmatch(name):

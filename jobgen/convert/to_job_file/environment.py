@@ -14,10 +14,11 @@ from jobgen.convert.to_job_file import effects, inherited
 from jobgen.convert.to_job_file.builder import JobFile
 from jobgen.convert.to_job_file.effects import Effects, effects_of, may_follow, mentions
 from jobgen.convert.to_job_file.statement_options import CONDA, StatementOptions
-from jobgen.convert.to_job_file.statements import Split, without
+from jobgen.convert.to_job_file.statements import Split, reads_status, without
 from jobgen.convert.to_job_file.working_directory import Setting, WorkingDirectory, is_relative, may_make
 from jobgen.launch.expansion import names
 from jobgen.rendering.quoting import VARIABLE
+from jobgen.script.commands import commands
 from jobgen.script.script import Script
 from jobgen.script.syntax import Node, assignments, without_parts
 from jobgen.values.parsers import is_whole, known_directory
@@ -173,10 +174,16 @@ class Environment:
         early = of_stage and statement.start < self.start and not self._may_wait(settings, later)
         read = {name for _, value in settings for name in names([value])}
         early |= any(_sets(one.node, name) for one in self.block for name in read)
+        early |= bool(later) and reads_status(self.script, later[0]) and self._may_have_failed()
         fits = not early and all(self._fits(*setting, later) for setting in settings)
         if of_stage and statement.start > self.start and not (fits or self.refusal):
             self.refusal = self.group if self.block and self.group > self.start else statement.start
         return fits
+
+    def _may_have_failed(self) -> bool:
+        """Return whether the last statement that stays may leave another status than 0."""
+        last = self.staying[-1].node if self.staying else None
+        return last is not None and any(one.name not in ("echo", "printf", "set") for one in commands(last))
 
     def _late_settings(
         self, statement: Node, settings: Sequence[Setting] | None, later: Sequence[Node]
@@ -377,7 +384,7 @@ class Environment:
         """Return whether all statements that the job runs after an option may do so."""
         sets = {name for one in self.block for name, _, _ in assignments(one.node)}
         of_module = kind in ("module", "module of a tool")
-        if of_module and any(inherited.has_name_of_module(value, name) for name in sets):
+        if of_module and any(inherited.has_name_of_module(value.split(), name) for name in sets):
             return False
         behind = self.staying if kind.startswith("env") or kind == "workdir" else self.block
         return all(may_follow(self._without_kept(one), kind) for one in behind)

@@ -34,6 +34,14 @@ _OF_ENVIRONMENT = (PATHS, effects.OF_INSTALLERS, effects.OF_RANKS, _USUAL)
 _OF_SLURM = re.compile(r"(SLURM|SALLOC|SBATCH)_[A-Z]\w*|SRUN_(CPUS_PER_TASK|EXPORT_ENV)")
 _OF_PBS = re.compile(r"PBS_[A-Z]\w*|NCPUS")
 _OF_MODULES = re.compile(r"EB[A-Z]\w+|[A-Z]\w*_(HOME|ROOT)")
+# Families of modules, and the variables of programs that both they and users set.
+_OF_FAMILIES = (
+    (re.compile(r"(intel|impi|oneapi)\b|intelmpi"), re.compile("I_MPI_")),
+    (re.compile(r"(intel|oneapi|i?mkl)\b"), re.compile(r"MKL(?!_NUM_THREADS)")),
+    (re.compile("openmpi|ompi|hpcx"), re.compile("OMPI_")),
+    (re.compile("mvapich"), re.compile("MV2_")),
+    (re.compile("(cray-)?mpich"), re.compile("MPICH_")),
+)
 # Variables of an environment of Python that is active, and commands that may activate one.
 _OF_ACTIVATION = ("CONDA_PREFIX", "CONDA_DEFAULT_ENV", "VIRTUAL_ENV")
 _ENTERS = re.compile(r"module|ml|source|\.|eval|conda|mamba|micromamba|spack|pyenv|bash").fullmatch
@@ -132,9 +140,13 @@ def _may_be_unset(name: Node) -> bool:
 
 def _of_module(script: Script, name: str) -> bool:
     """Return whether a module that the script loads may set a variable."""
-    words = [script.constants.text(word) for one in script.named("module", "ml") for word in one.arguments]
-    titles = _titles(words)
+    titles = _titles([word for one in script.named("module", "ml") for word in _words(script, one)])
     return bool(titles) and (_OF_MODULES.fullmatch(name) is not None or _title_of(name) in titles)
+
+
+def _words(script: Script, command: Command) -> list[str]:
+    """Return the words of a command of modules, with the values of constants."""
+    return [part for word in command.arguments for part in script.constants.text(word).strip("\"'").split()]
 
 
 def is_of_module(script: Script, name: str) -> bool:
@@ -160,11 +172,14 @@ def _titles(words: Sequence[str]) -> set[str]:
     return names | {name.rstrip("0123456789") for name in names}
 
 
-def has_name_of_module(command: str, name: str) -> bool:
+def has_name_of_module(words: Sequence[str], name: str) -> bool:
     """Return whether a variable has the name of a module in a command, which then sets it, and is none with
-    which a user sets up the program: NETCDF_DIR, but not NCCL_DEBUG."""
+    which only a user sets up the program: NETCDF_DIR and I_MPI_PIN, but not NCCL_DEBUG."""
+    parts = [part for word in words for part in word.lower().split("/")]
+    if any(variables.match(name) and any(map(family.match, parts)) for family, variables in _OF_FAMILIES):
+        return True
     usual = any(one.fullmatch(name) for one in (effects.OF_RANKS, _USUAL, LOGIN))
-    return _title_of(name) in _titles(command.split()) and not usual
+    return _title_of(name) in _titles(words) and not usual
 
 
 def is_own_file(command: Command) -> bool:
@@ -201,7 +216,9 @@ def may_set(script: Script, statement: Node, name: str) -> bool:
     of_module = is_of_module(script, name)
     for one in commands(statement):
         of_versions = _OF_VERSIONS.search(one.node.text) and "ver" not in name.lower()
-        if (is_own_file(one) and not of_versions) or (of_module and one.name in ("module", "ml")):
+        if is_own_file(one) and not of_versions:
+            return True
+        if one.name in ("module", "ml") and (of_module or has_name_of_module(_words(script, one), name)):
             return True
     return False
 
