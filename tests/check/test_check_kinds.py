@@ -43,6 +43,8 @@ FOUND = [
     ("nodefile-count", PBS + "mpirun torchrun --nnodes=$(wc -l < $PBS_NODEFILE) --nproc-per-node 4 t.py\n"),
     ("misspelt-variable", SLURM + "export EXPERIMENT=a\nfor i in 1 2; do srun ./a $EXPERIMNET; done\n"),
     ("misspelt-variable", SLURM + "module load x\nckpt_dir=/x/y\nsrun ./a --out $CKPTDIR\n"),
+    ("misspelt-variable", SLURM + "module load x\nN_NODES=2\nn=$((N_NODE * 4))\nsrun ./a $n\n"),
+    ("misspelt-variable", SLURM + "a=(1 2)\nsrun ./a ${a[SLURM_ARRAY_TASKID]}\n"),
     ("unchecked-variable", PBS + "mpirun ./a \\\n  -in ${INPUT_FILE}\n"),
     ("unchecked-variable", SLURM + 'python t.py "$1"\n'),
     ("unchecked-variable", SLURM + "#SBATCH --account=<project>\nsrun ./a --name=$MODEL\n"),
