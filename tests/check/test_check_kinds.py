@@ -361,6 +361,8 @@ QUIET = [
     ("nodefile-count", PBS + "NODES=$(sort -u $PBS_NODEFILE | wc -l)\nNPROCS=$(wc -l < $PBS_NODEFILE)\n"),
     ("misspelt-variable", SLURM + "module load x\nlogsDir=$LOGS_DIR\nHOST1=a\n./a $HOST2 $logsDir\n"),
     ("misspelt-variable", SLURM + ". ./settings\nNAMES=a\n./a $NAME $NAMES\n"),
+    ("misspelt-variable", SLURM + "declare -A a\nNODES=1\n./a ${a[NODE]} $NODES\n"),  # a key
+    ("misspelt-variable", SLURM + "module load x\nNODES=1\nn=$((NODE = 2, NODE + 1))\n./a $n $NODES\n"),
     ("unchecked-variable", SLURM + '[ -z "$SEED" ] && exit 1\n./a $SEED ${FOLD:-1} $SCRATCH\n'),
     ("unchecked-variable", SLURM + "f() { echo $1; }\nwhile read -r LINE; do f $LINE; done < x\n"),
     ("unchecked-variable", SLURM + "#SBATCH --account=$ACCT\nsrun ./a --name=$MODEL\n"),
