@@ -1696,7 +1696,7 @@ def test_a_command_without_words(lines: str) -> None:
 @pytest.mark.parametrize(
     ("command", "count"),
     [
-        ("./a --seed $SLURM_ARRAY_TASK_ID --out r.h5", 1),
+        ("srun ./a --seed $SLURM_ARRAY_TASK_ID --out r.h5", 1),
         ("i=$SLURM_ARRAY_TASK_ID\n./a $i > log.txt", 1),
         ("./a $SLURM_ARRAY_TASK_ID >> log.txt", 0),
         ("./a $SLURM_ARRAY_TASK_ID > log$SLURM_ARRAY_TASK_ID.txt", 0),
