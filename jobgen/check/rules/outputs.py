@@ -224,7 +224,7 @@ def _of_programs(script: Script) -> Iterator[Hit]:
             if _by_task(script, one.command.node, word):
                 seen.add(path)
                 reason = f"all tasks of the array get the output file {shown(path)}, and may overwrite it"
-                yield Hit.at(word, reason, _OWN_NAME)
+                yield Hit.at(word, reason, _OWN_NAME, NOTE)
 
 
 _OWN_NAME = "write $SLURM_ARRAY_TASK_ID into its name"
