@@ -1234,7 +1234,7 @@ def test_the_number_of_nodes_in_a_message_decides_nothing() -> None:
 def test_late_directives_of_one_run_after_the_other() -> None:
     runs = "\n".join(f"#SBATCH -n {n}\n./a {n}" for n in (1, 2, 4))
     assert {(one.severity, one.fix) for one in found(f"{HEAD}./b\n{runs}", "late-directive")} == {
-        ("error", "a job has one value of it: submit a job for each")
+        ("warning", "a job has one value of it: submit a job for each")
     }
     several = "\n".join(f"#SBATCH -n {n}" for n in (1, 2, 4))
     assert {one.severity for one in found(f"{HEAD}./b\n{several}\n./a", "late-directive")} == {"note"}
@@ -1696,3 +1696,43 @@ def test_fields_of_a_template(line: str) -> None:
 @pytest.mark.parametrize("lines", ['f() {\n"$@"\n}\nf', "a=()\n${a[@]}"])
 def test_a_command_without_words(lines: str) -> None:
     assert found(f"{HEAD}{lines}", "no-errexit") == []
+
+
+@pytest.mark.parametrize(
+    ("command", "count"),
+    [
+        ("srun ./a --seed $SLURM_ARRAY_TASK_ID --out r.h5", 1),
+        ("i=$SLURM_ARRAY_TASK_ID\n./a $i > log.txt", 1),
+        ("./a $SLURM_ARRAY_TASK_ID >> log.txt", 0),
+        ("./a $SLURM_ARRAY_TASK_ID > log$SLURM_ARRAY_TASK_ID.txt", 0),
+        ("cd run$SLURM_ARRAY_TASK_ID\n./a $SLURM_ARRAY_TASK_ID > log.txt", 0),
+        ("./a $SLURM_ARRAY_TASK_ID > /dev/null", 0),
+        ("./a > log.txt", 0),
+    ],
+)
+def test_a_file_that_all_tasks_of_an_array_write(command: str, count: int) -> None:
+    assert len(found(f"{HEAD}#SBATCH --array=0-9\n{command}", "array-output")) == count
+
+
+@pytest.mark.parametrize(
+    ("modulus", "tasks", "gpus", "count"),
+    [(8, 4, 4, 1), (2, 4, 4, 1), (4, 4, 4, 0), (8, 4, 8, 0), (4, 8, 4, 0), ("N", 4, 4, 0)],
+)
+def test_a_local_rank_modulo_a_number(modulus: object, tasks: int, gpus: int, count: int) -> None:
+    size = f"#SBATCH --nodes=2 --ntasks-per-node={tasks} --gpus-per-node={gpus}\n"
+    command = f"srun bash -c 'export LOCAL_RANK=$((SLURM_PROCID % {modulus})); ./a'"
+    assert len(found(f"{HEAD}{size}{command}", "rank-number")) == count
+
+
+@pytest.mark.parametrize(
+    ("size", "command", "count"),
+    [
+        ("-n 1 --gpus-per-task=1", "torchrun --standalone --nproc-per-node=4 t.py", 1),
+        ("-n 1 --gpus-per-task=2", "accelerate launch --num_processes 4 t.py", 1),
+        ("-n 1 --gpus-per-task=2", "deepspeed --num_gpus 4 t.py", 1),
+        ("-n 1 --gpus-per-task=a100:4", "torchrun --standalone --nproc-per-node=4 t.py", 0),
+        ("-N 1 -n 4 --gpus-per-task=1", "torchrun --standalone --nproc-per-node=4 t.py", 0),
+    ],
+)
+def test_the_gpus_of_the_only_task_of_a_node(size: str, command: str, count: int) -> None:
+    assert len(found(f"{HEAD}#SBATCH {size}\n{command}", "ranks-mismatch")) == count

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from jobgen.check.ranks.environment import ACTIVATES
 from jobgen.check.ranks.model import ranks
@@ -17,7 +18,8 @@ from jobgen.schedulers.request import DirectiveOption
 from jobgen.script.callers import makes_folder
 from jobgen.script.commands import Command
 from jobgen.script.script import Hit, Script
-from jobgen.script.syntax import literal
+from jobgen.script.syntax import Node, literal
+from jobgen.script.written_files import is_shared, written
 
 
 def _outputs(script: Script) -> Iterator[DirectiveOption]:
@@ -181,7 +183,8 @@ def rerun_array(script: Script) -> Iterator[Hit]:
     "One output file for all tasks of an array",
     """Without `%a` (or `%j`) in the name, all tasks of an array write to the same file and overwrite each
     other. `%x` is the name of the job and `%A` the id of the whole array: they are the same in all tasks
-    (`src/slurmd/slurmstepd/fname.c`). (With `--open-mode=append` their lines are mixed, which is a note.)""",
+    (`src/slurmd/slurmstepd/fname.c`). The same holds for a file that a command with the index of the task writes with
+    `>` or gets as `--out`. (With `--open-mode=append` their lines are mixed, which is a note.)""",
     message="all tasks of the array write to this file and overwrite each other",
     fix="name it after the task: %A_%a",
     bad="""
@@ -204,6 +207,47 @@ def array_output(script: Script) -> Iterator[Hit]:
             shared = not re.search(r"%\d*[ajJb]|\\", option.value.replace("%%", ""))
             if option.flag != "--input" and shared and not re.match(r"/dev/|.*{{", option.value):
                 yield Hit(option.line, reason, level=NOTE if mixed else None)
+        yield from _of_programs(script) if script.is_batch else ()
+
+
+def _of_programs(script: Script) -> Iterator[Hit]:
+    """Yield the files with one name that the commands with the index of the task write."""
+    seen = set[str]()
+    for node, sign, path in written(script):
+        command = next((above for above in node.above() if above.type != "heredoc_redirect"), None)
+        if command is None or sign == ">>" or path in seen or not _by_task(script, command, node):
+            continue
+        seen.add(path)
+        reason = f"all tasks of the array write to {shown(path)}: each one empties the file of the others"
+        yield Hit.at(node, reason, _OWN_NAME)
+    for one in ranks(script):
+        for option, value in pairwise((*one.command.words, *one.command.words[-1:])):
+            name, equals, rest = option.text.partition("=")
+            path = rest.strip("\"'") if equals else script.constants.value(value) or ""
+            word = option if equals else value
+            if not _OUTPUT.fullmatch(name) or not _FILE.fullmatch(path) or path in seen:
+                continue
+            if _by_task(script, one.command.node, word):
+                seen.add(path)
+                reason = f"all tasks of the array get the output file {shown(path)}, and may overwrite it"
+                yield Hit.at(word, reason, _OWN_NAME, NOTE)
+
+
+_OWN_NAME = "write $SLURM_ARRAY_TASK_ID into its name"
+_OUTPUT = re.compile(r"-o|--?out(put)?([-_]?(file|path|name))?|--?(result|save)s?[-_]?(file|path)")
+_FILE = re.compile(r"[\w./~-]*\w\.[A-Za-z]\w{0,9}")
+_LOCAL = re.compile(r"[\"']?(/(dev|tmp|var|local|l?scratch|run|proc)\b|&|\$\{?(TMP|TEMP))")
+
+
+def _by_task(script: Script, command: Node, path: Node) -> bool:
+    """Return whether a command has the index of the task, its path of an output is the same in all tasks, and
+    neither a condition nor a directory of its own is around it."""
+    file = path.get("destination") or path
+    texts = [command, *script.values_in([command])]
+    own = any("SLURM_ARRAY_TASK_ID" in one.text for one in texts)
+    moved = re.search(r"(--chdir|--cwd|--pwd|-wdir|-D)\b|\bcd\s", command.text)
+    around = command.under("if_statement", "case_statement", "list", "function_definition", "subshell")
+    return own and not moved and not around and not _LOCAL.match(file.text) and is_shared(script, file)
 
 
 @rule_once(

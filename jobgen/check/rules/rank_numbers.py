@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 from jobgen.check.ranks.environment import RankEnvironment
 from jobgen.check.ranks.frameworks import FRAMEWORKS, Framework
-from jobgen.check.ranks.model import RankGroup, code_of_tasks, ranks, step_of_script
+from jobgen.check.ranks.model import RankGroup, TaskCode, code_of_tasks, ranks, step_of_script
 from jobgen.check.rule import ERROR, WARNING, rule, rule_once
+from jobgen.errors import counted
 from jobgen.script.command_kinds import is_printed
 from jobgen.script.commands import commands
 from jobgen.script.launches import Launch
@@ -96,6 +97,7 @@ def rank_number(script: Script) -> Iterator[Hit]:
                 yield Hit(
                     node.line, f"{reason}, and the rendezvous hangs", f"use {_right('RANK', 'SLURM_PROCID')}"
                 )
+        yield from _of_modulus(script, code)
     yield from _of_another_launcher(script)
     yield from _same_rank(script)
     yield from _of_launcher(script)
@@ -184,6 +186,31 @@ def _of_sum(script: Script, tree: Node) -> Iterator[tuple[Node, int]]:
             yield node, each
 
 
+def _of_modulus(script: Script, code: TaskCode) -> Iterator[Hit]:
+    """Yield each local rank that is the rank in the job modulo another number than that of the tasks of a node."""
+    request, tasks = script.request, code.tasks or 0
+    gpus = request.gpus_per_node or (request.gpus or 0) // (request.nodes or 1)
+    source = code.group.program.source if code.group is not None else None
+    if tasks < 2 or not gpus or code.sets_ranks or (source is not None and COPES.search(source.text)):
+        return
+    for name, value, node in assignments(code.tree):
+        match = _MODULUS.fullmatch(value.unquoted) if name in ("LOCAL_RANK", *_DEVICES) else None
+        if match is None or NUMBERS[match[1]] != _RANK:
+            continue
+        found = script.constants.node(match[2])
+        modulus = number_of(match[2] if found is None else script.constants.value(found), 4) or 0
+        last = min(modulus, (code.nodes or 1) * tasks) - 1
+        effect = ""
+        if 0 < modulus < min(tasks, gpus):
+            effect = f"ranks 0 and {modulus} of a node have the same one"
+        elif modulus > tasks and last >= gpus:
+            effect = f"it is {last} on a node of {counted(gpus, 'GPU')}, whose devices count from 0"
+        if effect:
+            reason = f"{name} is the rank modulo {modulus}, but {tasks} ranks start on a node: {effect}"
+            yield Hit(node.line, reason, f"use {_right('LOCAL_RANK', match[1])}", WARNING)
+
+
+_MODULUS = re.compile(rf"\$\(\( *\$?\{{?({'|'.join(NUMBERS)})\}}? *% *\$?\{{?(\w+)\}}? *\)\)", re.ASCII)
 _NODEID = r"\$?\{?SLURM_NODEID\}?"
 _SUM = re.compile(rf"\$\(\( *\(?{_NODEID} *\* *\$?\{{?(\w+)\}}?\)? *\+ *\$?\{{?SLURM_LOCALID\}}? *\)\)")
 

@@ -38,6 +38,7 @@ from jobgen.script.launches import Launch
 from jobgen.script.mpi_of_script import recognized_mpi
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import LOOPS, assignments
+from jobgen.values.devices import device_count
 from jobgen.values.parsers import number as whole_number
 
 
@@ -186,7 +187,7 @@ def ranks_mismatch(script: Script) -> Iterator[Hit]:
     request = script.request
     if not script.in_job or len(request.chunks) > 1:
         return
-    of_node = request.gpus_per_node or (request.gpus if request.ranks == 1 else None)
+    of_node = _gpus_of_node(script)
     gpus = None if request.exclusive else of_node  # an exclusive node gives all that it has
     environment = RankEnvironment.of(script)
     for one in ranks(script):
@@ -427,6 +428,15 @@ def _number_of_devices(launch: Launch, option: str) -> int | None:
     value = (launch.options.get(option) or "").removeprefix("gpu:" if option == "--gres" else "")
     plain = re.fullmatch(r"([\w.-]+:)?([1-9]\d{0,3})", value, re.ASCII)
     return int(plain[2]) if plain else None
+
+
+def _gpus_of_node(script: Script) -> int | None:
+    """Return the GPUs of a node: those of the request, or of the only task there."""
+    request = script.request
+    alone = request.ranks == 1 or (request.ranks_per_node == 1 and request.gpus is None)
+    of_task = script.heeded.get("--gpus-per-task") if alone else None
+    total = request.gpus if request.ranks == 1 else None
+    return request.gpus_per_node or total or (device_count(of_task.value) if of_task is not None else None)
 
 
 def _given_devices(step: Launch | None, of_node: int | None, one_node: bool) -> int | None:
