@@ -3217,6 +3217,8 @@ def test_a_file_with_an_unknown_name_is_not_the_log(name: str, named: bool) -> N
         ("TMP=/a\n./b", []),
         ("DATA=/a\nls $DATA\n./b", []),
         ("CC=gcc\nls $CC\n./b", ["CC"]),
+        ("DEST=/a\n./b $d\nmake -C $DEST install\nls $DEST", ["DEST"]),
+        ("DEST=/a\n./b $d\nmake DEST=$DEST install\nls $DEST", []),
     ],
 )
 def test_a_variable_that_programs_read_is_exported_by_setup(code: str, named: list[str]) -> None:
