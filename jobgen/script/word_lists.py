@@ -23,6 +23,8 @@ _SIGN = re.compile(r"(?<!\\)[\"'`();&|<>]|(^|\s)(#|(\w+=)?~)|\\[^$`\"\\\n]|\{[^{
 _EXPANSION = re.compile(r"\$\([^)]*\)+|`[^`]*`|\$\{[^}]*\}")
 _ASSIGNMENT = re.compile(r"\s*-*\w[\w-]*=")
 _BLANK = re.compile(r"\\?\n")
+_JOINED = re.compile(r"(?<!\\)\\\n")  # a line that goes on, in double quotes
+_ANY_NUMBER = re.compile(r"\$[@*]|\$\{[@*]|\[[@*]\]")  # arguments or elements of an array
 _ESCAPES = {"n": "\n", "t": "\t", "'": "'", '"': '"', "\\": "\\"}
 
 
@@ -171,6 +173,9 @@ def arguments(word: Node, constants: Constants) -> list[Node] | None:
     if match is None or given is None:
         return None
     name, first = match[1] or match[2], int(match[3] or 1)
+    counted = given[: max(first - 1, 0) if name in "@*" else int(name)]
+    if any(_ANY_NUMBER.search(one.text) for one in counted):
+        return None
     if name in "@*":
         return list(given[max(first - 1, 0) :])
     one = given[int(name) - 1 : int(name)] if int(name) else ()
@@ -209,7 +214,8 @@ def is_empty(word: Node, constants: Constants, place: Node) -> bool:
 
 def _split(node: Node) -> list[Node] | None:
     """Return the words in a string of options, with expansions in them; None if they are not words."""
-    text = _BLANK.sub(lambda match: " " * len(match[0]), code_text(node))
+    text = code_text(node) if node.type == "raw_string" else _JOINED.sub("", code_text(node))
+    text = _BLANK.sub(lambda match: " " * len(match[0]), text)
     if not re.search(r"[\s$*?]", text):
         return [node] if text else []
     words = _words(text, node.line)

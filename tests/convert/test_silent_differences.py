@@ -3217,6 +3217,8 @@ def test_a_file_with_an_unknown_name_is_not_the_log(name: str, named: bool) -> N
         ("TMP=/a\n./b", []),
         ("DATA=/a\nls $DATA\n./b", []),
         ("CC=gcc\nls $CC\n./b", ["CC"]),
+        ("DEST=/a\n./b $d\nmake -C $DEST install\nls $DEST", ["DEST"]),
+        ("DEST=/a\n./b $d\nmake DEST=$DEST install\nls $DEST", []),
     ],
 )
 def test_a_variable_that_programs_read_is_exported_by_setup(code: str, named: list[str]) -> None:
@@ -4094,3 +4096,33 @@ def test_an_ifs_that_does_not_split_the_exports_is_named(code: str, named: bool)
 def test_an_ifs_of_the_script_splits_the_words_of_the_program(code: str, words: str) -> None:
     command = values(job_file(SLURM.format("-N 1 -n 2", code)).text)["command"]
     assert command[-1] == words or (not words and command == ["./a", "a,b"])
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [('"/d/a_\\\nb"', ["/d/a_b"]), ('"-a \\\n -b"', ["-a", "-b"]), ('"-a\n-b"', ["-a", "-b"])],
+)
+def test_a_line_that_goes_on_in_quotes_is_no_blank(value: str, words: list[str]) -> None:
+    assert values(job_file(SLURM.format("-n 1", f"A={value}\n./a -i $A")).text)["command"] == [
+        "./a",
+        "-i",
+        *words,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "call", "line"),
+    [
+        ('python3 ./a "$@"', 'main "$@"', 'exec python3 ./a "$@"'),
+        ("echo a\npython3 ./a $*", 'main "$@"', "exec python3 ./a $*"),
+        ('srun ./a "${@:2}"', 'main "$@"', 'exec ./a "${@:2}"'),
+        ('srun ./a "$@"', "main b c", ""),
+    ],
+)
+def test_a_function_hands_on_the_arguments_of_the_script(body: str, call: str, line: str) -> None:
+    done = job_file(SLURM.format("-n 1", f"main() {{\n{body}\n}}\n{call}"))
+    found = values(done.text)
+    passed = 'script_arguments=("$@")' in found.get("setup", "")
+    assert passed is bool(line)
+    assert not line or found["command"][-1].splitlines()[-2:] == ['set -- "${script_arguments[@]}"', line]
+    assert any("reads arguments of the script" in one.why for one in done.remarks) is bool(line)

@@ -172,7 +172,7 @@ class Body:
         if definitions.STACK in read:
             code += f"\n{definitions.PRINT_STACK}"
         code += "".join(f"\nexport {name}" for name in unexported)
-        self.file.remarks += variables.exported_too(self.script, unexported)
+        self.file.remarks += variables.exported_too(self.script, unexported, statements)
         strict = bool(statements) and self._strict(statements[0].start)
         piped = bool(statements) and self.script.has_option("", "pipefail", statements[0].start)
         pipes = not piped and any(_reads_status(one, self._strict(one.start)) for one in statements)

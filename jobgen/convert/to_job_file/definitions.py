@@ -86,7 +86,16 @@ def definitions_of(script: Script, nodes: Iterable[Node]) -> Definitions:
 def is_argument(expansion: tuple[str, Node]) -> bool:
     """Return whether an expansion reads arguments of the script."""
     name, node = expansion
-    return re.fullmatch(r"[1-9]\d*|[@*#]", name) is not None and not node.under("function_definition")
+    if re.fullmatch(r"[1-9]\d*|[@*#]", name) is None:
+        return False
+    return (around := node.around("function_definition")) is None or _gets_arguments(around)
+
+
+def _gets_arguments(function: Node) -> bool:
+    """Return whether the only call of a function hands on all arguments of the script: ``main "$@"``."""
+    calls = [one.node for one in commands(list(function.above())[-1]) if one.name == function.name]
+    texts = [one.text if one.child_of("program") else "" for one in calls]
+    return texts == [f'{function.name} "$@"']
 
 
 def reads_set_arguments(script: Script, nodes: Iterable[Node]) -> bool:

@@ -190,12 +190,15 @@ def index(script: Script) -> Iterator[Remark]:
         yield hint(*read, f"no directive makes an array: {if_array}set array = 'FIRST-LAST' in [job]")
 
 
-def exported_too(script: Script, found: Sequence[str]) -> Iterator[Remark]:
-    """Yield a remark on each variable that programs read, and that only setup exports."""
+def exported_too(script: Script, found: Sequence[str], setup: Sequence[Node]) -> Iterator[Remark]:
+    """Yield a remark on each variable that programs read, and that only setup exports. make reads all."""
+    makes = [one.node for one in commands(script.tree) if one.name in ("make", "gmake")]
+    makes = [node for node in makes if not any(one.start <= node.start < one.end for one in setup)]
     for name in found:
         values = [value.text for one, value, _ in script.assignments if one == name]
         own = all(re.search(rf"\$\{{?{name}\b", text) for text in values)  # A=${A:-0}
-        if _READ_BY_PROGRAMS.fullmatch(name) and name != "OMP_NUM_THREADS" and not own:
+        is_read = _READ_BY_PROGRAMS.fullmatch(name) or any(f" {name}=" not in node.text for node in makes)
+        if is_read and name != "OMP_NUM_THREADS" and not own:
             why = "setup exports it for the other commands of the job, so that programs read it, too"
             yield hint(next((node.line for one, _, node in script.assignments if one == name), 1), name, why)
 
