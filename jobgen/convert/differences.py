@@ -44,7 +44,9 @@ _COUNTS_BOUND = re.compile(
     r"(?![^)]*\bn_workers))"
 )
 # The name of the file of the script.
-_OWN_NAME = re.compile(r"(?:\$\(|`)\s*basename\s[^|;&]*\$\{?(?:0|BASH_SOURCE)\b|\$\{(?:0|BASH_SOURCE)##")
+_OWN_NAME = re.compile(
+    r"(?:\$\(|`)\s*basename\s[^|;&]*\$\{?(?:0|BASH_SOURCE)\b|\$\{(?:0|BASH_SOURCE)(?:##|/|%(?!%?/\*\}))"
+)
 _BINDS = re.compile(r"(SINGULARITY|APPTAINER)_BIND(PATH)?")
 # Programs of several ranks that a script for Python often starts.
 _OF_RANKS = re.compile(
