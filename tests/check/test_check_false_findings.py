@@ -1234,7 +1234,7 @@ def test_the_number_of_nodes_in_a_message_decides_nothing() -> None:
 def test_late_directives_of_one_run_after_the_other() -> None:
     runs = "\n".join(f"#SBATCH -n {n}\n./a {n}" for n in (1, 2, 4))
     assert {(one.severity, one.fix) for one in found(f"{HEAD}./b\n{runs}", "late-directive")} == {
-        ("error", "a job has one value of it: submit a job for each")
+        ("warning", "a job has one value of it: submit a job for each")
     }
     several = "\n".join(f"#SBATCH -n {n}" for n in (1, 2, 4))
     assert {one.severity for one in found(f"{HEAD}./b\n{several}\n./a", "late-directive")} == {"note"}

@@ -43,6 +43,8 @@ FOUND = [
     ("nodefile-count", PBS + "mpirun torchrun --nnodes=$(wc -l < $PBS_NODEFILE) --nproc-per-node 4 t.py\n"),
     ("misspelt-variable", SLURM + "export EXPERIMENT=a\nfor i in 1 2; do srun ./a $EXPERIMNET; done\n"),
     ("misspelt-variable", SLURM + "module load x\nckpt_dir=/x/y\nsrun ./a --out $CKPTDIR\n"),
+    ("misspelt-variable", SLURM + "module load x\nN_NODES=2\nn=$((N_NODE * 4))\nsrun ./a $n\n"),
+    ("misspelt-variable", SLURM + "a=(1 2)\nsrun ./a ${a[SLURM_ARRAY_TASKID]}\n"),
     ("unchecked-variable", PBS + "mpirun ./a \\\n  -in ${INPUT_FILE}\n"),
     ("unchecked-variable", SLURM + 'python t.py "$1"\n'),
     ("unchecked-variable", SLURM + "#SBATCH --account=<project>\nsrun ./a --name=$MODEL\n"),
@@ -359,6 +361,8 @@ QUIET = [
     ("nodefile-count", PBS + "NODES=$(sort -u $PBS_NODEFILE | wc -l)\nNPROCS=$(wc -l < $PBS_NODEFILE)\n"),
     ("misspelt-variable", SLURM + "module load x\nlogsDir=$LOGS_DIR\nHOST1=a\n./a $HOST2 $logsDir\n"),
     ("misspelt-variable", SLURM + ". ./settings\nNAMES=a\n./a $NAME $NAMES\n"),
+    ("misspelt-variable", SLURM + "declare -A a\nNODES=1\n./a ${a[NODE]} $NODES\n"),  # a key
+    ("misspelt-variable", SLURM + "module load x\nNODES=1\nn=$((NODE = 2, NODE + 1))\n./a $n $NODES\n"),
     ("unchecked-variable", SLURM + '[ -z "$SEED" ] && exit 1\n./a $SEED ${FOLD:-1} $SCRATCH\n'),
     ("unchecked-variable", SLURM + "f() { echo $1; }\nwhile read -r LINE; do f $LINE; done < x\n"),
     ("unchecked-variable", SLURM + "#SBATCH --account=$ACCT\nsrun ./a --name=$MODEL\n"),

@@ -143,7 +143,7 @@ def foreign_scheduler(script: Script) -> Iterator[Hit]:
     those that only pass variables of the submission, or name the job, its log or a mail; those of a script of PBS that reads arguments, which a program submits with
     `qsub -F` and options of its own; those whose option a command
     in a file beside the script gives, too; and those of which the script has several with different values, which are
-    alternatives, unless programs run between them. One node, task or core is the default of Slurm.)""",
+    alternatives, unless programs run between them: then it is a warning, as all programs run with the first values. One node, task or core is the default of Slurm.)""",
     fix="move it above the first command",
     bad="""
     #!/bin/bash
@@ -192,7 +192,7 @@ def late_directive(script: Script) -> Iterator[Hit]:
         mild = (below if script.directives.live else elsewhere) or (branch is not None and branch[2])
         mild = mild or fix == _SAME_NAME or late.has_arguments or (bool(keys) and _is_label(script, *keys))
         reason = f"the directive is ignored: it follows the first command, in line {begin}"
-        level = NOTE if mild or writes_job or harmless else None
+        level = NOTE if mild or writes_job or harmless else WARNING if late.in_turn & keys else None
         yield Hit(line.number, reason, fix, level, () if fix else _move(script, line))
 
 

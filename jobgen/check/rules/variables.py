@@ -454,7 +454,7 @@ def unknown_variable(script: Script) -> Iterator[Hit]:
 
 def _is_only_printed(script: Script, name: str) -> bool:
     """Return whether a variable is only in messages."""
-    return all(command_kinds.is_printed(node) for other, node in script.expansions if other == name)
+    return all(command_kinds.is_printed(node) for other, node in _reads(script) if other == name)
 
 
 # Commands that set the variables that they name, and those that may set any.
@@ -485,17 +485,34 @@ def _set_names(script: Script) -> set[str]:
     words = (word.text for command in script.named(*_READERS) for word in command.arguments)
     read = {name for word in words for name in re.findall(r"[A-Za-z_]\w*", word)}
     declared = script.tree.all("variable_name")
-    own = {node.text for node in declared if not node.under("simple_expansion", "expansion")}
+    own = {
+        node.text for node in declared if not (node.under("simple_expansion", "expansion") or _is_read(node))
+    }
     texts = (one.node.text for one in script.named("eval"))
     evaluated = {name for text in texts for name in re.findall(r"\b([A-Za-z_]\w*)=", text)}
     return {*script.values, *script.loop_variables, *read, *own, *evaluated, *read_files}
+
+
+def _is_read(node: Node) -> bool:
+    """Return whether a name is in an arithmetic expansion that sets nothing, as in ``$((NODES * 4))``."""
+    place = node.around("arithmetic_expansion")
+    return place is not None and re.search(r"\+\+|--|[^=!<>]=[^=]", place.text) is None
+
+
+def _reads(script: Script) -> list[tuple[str, Node]]:
+    """Return all reads of variables, in arithmetic and in an index without ``$``, too."""
+    bare = [(name, node) for name, node in _in_arithmetic(script) if _is_read(node)]
+    if re.search(r"\b(declare|typeset|local)\s+-\w*A", script.tree.text) is None:  # whose index is a text
+        words = (one.get("index") for one in script.tree.all("subscript"))
+        bare += [(one.text, one) for one in words if one is not None and one.text.isidentifier()]
+    return [*script.expansions, *bare]
 
 
 def _uses(script: Script) -> Iterator[tuple[str, Node]]:
     """Yield the first use of each variable that must have a value: without a default, and not in a test."""
     tests = script.tree.all("test_command", "case_statement")
     seen = {name for node in tests for name, _ in expansions(node)}
-    for name, node in script.expansions:
+    for name, node in _reads(script):
         plain = is_plain(node)  # not ${NAME:-default}, ${NAME:?}, or an array
         if name not in seen and (not plain or re.fullmatch(r"[A-Za-z]\w+", name)):
             seen.add(name)
@@ -581,7 +598,7 @@ def misspelt(script: Script) -> Iterator[Hit]:
     known = _set_names(script)
     yield from _misspelt_of_job(script, known)
     may_set = _reads_others(script)  # then only a variable that nothing reads is certainly meant
-    used, loads = Counter(name for name, _ in script.expansions), _loads(script)
+    used, loads = Counter(name for name, _ in _reads(script)), _loads(script)
     own = set(_assigned(script))
     unused, names = _Names(own - used.keys()), _Names(own)
     for name, node in _uses(script):
@@ -605,7 +622,7 @@ def _misspelt_of_job(script: Script, known: set[str]) -> Iterator[Hit]:
     dialect = script.dialect
     names = _names_of_jobs(dialect.environment)
     seen = {*known, *dialect.environment, *dialect.foreign_variables}
-    for name, node in script.expansions:
+    for name, node in _reads(script):
         if name in seen or "_" not in name or name.startswith(dialect.foreign_prefixes):
             continue
         seen.add(name)
@@ -616,13 +633,13 @@ def _misspelt_of_job(script: Script, known: set[str]) -> Iterator[Hit]:
 
 def _is_only_tested(script: Script, name: str) -> bool:
     """Return whether a variable is only in tests, which may be untrue with its right name, too."""
-    return all(node.under("test_command") for other, node in script.expansions if other == name)
+    return all(node.under("test_command") for other, node in _reads(script) if other == name)
 
 
 def _has_no_effect(script: Script, name: str) -> bool:
     """Return whether a variable is only in messages, or in ``scontrol show hostnames``, which without an argument
     takes the nodes of the job."""
-    uses = [node for other, node in script.expansions if other == name and not _is_shown(node)]
+    uses = [node for other, node in _reads(script) if other == name and not _is_shown(node)]
     texts = (node.parent.text if node.parent is not None else "" for node in uses)
     return all(re.fullmatch(rf"scontrol\s+show\s+hostnames?\s+\$\{{?{name}\}}?", text) for text in texts)
 
@@ -693,7 +710,7 @@ def _unchecked(script: Script) -> Iterator[tuple[str, Node]]:
     """Yield the variables that have to come from outside, each with its first use."""
     known, names = _set_names(script) | set(_SET.findall(script.tree.text)), _Names(_assigned(script))
     uses: dict[str, list[Node]] = {}
-    for name, node in script.expansions:
+    for name, node in _reads(script):
         uses.setdefault(name, []).append(node)
     of_jobs = _names_of_jobs(script.dialect.environment)
     passed = {
