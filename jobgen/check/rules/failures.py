@@ -37,6 +37,7 @@ from jobgen.check.rule import NOTE, WARNING, rule, rule_once
 from jobgen.check.rules.deletion import deletes_all
 from jobgen.check.rules.processes import is_service
 from jobgen.check.rules.shell_and_paths import plain_sh
+from jobgen.check.rules.syntax_errors import cannot_be_read
 from jobgen.errors import shown
 from jobgen.launch.command_line import is_python
 from jobgen.script.command_kinds import is_printed
@@ -60,7 +61,7 @@ from jobgen.script.syntax import LATER, LOOPS, Node, assignments, expansions, fu
     a compiler, if its failure is reported, by `ctest` to a dashboard or with a mail of a file, if TensorFlow would go on
     without the GPUs, and if python would go on with the packages of a module, or pip install others, without the
     environment that is activated. It is silent about commands that only print or install packages, where the script judges
-    the results, ends with 0 after a failure that it reports, or submits itself again, and where nothing is hidden: without its environment or a module a program fails at
+    the results, ends with 0 after a failure that it reports, has an error of its syntax or submits itself again, and where nothing is hidden: without its environment or a module a program fails at
     once, and the job with it. `cd` is the matter of unchecked-cd.)""",
     bad="""
     #!/bin/bash
@@ -91,7 +92,7 @@ def no_errexit(script: Script) -> Iterator[Hit]:
     known = (
         repeats(works, work) or _reports(script, work) or is_sent_again(script, work) or _ends_well(script)
     )
-    hides = script.in_job and not known
+    hides = script.in_job and not known and not cannot_be_read(script)
     lost = hides and end is not None and _is_lost(script, work, end)
     if lost and end is not None and not is_judged(script, works, work):
         failure = f"if {_title(work)} fails, the job counts as successful"
