@@ -45,9 +45,7 @@ _NAME = re.compile(
     r"[cg]putest"
 )
 _FOLDER = re.compile(rf"(?i)(?!test_)\.?(?:[a-z\d.]+[-_])?(?:{_WORDS}|ci)(?:\d+|[-_][a-z\d]+)?")
-_BENCH = re.compile(
-    r"(?i)(?:[a-z\d.]+[-_])?bench(?:mark(?:s|ing)?)?(?:[-_][a-z\d]+)?"
-)
+_BENCH = re.compile(r"(?i)(?:[a-z\d.]+[-_])?bench(?:mark(?:s|ing)?)?(?:[-_][a-z\d]+)?")
 _EXAMPLES = re.compile(r"(?i)(?:.*[^a-z])?examples?")
 _TRAINS = re.compile(r"(?i)train|fine_?-?tun")
 _DEPTH = 2  # folders of a path that are about the script

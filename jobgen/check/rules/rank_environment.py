@@ -296,7 +296,7 @@ def too_many_threads(script: Script) -> Iterator[Hit]:
 
 def _is_serial(script: Script, one: RankGroup) -> bool:
     """Return whether a program is LAMMPS without its styles for threads, which the input may choose."""
-    name = os.path.basename("".join(one.program.words[:1]))
+    name = os.path.basename(next(iter(one.program.words), None) or "")
     return re.match(r"lmp|lammps", name) is not None and "omp " not in script.tree.text
 
 
