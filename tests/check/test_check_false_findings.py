@@ -608,6 +608,7 @@ def test_what_is_still_a_finding(rule: str, text: str) -> None:
             "note",
         ),
         ("no-walltime", "#!/bin/bash\n#SBATCH -c 4 --gres=gpu:1\n# Run it\nsrun python train.py", "warning"),
+        ("no-walltime", "#!/bin/bash\n#SBATCH -c 4 --gres=gpu:1 --constraint=a\n./validate", "note"),
         (
             "no-walltime",
             "#!/bin/bash\n#SBATCH -c 4 --gres=gpu:1\npython /a/cnn_benchmarks.py --print_training_accuracy=True",

@@ -72,7 +72,7 @@ def _is_large(script: Script) -> bool:
     return bool(trains) or (request.nodes or 1) > 1
 
 
-_TRAINS = re.compile(r"(?i)train|tun(?:e|ing)(?![a-z])|learn|epoch|(?<![a-z])fit(?![a-z])")
+_TRAINS = re.compile(r"(?i)(?<!cons)train|tun(?:e|ing)(?![a-z])|learn|epoch|(?<![a-z])fit(?![a-z])")
 
 _REMARK = re.compile(r"(?m)^\s*#(?!SBATCH|PBS).*")
 
