@@ -614,6 +614,7 @@ def test_what_is_still_a_finding(rule: str, text: str) -> None:
             "#!/bin/bash\n#SBATCH -c 4 --gres=gpu:1\npython /a/cnn_benchmarks.py --print_training_accuracy=True",
             "note",
         ),
+        ("no-errexit", f"{HEAD}srun ./a\necho a\ndone", "note"),
         ("too-many-threads", f"{THREADS}mpirun -np 8 lmp -in a.in", "note"),
         ("too-many-threads", f"{THREADS}mpirun -np 8 lmp -sf omp -in a.in", "warning"),
         ("no-walltime", f"{NODES}srun -n $SLURM_JOB_NUM_NODES ./a", "note"),

@@ -177,7 +177,6 @@ def levels(text: str, rule: str) -> list[str]:
         ("no-errexit", f"{HEAD}case $A in\na) srun ./a ;;\nb) srun ./b ;;\nesac"),
         ("no-errexit", f"{HEAD}trap 'exit 1' ERR\nmodule load cuda\nsrun ./a\necho done"),
         ("no-errexit", f"{HEAD}srun ./a || scontrol requeue"),
-        ("no-errexit", f"{HEAD}srun ./a\necho a\ndone"),
         ("no-pipefail", f"{HEAD}set -e\nenv | sort > environment"),
         ("no-errexit", f"{HEAD}python3 --version\nconda list\npython3 t.py"),
         ("no-errexit", f"{HEAD}srun ./a &\nsrun ./b &\nwait"),

@@ -58,10 +58,10 @@ from jobgen.script.syntax import LATER, LOOPS, Node, assignments, expansions, fu
     variable that may be unset: add it only after a test. dash, which is `sh` on Debian and Ubuntu, has no `pipefail`.
     MATLAB has a status of its own with `-batch`, or where its code catches errors, and ROOT with `-q`. (It
     is a note in a short trial, if the program is one of several runs, if a later command may fail with it, if one reads what it makes, such as
-    a compiler, if its failure is reported, by `ctest` to a dashboard or with a mail of a file, if TensorFlow would go on
+    a compiler, if its failure is reported, by `ctest` to a dashboard or with a mail of a file, if bash cannot read the script, if TensorFlow would go on
     without the GPUs, and if python would go on with the packages of a module, or pip install others, without the
     environment that is activated. It is silent about commands that only print or install packages, where the script judges
-    the results, ends with 0 after a failure that it reports, has an error of its syntax or submits itself again, and where nothing is hidden: without its environment or a module a program fails at
+    the results, ends with 0 after a failure that it reports, or submits itself again, and where nothing is hidden: without its environment or a module a program fails at
     once, and the job with it. `cd` is the matter of unchecked-cd.)""",
     bad="""
     #!/bin/bash
