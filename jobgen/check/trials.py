@@ -45,6 +45,7 @@ _NAME = re.compile(
     r"[cg]putest"
 )
 _FOLDER = re.compile(rf"(?i)(?!test_)\.?(?:[a-z\d.]+[-_])?(?:{_WORDS}|ci)(?:\d+|[-_][a-z\d]+)?")
+_BENCH = re.compile(r"(?i)(?:[a-z\d.]+[-_])?bench(?:mark(?:s|ing)?)?(?:[-_][a-z\d]+)?")
 _EXAMPLES = re.compile(r"(?i)(?:.*[^a-z])?examples?")
 _TRAINS = re.compile(r"(?i)train|fine_?-?tun")
 _DEPTH = 2  # folders of a path that are about the script
@@ -52,8 +53,9 @@ _DEPTH = 2  # folders of a path that are about the script
 
 def _is_in_folder(script: Script) -> bool:
     """Return whether a script is in a folder of trials, or in one of examples and trains nothing."""
-    parts = os.path.abspath(script.folder).split(os.sep)[-_DEPTH:] if script.folder is not None else []
-    if any(map(_FOLDER.fullmatch, parts)):
+    above = os.path.abspath(script.folder).split(os.sep)[-2 * _DEPTH :] if script.folder is not None else []
+    parts = above[-_DEPTH:]
+    if any(map(_FOLDER.fullmatch, parts)) or any(map(_BENCH.fullmatch, above)):
         return True
     texts = (script.name, *parts, *(one.node.text for one in programs(script)))
     return any(map(_EXAMPLES.fullmatch, parts)) and not any(map(_TRAINS.search, texts))
@@ -68,9 +70,10 @@ def _measures(script: Script) -> bool:
 
 
 def _tests(text: str) -> bool:
-    return _TESTS.search(text) is not None and _TRAINS.search(text) is None
+    return _TESTS.search(text) is not None and _TRAINS.search(_OPTION.sub("", text)) is None
 
 
+_OPTION = re.compile(r"\s--?(?!do_)[A-Za-z][\w-]*")  # such as --print_training_accuracy
 _PERF = re.compile(r"\w_perf(?![a-z])")  # of NCCL and the like, perhaps in the code of a shell
 _TESTS = re.compile(
     r"(?i)(?:^|[\s/])(?:(?:[cp]y?test|\w{0,40}(?:hpcg|hpl)\w{0,40}|io500\w{0,40}|"

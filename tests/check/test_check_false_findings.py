@@ -12,6 +12,7 @@ from jobgen.script.script import Script
 from jobgen.script.submitted import scripts
 
 HEAD = "#!/bin/bash\n#SBATCH --time=01:00:00\n"
+THREADS = f"{HEAD}#SBATCH --ntasks-per-node=8 --nodes=1 --cpus-per-task=1\nexport OMP_NUM_THREADS=16\n"
 NODES = "#!/bin/bash\n#SBATCH --mem=0\n#SBATCH --ntasks-per-node=8\n"
 TORQUE = "#!/bin/bash\n#PBS -l walltime=01:00:00\n#PBS -l nodes=1:ppn=4\n"
 PBS = "#!/bin/bash\n#PBS -l walltime=01:00:00\n"
@@ -601,6 +602,21 @@ def test_what_is_still_a_finding(rule: str, text: str) -> None:
         ("short-walltime", "#!/bin/bash\n#SBATCH --time=01:00\nsrun ./hello.mpi", "note"),
         ("short-walltime", "#!/bin/bash\n#SBATCH --time=01:00\nsrun python3 train.py", "warning"),
         ("no-walltime", "#!/bin/bash\n#SBATCH -n 2 --qos=6hours -J a\nsrun ./a", "note"),
+        (
+            "no-walltime",
+            "#!/bin/bash\n#SBATCH -c 4 --gres=gpu:1\n# Train the model\nsrun python $CMD",
+            "note",
+        ),
+        ("no-walltime", "#!/bin/bash\n#SBATCH -c 4 --gres=gpu:1\n# Run it\nsrun python train.py", "warning"),
+        ("no-walltime", "#!/bin/bash\n#SBATCH -c 4 --gres=gpu:1 --constraint=a\n./validate", "note"),
+        (
+            "no-walltime",
+            "#!/bin/bash\n#SBATCH -c 4 --gres=gpu:1\npython /a/cnn_benchmarks.py --print_training_accuracy=True",
+            "note",
+        ),
+        ("no-errexit", f"{HEAD}srun ./a\necho a\ndone", "note"),
+        ("too-many-threads", f"{THREADS}mpirun -np 8 lmp -in a.in", "note"),
+        ("too-many-threads", f"{THREADS}mpirun -np 8 lmp -sf omp -in a.in", "warning"),
         ("no-walltime", f"{NODES}srun -n $SLURM_JOB_NUM_NODES ./a", "note"),
         ("no-walltime", f"{NODES}#SBATCH --nodes=2\nsrun -n $SLURM_JOB_NUM_NODES ./a", "warning"),
         ("no-errexit", f"{HEAD}sha256sum -c data.sha256\nexit 0", "warning"),

@@ -61,6 +61,7 @@ def test_a_trial_by_its_job(body: str, expected: bool) -> None:
         ("job.sh", "/data/net/unit-tests/gpu", True),
         ("job.sh", "/data/tests/net/scripts", False),
         ("job.sh", "/data/Tutorial-2/lab", True),
+        ("job.sh", "/data/site-benchmark/solver/case/256", True),
         ("job.sh", "/data/net/.ci", True),
         ("job.sh", "/data/net/examples", True),
         ("pretrain.sh", "/data/net/examples", False),

@@ -37,6 +37,7 @@ from jobgen.check.rule import NOTE, WARNING, rule, rule_once
 from jobgen.check.rules.deletion import deletes_all
 from jobgen.check.rules.processes import is_service
 from jobgen.check.rules.shell_and_paths import plain_sh
+from jobgen.check.rules.syntax_errors import cannot_be_read
 from jobgen.errors import shown
 from jobgen.launch.command_line import is_python
 from jobgen.script.command_kinds import is_printed
@@ -57,7 +58,7 @@ from jobgen.script.syntax import LATER, LOOPS, Node, assignments, expansions, fu
     variable that may be unset: add it only after a test. dash, which is `sh` on Debian and Ubuntu, has no `pipefail`.
     MATLAB has a status of its own with `-batch`, or where its code catches errors, and ROOT with `-q`. (It
     is a note in a short trial, if the program is one of several runs, if a later command may fail with it, if one reads what it makes, such as
-    a compiler, if its failure is reported, by `ctest` to a dashboard or with a mail of a file, if TensorFlow would go on
+    a compiler, if its failure is reported, by `ctest` to a dashboard or with a mail of a file, if bash cannot read the script, if TensorFlow would go on
     without the GPUs, and if python would go on with the packages of a module, or pip install others, without the
     environment that is activated. It is silent about commands that only print or install packages, where the script judges
     the results, ends with 0 after a failure that it reports, or submits itself again, and where nothing is hidden: without its environment or a module a program fails at
@@ -91,7 +92,7 @@ def no_errexit(script: Script) -> Iterator[Hit]:
     known = (
         repeats(works, work) or _reports(script, work) or is_sent_again(script, work) or _ends_well(script)
     )
-    hides = script.in_job and not known
+    hides = script.in_job and not known and not cannot_be_read(script)
     lost = hides and end is not None and _is_lost(script, work, end)
     if lost and end is not None and not is_judged(script, works, work):
         failure = f"if {_title(work)} fails, the job counts as successful"

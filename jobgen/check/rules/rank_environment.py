@@ -250,7 +250,7 @@ def export_names(script: Script) -> Iterator[Hit]:
     "More threads than cores",
     """Each rank starts `OMP_NUM_THREADS` threads. With the cores of the whole node in it, and several ranks on
     the node, the threads wait for each other, and data preparation is many times slower. PBS Pro sets it to the
-    `ompthreads` of the chunk, and without these to its `ncpus`, all cores of all ranks (a note, as are fewer than four threads for a core).""",
+    `ompthreads` of the chunk, and without these to its `ncpus`, all cores of all ranks (a note, as are fewer than four threads for a core, and LAMMPS without `-sf omp`).""",
     bad="""
     #!/bin/bash
     #SBATCH --ntasks-per-node=1
@@ -288,8 +288,16 @@ def too_many_threads(script: Script) -> Iterator[Hit]:
         if threads >= 2 * one.cores + (0 if trains else 1):
             reason = f"{one.each} ranks on a node start {threads} threads each ({name}), and each has {counted(one.cores, 'core')}"
             fix = f"export OMP_NUM_THREADS={one.cores}" if name != "-ntomp" else f"write -ntomp {one.cores}"
-            mild = threads < 4 * one.cores or (of_pbs and "ompthreads" not in chunk)
+            mild = (
+                threads < 4 * one.cores or (of_pbs and "ompthreads" not in chunk) or _is_serial(script, one)
+            )
             yield Hit(one.line, reason, fix, NOTE if mild else None)
+
+
+def _is_serial(script: Script, one: RankGroup) -> bool:
+    """Return whether a program is LAMMPS without its styles for threads, which the input may choose."""
+    name = os.path.basename(next(iter(one.program.words), None) or "")
+    return re.match(r"lmp|lammps", name) is not None and "omp " not in script.tree.text
 
 
 def _omp_threads(script: Script, environment: RankEnvironment, one: RankGroup) -> int | None:

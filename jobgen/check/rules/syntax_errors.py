@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from jobgen.check.rule import ERROR, NOTE, WARNING, rule
-from jobgen.check.unclosed import fault
+from jobgen.check.unclosed import Fault, fault
 from jobgen.script.other_text import is_for_engine
 from jobgen.script.script import Hit, Script
 from jobgen.script.syntax import Node
@@ -46,10 +47,7 @@ _TEMPLATE = re.compile(r"\{\{|\{%|<%|%>|(?<!\w)@[A-Za-z]\w*@|%\(\w+\)[sd]")
     """,
 )
 def syntax_error(script: Script) -> Iterator[Hit]:
-    if not _is_doubtful(script) or not _for_bash(script) or _is_template(script):
-        return
-    found = fault(script.tree.source.decode("utf-8", "replace"))
-    if found is not None:
+    if found := _fault(script):
         reason = found.reason if found.runs else f"bash cannot read the script: {found.reason}"
         if _PLACEHOLDER.search(script.line(found.line)):
             yield Hit(found.line, reason, "fill in the placeholder", NOTE)
@@ -57,6 +55,19 @@ def syntax_error(script: Script) -> Iterator[Hit]:
             conflict = _CONFLICT.match(script.line(found.line))
             fix = "resolve the conflict that git has left" if conflict else found.fix
             yield Hit(found.line, reason, fix, WARNING if found.runs else None)
+
+
+@lru_cache(maxsize=8)
+def _fault(script: Script) -> Fault | None:
+    if not _is_doubtful(script) or not _for_bash(script) or _is_template(script):
+        return None
+    return fault(script.tree.source.decode("utf-8", "replace"))
+
+
+def cannot_be_read(script: Script) -> bool:
+    """Return whether bash ends a script with an error of its syntax: its status is not 0."""
+    found = _fault(script)
+    return found is not None and not found.runs
 
 
 def _is_doubtful(script: Script) -> bool:

@@ -68,11 +68,13 @@ def no_walltime(script: Script) -> Iterator[Hit]:
 def _is_large(script: Script) -> bool:
     """Return whether a job has several nodes, or trains on GPUs: what it loses costs more than the time of a node."""
     request = script.request
-    trains = (request.gpus or request.gpus_per_node) and _TRAINS.search(script.tree.text)
+    trains = (request.gpus or request.gpus_per_node) and _TRAINS.search(_REMARK.sub("", script.tree.text))
     return bool(trains) or (request.nodes or 1) > 1
 
 
-_TRAINS = re.compile(r"(?i)train|tun(?:e|ing)(?![a-z])|learn|epoch|(?<![a-z])fit(?![a-z])")
+_TRAINS = re.compile(r"(?i)(?<!cons)train|tun(?:e|ing)(?![a-z])|learn|epoch|(?<![a-z])fit(?![a-z])")
+
+_REMARK = re.compile(r"(?m)^\s*#(?!SBATCH|PBS).*")
 
 
 def _names(options: tuple[DirectiveOption, ...]) -> set[str]:
