@@ -91,6 +91,11 @@ def meaning(text: str, scheduler: str) -> dict[str, object]:
     return found
 
 
+def with_all_memory(found: dict[str, object]) -> dict[str, object]:
+    """Return a meaning with the --mem=0 that whole nodes of PBS without a request of memory have in Slurm."""
+    return found | ({"mem": 0} if found["exclusive"] and found["mem"] is None else {})
+
+
 def differences(*conversions: Converted) -> list[Remark]:
     """Return the remarks but those on the numbers of other jobs, which any script with a dependency has."""
     found = (one for done in conversions for one in done.remarks)
@@ -110,7 +115,8 @@ def test_slurm_to_pbs_pro_and_back(text: str) -> None:
     there = convert(text, "pbspro")
     back = convert(there.text, "slurm", "pbspro")
     assert [one for one in differences(there) if one.what != "--exclusive"] == differences(back) == []
-    assert meaning(there.text, "pbspro") == meaning(back.text, "slurm") == meaning(text, "slurm")
+    assert meaning(there.text, "pbspro") == meaning(text, "slurm")
+    assert meaning(back.text, "slurm") == with_all_memory(meaning(text, "slurm"))
 
 
 @given(slurm(one_core=True, more=("--reservation=", "--qos=", "--constraint=")))
@@ -120,7 +126,8 @@ def test_slurm_to_torque_and_back(text: str) -> None:
     back = convert(there.text, "slurm", "torque")
     found = [one for one in differences(there, back) if one.what not in ("--exclusive", "GPUs")]  # queue A30
     assert [one for one in found if not one.why.startswith("no directive requests GPUs")] == []  # queue RTX
-    assert meaning(there.text, "torque") == meaning(back.text, "slurm") == meaning(text, "slurm")
+    assert meaning(there.text, "torque") == meaning(text, "slurm")
+    assert meaning(back.text, "slurm") == with_all_memory(meaning(text, "slurm"))
 
 
 @given(slurm(one_core=True))
