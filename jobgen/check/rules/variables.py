@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Set
-from functools import cache
+from functools import cache, lru_cache
 from itertools import islice
 
 from jobgen.check.ranks.addresses import EXPANSIONS
@@ -499,6 +499,7 @@ def _is_read(node: Node) -> bool:
     return place is not None and re.search(r"\+\+|--|[^=!<>]=[^=]", place.text) is None
 
 
+@lru_cache(maxsize=4)
 def _reads(script: Script) -> list[tuple[str, Node]]:
     """Return all reads of variables, in arithmetic and in an index without ``$``, too."""
     bare = [(name, node) for name, node in _in_arithmetic(script) if _is_read(node)]
