@@ -48,11 +48,12 @@ is_held() { # HOST: whether its holder lives; the id in the file may be that of 
 hold() { # HOST: a process keeps its namespaces, in which its spool folder is mounted
     local new=$spools/$1.new
     ! is_held "$1" || return 0
+    rm -f "$new"
     # shellcheck disable=SC2016  # expanded inside
     setsid ip netns exec "$1" unshare --mount --uts sh -c \
         'hostname "$0" && mount --bind "$1/$0" "$2" && echo $$ >"$3" && exec sleep infinity' \
         "$1" "$spools" "$spool" "$new" </dev/null &>/dev/null &
-    for _ in {1..50}; do
+    for _ in {1..300}; do
         [[ ! -s $new ]] || break
         sleep .1
     done

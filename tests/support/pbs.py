@@ -272,8 +272,12 @@ def shared_pbs(cluster: PbsCluster) -> Iterator[PbsCluster]:
     with _locked(Path(f"{cluster.lab}.lease"), fcntl.LOCK_SH) as lease:
         with _locked(Path(f"{cluster.lab}.lock"), fcntl.LOCK_EX):
             if not cluster.runs():
-                cluster.up()
                 _watch(cluster, lease)
+                try:
+                    cluster.up()
+                except BaseException:  # a part of a cluster would count as one that runs
+                    cluster.down()
+                    raise
         keeper.start()
         try:
             yield cluster
