@@ -73,12 +73,9 @@ def alone(
     """
     request = script.request  # of several nodes, or maybe so: of tasks without nodes
     several = request.several or (request.nodes is None and (request.ranks or 1) > 1)
-    program = alone_on_nodes(script) if several else None
     tasks = max(request.ranks or 1, request.ranks_per_node or 1)
-    if not several and tasks > 1:
-        program = alone_on_nodes(script)
-        program = program if program and _HAS_RANKS.search(program[1]) else None
-    if program and program[1] not in known:
+    program = alone_on_nodes(script) if several or tasks > 1 else None
+    if program and program[1] not in known and (several or _HAS_RANKS.search(program[1])):
         what = f"{request.nodes} nodes" if several and request.nodes else f"{tasks} tasks"
         why = f"no launcher starts it on the {what}"
         why += f": what it reads of {read_of(script, set_here)} and so on is not set by {target.title}"

@@ -78,11 +78,10 @@ def _values(
 def _gives_all_memory(content: ScriptRequest, source: Dialect, target: Dialect) -> bool:
     """Return whether whole nodes have all their memory without a request of it: Slurm gives the default of
     the site for each core."""
-    totals = content.request.totals.keys()
-    requested = content.request.mem or any("mem" in key for key in totals)
-    requested = requested or any("mem" in key for chunk in content.request.chunks for key in chunk)
-    alone = target.node_step is not None and source.node_step is None
-    return content.request.exclusive and alone and not requested
+    request = content.request
+    keys = [key for resources in (request.totals, *request.chunks) for key in resources]
+    requested = request.mem or any("mem" in key for key in keys)
+    return request.exclusive and target.node_step is not None and source.node_step is None and not requested
 
 
 def _queue(queue: str | None, target: Dialect, lost: Lost) -> str | None:
